@@ -1,0 +1,1 @@
+//! The host itself, for trusted use.

@@ -1,0 +1,1 @@
+//! Hermetic's own sandbox: namespaces, seccomp, Landlock, cgroups. As root or as a plain user.

@@ -1,0 +1,151 @@
+//! The seam: what a backend promises.
+
+use std::error::Error;
+use std::fmt;
+
+use futures::future::BoxFuture;
+use hermetic_types::{BackendKind, ConversationKey, SandboxId};
+use serde::Serialize;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::Spec;
+
+/// Brings sandboxes into the world and sees them out.
+///
+/// What an implementer promises:
+/// - `create` either returns a link to a living warden or leaves nothing behind;
+/// - `destroy` may be called twice, while commands run, and for an id that never came to be; after
+///   it returns `Ok`, no process, mount, cgroup or ephemeral file of that sandbox exists;
+/// - `list` names only sandboxes of this installation;
+/// - nothing here opens by path something the sandbox could have replaced.
+pub trait Backend: Send + Sync + fmt::Debug {
+    fn kind(&self) -> BackendKind;
+
+    /// Which layers hold on this host, and what to do about those that do not.
+    fn readiness(&self) -> BoxFuture<'_, Readiness>;
+
+    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>>;
+
+    /// Reaches the warden of a sandbox that lives already.
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>>;
+
+    /// Ends every process and keeps the files, where the sandbox is a kept one.
+    fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>>;
+
+    /// Brings a stopped sandbox back with its files.
+    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>>;
+
+    fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>>;
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>>;
+}
+
+/// One byte stream to a warden. Bytes from it are hostile.
+pub struct Link(Box<dyn Duplex>);
+
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// A sandbox that exists, whatever the ledger says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Found {
+    pub id: SandboxId,
+    /// Absent where the backend could not keep it.
+    pub conversation: Option<ConversationKey>,
+    pub state: FoundState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FoundState {
+    Running,
+    /// No process; files kept.
+    Stopped,
+    /// A create or destroy that never finished.
+    Broken,
+}
+
+/// What the host has to offer, layer by layer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Readiness {
+    pub layers: Vec<Layer>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Layer {
+    /// As a person would name it: "user namespace", "memory limit", "seccomp".
+    pub name: &'static str,
+    pub state: LayerState,
+    /// How it is kept here, or why it is not.
+    pub detail: String,
+    /// The command or setting that mends it.
+    pub remedy: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LayerState {
+    Active,
+    /// Kept by a weaker means, which `detail` names.
+    Weaker,
+    /// Missing, and the sandbox is still a boundary without it.
+    Missing,
+    /// Missing, and nothing may run without it.
+    Required,
+}
+
+#[derive(Debug, Error)]
+pub enum BackendError {
+    /// The host lacks something. `remedy` is the line a person reads next.
+    #[error("{what}")]
+    Unavailable { what: String, remedy: String },
+    #[error("no sandbox {id}")]
+    NoSuchSandbox { id: SandboxId },
+    #[error("{what} is refused: {why}")]
+    Refused { what: String, why: String },
+    #[error("cannot {step}")]
+    Failed {
+        /// The step, as a verb: "mount /proc", "write the pids limit".
+        step: String,
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+impl Readiness {
+    /// The first layer without which nothing may run.
+    pub fn missing(&self) -> Option<&Layer> {
+        self.layers
+            .iter()
+            .find(|layer| layer.state == LayerState::Required)
+    }
+}
+
+impl BackendError {
+    pub fn failed(
+        step: impl Into<String>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::Failed {
+            step: step.into(),
+            source: source.into(),
+        }
+    }
+}
+
+impl Link {
+    pub fn new(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        Self(Box::new(stream))
+    }
+
+    pub fn into_stream(self) -> impl AsyncRead + AsyncWrite + Send + Unpin {
+        self.0
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Link")
+    }
+}

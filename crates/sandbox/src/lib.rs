@@ -1,0 +1,13 @@
+//! The contract every backend keeps.
+//!
+//! A backend only knows how to bring a sandbox into the world, reach its warden by one byte
+//! stream, and see it out again. Everything else (commands, files, the tool socket, egress) goes
+//! over that stream and is written once, here.
+
+#![forbid(unsafe_code)]
+
+mod backend;
+mod spec;
+
+pub use backend::{Backend, BackendError, Found, FoundState, Layer, LayerState, Link, Readiness};
+pub use spec::{Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView};

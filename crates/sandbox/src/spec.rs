@@ -1,0 +1,76 @@
+//! What a sandbox is asked to be. Every tool gets its sandbox from one `Spec`, so hardening cannot
+//! depend on which tool ran first.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    pub installation: InstallationId,
+    pub conversation: ConversationKey,
+    pub id: SandboxId,
+    pub system: SystemView,
+    pub limits: Limits,
+    pub mounts: Vec<Mount>,
+    /// The whole environment of every command: nothing of the launcher's is inherited.
+    pub env: BTreeMap<String, String>,
+    pub network: Network,
+    pub persistence: Persistence,
+    pub lifeline: Lifeline,
+    /// How long it lives with nobody connected and nothing asked of it. The warden keeps this bound
+    /// itself, so that a gateway which never comes back leaves nothing running.
+    pub lifetime: Duration,
+}
+
+/// What the sandbox sees as its system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SystemView {
+    /// The host's own system folders, read-only.
+    Host,
+    /// A root file system folder on the host, read-only.
+    Rootfs(PathBuf),
+    /// An image the backend knows by this name.
+    Image(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    pub source: PathBuf,
+    pub target: PathBuf,
+    pub mode: MountMode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MountMode {
+    ReadOnly,
+    ReadWrite,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// Loopback and nothing else.
+    Closed,
+    /// Loopback, and a proxy port on it whose connections the warden relays to the gateway.
+    Proxied { port: u16 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Persistence {
+    /// Files go when the sandbox goes.
+    Ephemeral,
+    /// Files are kept when the sandbox is stopped and are there again when it resumes.
+    Kept,
+}
+
+/// Whose death takes the sandbox along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Lifeline {
+    /// The process that created it: `hermetic exec` leaves nothing when it is killed.
+    Creator,
+    /// Nobody's: the ledger accounts for it and the next start adopts it.
+    Ledger,
+}

@@ -1,0 +1,63 @@
+//! What somebody wants to run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A command before anybody judged it. `hermetic-policy` turns it into something that may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    pub program: Program,
+    /// Where it runs; the sandbox's working directory if absent.
+    pub workdir: Option<String>,
+    /// Set on top of the sandbox's own environment.
+    pub env: BTreeMap<String, String>,
+    pub stdin: Stdin,
+    /// A terminal of this many columns and rows instead of pipes.
+    pub pty: Option<(u16, u16)>,
+    pub timeout: Option<Duration>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// Shell text for a fresh `bash -c`.
+    Script(String),
+    /// Shell text for the conversation's persistent shell.
+    Shell(String),
+    /// Words that no shell looks at.
+    Words(Vec<String>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stdin {
+    /// `/dev/null`.
+    Empty,
+    /// These bytes, then the end.
+    Bytes(Vec<u8>),
+    /// Written while the command runs.
+    Open,
+}
+
+impl Command {
+    pub fn script(text: impl Into<String>) -> Self {
+        Self::of(Program::Script(text.into()))
+    }
+
+    pub fn shell(text: impl Into<String>) -> Self {
+        Self::of(Program::Shell(text.into()))
+    }
+
+    pub fn words(words: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self::of(Program::Words(words.into_iter().map(Into::into).collect()))
+    }
+
+    fn of(program: Program) -> Self {
+        Self {
+            program,
+            workdir: None,
+            env: BTreeMap::new(),
+            stdin: Stdin::Empty,
+            pty: None,
+            timeout: None,
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Ids and plain data that every part of Hermetic speaks of.
+//!
+//! Nothing here does I/O, reads a clock or knows a backend's details. Each id is a type of its
+//! own, so that a conversation cannot be handed over where a sandbox is meant.
+
+#![forbid(unsafe_code)]
+
+mod backend;
+mod command;
+mod ids;
+mod limits;
+mod secret;
+
+pub use backend::{BackendKind, Boundary, UnknownBackend};
+pub use command::{Command, Program, Stdin};
+pub use ids::{ConversationKey, InstallationId, InvalidId, RunId, SandboxId};
+pub use limits::Limits;
+pub use secret::Secret;

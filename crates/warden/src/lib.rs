@@ -1,0 +1,1 @@
+//! The small program inside every sandbox, and the protocol to it.
