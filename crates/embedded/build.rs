@@ -1,0 +1,56 @@
+//! Builds the warden program, statically linked, with a cargo of its own.
+//!
+//! Cargo's own way to depend on a program's file is not in the stable toolchain, so this runs a
+//! second cargo with a target folder inside ours: the two never wait for each other's locks.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The packages the program is made of; a change in one builds it again.
+const SOURCES: [&str; 5] = [
+    "inside",
+    "warden",
+    "types",
+    "backends/native",
+    "../Cargo.lock",
+];
+
+fn main() {
+    let crates = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("..");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    let target = env::var("TARGET").expect("set by cargo");
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={}", crates.join(source).display());
+    }
+
+    let folder = out.join("program");
+    let status = Command::new(env::var_os("CARGO").expect("set by cargo"))
+        .args([
+            "build",
+            "--package",
+            "hermetic-inside",
+            "--profile",
+            "warden",
+        ])
+        .args(["--target", &target, "--target-dir"])
+        .arg(&folder)
+        .arg("--manifest-path")
+        .arg(crates.join("../Cargo.toml"))
+        // What the outer build says about itself must not leak into the inner one.
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .env(
+            "RUSTFLAGS",
+            "-C target-feature=+crt-static -C relocation-model=static",
+        )
+        .status()
+        .expect("cargo can be started from a build script");
+    assert!(status.success(), "the warden program does not build");
+
+    let program = folder.join(target).join("warden").join("warden");
+    println!(
+        "cargo::rustc-env=HERMETIC_WARDEN_PROGRAM={}",
+        program.display()
+    );
+}
