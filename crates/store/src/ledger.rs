@@ -74,7 +74,9 @@ impl Ledger {
             .execute(&self.pool)
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("change a sandbox's state in the ledger"))
+            .map_err(StoreError::while_doing(
+                "change a sandbox's state in the ledger",
+            ))
     }
 
     pub async fn touch(&self, id: &SandboxId, now: Timestamp) -> Result<(), StoreError> {
@@ -105,7 +107,9 @@ impl Ledger {
             .execute(&self.pool)
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("strike a sandbox out of the ledger"))
+            .map_err(StoreError::while_doing(
+                "strike a sandbox out of the ledger",
+            ))
     }
 
     pub async fn find(&self, id: &SandboxId) -> Result<Option<Entry>, StoreError> {
@@ -138,8 +142,13 @@ impl Ledger {
 }
 
 impl LedgerState {
-    const ALL: [Self; 5] =
-        [Self::Creating, Self::Running, Self::Stopping, Self::Stopped, Self::Destroying];
+    const ALL: [Self; 5] = [
+        Self::Creating,
+        Self::Running,
+        Self::Stopping,
+        Self::Stopped,
+        Self::Destroying,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -199,7 +208,9 @@ mod tests {
         let id = SandboxId::random();
         let now = Timestamp::from_millis(NOW);
         let conversation = ConversationKey::new(conversation);
-        ledger.name(&id, &conversation, BackendKind::Native, "{}", now).await?;
+        ledger
+            .name(&id, &conversation, BackendKind::Native, "{}", now)
+            .await?;
         Ok(id)
     }
 
@@ -222,7 +233,11 @@ mod tests {
         assert!(named(&ledger, "a").await.is_err());
         ledger.mark(&old, LedgerState::Destroying).await.unwrap();
         let new = named(&ledger, "a").await.unwrap();
-        let found = ledger.of(&ConversationKey::new("a")).await.unwrap().unwrap();
+        let found = ledger
+            .of(&ConversationKey::new("a"))
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(found.id, new);
         assert_eq!(ledger.entries().await.unwrap().len(), 2);
     }

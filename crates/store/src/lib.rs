@@ -6,8 +6,18 @@
 
 #![forbid(unsafe_code)]
 
+mod deliveries;
+mod documents;
+mod history;
+mod inbox;
 mod ledger;
 mod open;
+mod tool_calls;
 
+pub use deliveries::{Deliveries, DeliveryRow, Due};
+pub use documents::{Document, Documents, Replaced};
+pub use history::History;
+pub use inbox::{End, Inbox, MessageRow, Open};
 pub use ledger::{Entry, Ledger, LedgerState};
 pub use open::{OpenError, Store, StoreError};
+pub use tool_calls::{ToolCall, ToolCalls};

@@ -10,7 +10,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use thiserror::Error;
 
-use crate::Ledger;
+use crate::{Deliveries, Documents, History, Inbox, Ledger, ToolCalls};
 
 /// The open file. Clones share one pool.
 #[derive(Clone, Debug)]
@@ -47,8 +47,14 @@ pub struct StoreError {
 }
 
 /// In the order they are applied. A landed migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "ledger", include_str!("../migrations/0001_ledger.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "ledger", include_str!("../migrations/0001_ledger.sql")),
+    (
+        2,
+        "messages",
+        include_str!("../migrations/0002_messages.sql"),
+    ),
+];
 
 /// Readers next to the one writer that SQLite allows.
 const CONNECTIONS: u32 = 4;
@@ -58,7 +64,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Store {
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        let opened = |source| OpenError::Open { path: path.to_owned(), source };
+        let opened = |source| OpenError::Open {
+            path: path.to_owned(),
+            source,
+        };
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -74,10 +83,14 @@ impl Store {
         migrator()
             .run(&pool)
             .await
-            .map_err(|source| OpenError::Migrate { path: path.to_owned(), source })?;
+            .map_err(|source| OpenError::Migrate {
+                path: path.to_owned(),
+                source,
+            })?;
         let id = installation(&pool).await.map_err(opened)?;
-        let installation =
-            id.parse().map_err(|_| OpenError::Installation { path: path.to_owned() })?;
+        let installation = id.parse().map_err(|_| OpenError::Installation {
+            path: path.to_owned(),
+        })?;
         Ok(Self { pool, installation })
     }
 
@@ -88,6 +101,26 @@ impl Store {
 
     pub fn ledger(&self) -> Ledger {
         Ledger::new(self.pool.clone())
+    }
+
+    pub fn inbox(&self) -> Inbox {
+        Inbox::new(self.pool.clone())
+    }
+
+    pub fn tool_calls(&self) -> ToolCalls {
+        ToolCalls::new(self.pool.clone())
+    }
+
+    pub fn history(&self) -> History {
+        History::new(self.pool.clone())
+    }
+
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries::new(self.pool.clone())
+    }
+
+    pub fn documents(&self) -> Documents {
+        Documents::new(self.pool.clone())
     }
 
     /// Waits for running statements and folds the write-ahead log into the file.
@@ -121,7 +154,9 @@ async fn installation(pool: &SqlitePool) -> Result<String, sqlx::Error> {
         .bind(InstallationId::random().as_str())
         .execute(pool)
         .await?;
-    sqlx::query_scalar("SELECT id FROM installation").fetch_one(pool).await
+    sqlx::query_scalar("SELECT id FROM installation")
+        .fetch_one(pool)
+        .await
 }
 
 #[cfg(test)]

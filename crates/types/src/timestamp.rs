@@ -19,7 +19,10 @@ impl Timestamp {
     }
 
     pub fn plus(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+        Self(
+            self.0
+                .saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)),
+        )
     }
 
     /// How long ago `earlier` was; nothing if it lies ahead, as after a clock was set back.
