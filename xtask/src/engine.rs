@@ -4,7 +4,8 @@
 //! temporary one, and it has a network namespace to itself, so that its bridges and packet rules
 //! stay in there. It goes when we go, whatever the reason.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ use crate::{machine, program, say};
 
 /// The quick one first; the other one works on every file system.
 const STORAGE_DRIVERS: [&str; 2] = ["overlay2", "vfs"];
+/// Our process id is appended.
+const FOLDER: &str = "hermetic-engine-";
 const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(60);
 
@@ -28,6 +31,8 @@ struct Daemon {
     child: Child,
     /// Socket and run-time files. Short, because a socket's path may have 107 bytes.
     folder: PathBuf,
+    /// Two engines on one data folder would spoil it; a second run waits here.
+    _turn: File,
 }
 
 impl Engine {
@@ -86,13 +91,23 @@ impl Daemon {
             });
         }
         let kept = machine::folder("engine")?;
-        let folder = env::temp_dir().join(format!("hermetic-engine-{}", process::id()));
-        fs::create_dir_all(&folder).map_err(Failure::file(format!("make {}", folder.display())))?;
+        let turn = turn(&kept)?;
+        sweep();
+        let folder = env::temp_dir().join(format!("{FOLDER}{}", process::id()));
+        // Must not be there yet: others can write beside it.
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&folder)
+            .map_err(Failure::file(format!("make {}", folder.display())))?;
         let settings = folder.join("daemon.json");
         fs::write(&settings, "{}").map_err(Failure::file("write the engine's settings"))?;
         let log = kept.join("dockerd.log");
         let child = spawn(driver, &kept, &folder, &settings, &log)?;
-        let mut daemon = Self { child, folder };
+        let mut daemon = Self {
+            child,
+            folder,
+            _turn: turn,
+        };
         if daemon.answers_in_time() {
             return Ok(daemon);
         }
@@ -136,6 +151,32 @@ impl Daemon {
         }
         if let Err(why) = fs::remove_dir_all(&self.folder) {
             say::note(&format!("cannot remove {}: {why}", self.folder.display()));
+        }
+    }
+}
+
+fn turn(kept: &Path) -> Result<File, Failure> {
+    let turn = File::create(kept.join("lock")).map_err(Failure::file("make the engine's lock"))?;
+    if turn.try_lock().is_err() {
+        say::note("another run has its engine on; waiting for its end");
+        turn.lock()
+            .map_err(Failure::file("lock the engine's folder"))?;
+    }
+    Ok(turn)
+}
+
+/// Removes what runs left that were killed; their engines ended by themselves.
+fn sweep() {
+    let Ok(entries) = fs::read_dir(env::temp_dir()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.strip_prefix(FOLDER)) else {
+            continue;
+        };
+        if !Path::new("/proc").join(id).exists() {
+            drop(fs::remove_dir_all(entry.path()));
         }
     }
 }
