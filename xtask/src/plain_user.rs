@@ -7,7 +7,7 @@
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::PathBuf;
 use std::process::Command;
-use std::{env, fs, process};
+use std::{fs, process};
 
 use crate::failure::Failure;
 use crate::{machine, program, say};
@@ -29,7 +29,8 @@ impl PlainUser {
     pub(crate) fn new() -> Result<Result<Self, Impossible>, Failure> {
         let folder = machine::folder("plain-user")?;
         let runner = folder.join("run");
-        let home = env::temp_dir().join(format!("hermetic-nobody-{}", process::id()));
+        // Not root's TMPDIR, which may be closed to others.
+        let home = PathBuf::from(format!("/tmp/hermetic-nobody-{}", process::id()));
         fs::create_dir(&home)
             .and_then(|()| chown(&home, Some(NOBODY), Some(NOBODY)))
             .map_err(Failure::file(format!("make {}", home.display())))?;
@@ -97,6 +98,7 @@ const SCRIPT: &str = r#"#!/bin/sh
 set -eu
 root='@ROOT@'
 target='@TARGET@'
+home='@HOME@'
 
 if [ "${HERMETIC_PLAIN_USER-}" != inside ]; then
     HERMETIC_PLAIN_USER=inside exec unshare --mount --propagation private -- "$0" "$@"
@@ -109,32 +111,35 @@ reaches() {
     (drop test -x "$1" -a -r "$1") 2>/dev/null
 }
 
-# Opens the way to a folder whose parents are closed: the first closed one is covered.
+# Opens the way to $1, a copy of which is mounted at $2: covers the first closed folder above it.
 open_way() {
     reaches "$1" && return
-    closed=
     path=
     old_ifs=$IFS
     IFS=/
     for name in ${1#/}; do
         path=$path/$name
-        if ! reaches "$path"; then
-            closed=$path
+        if [ -e "$path" ] && ! reaches "$path"; then
+            mount -t tmpfs -o mode=755,size=1m tmpfs "$path"
             break
         fi
     done
     IFS=$old_ifs
-    # The folder itself being closed is a choice of its owner that stays.
-    [ "$closed" != "$1" ] || { echo "$1 is closed to other users" >&2; exit 1; }
-    mount --bind "$1" /mnt
-    mount -t tmpfs -o mode=755,size=1m tmpfs "$closed"
     mkdir -p "$1"
-    mount --move /mnt "$1"
+    mount --bind "$2" "$1"
 }
 
-open_way "$root"
-open_way "$target"
+# Covering one way may hide the other, so both are held first.
+if ! reaches "$root" || ! reaches "$target"; then
+    mount -t tmpfs -o size=1m tmpfs "$home"
+    mkdir "$home/root" "$home/target"
+    mount --bind "$root" "$home/root"
+    mount --bind "$target" "$home/target"
+    open_way "$root" "$home/root"
+    open_way "$target" "$home/target"
+    umount --recursive "$home"
+fi
 unset HERMETIC_PLAIN_USER
-export HOME='@HOME@' TMPDIR='@HOME@'
+export HOME="$home" TMPDIR="$home"
 drop "$@"
 "#;
