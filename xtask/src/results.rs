@@ -10,7 +10,8 @@ use crate::machine;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Results {
     pub(crate) tests: u64,
-    pub(crate) failed: u64,
+    /// Names of those that failed.
+    pub(crate) failed: Vec<String>,
     /// `name: why`, from the lines a test prints when it cannot do its work here.
     pub(crate) skips: Vec<String>,
 }
@@ -52,15 +53,35 @@ fn parse(junit: &str) -> Results {
     skips.dedup();
     Results {
         tests: number(head, "tests"),
-        failed: number(head, "failures") + number(head, "errors"),
+        failed: failed(junit),
         skips,
     }
 }
 
-fn number(head: &str, key: &str) -> u64 {
-    head.split_once(&format!(" {key}=\""))
-        .and_then(|(_, rest)| rest.split('"').next()?.parse().ok())
+fn failed(junit: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut current = String::new();
+    for tag in junit.split('<').skip(1) {
+        if tag.starts_with("testcase ") {
+            let named = |key| attribute(tag, key).unwrap_or_default();
+            current = format!("{} {}", named("classname"), named("name"));
+        } else if tag.starts_with("failure") || tag.starts_with("error") {
+            names.push(current.clone());
+        }
+    }
+    names.dedup();
+    names
+}
+
+fn number(tag: &str, key: &str) -> u64 {
+    attribute(tag, key)
+        .and_then(|value| value.parse().ok())
         .unwrap_or(0)
+}
+
+fn attribute<'a>(tag: &'a str, key: &str) -> Option<&'a str> {
+    let (_, rest) = tag.split_once(&format!(" {key}=\""))?;
+    rest.split('"').next()
 }
 
 /// A line of text between two tags. A `>` or `<` that a test printed is escaped by now.
@@ -80,12 +101,13 @@ mod tests {
     use super::*;
 
     const JUNIT: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
-<testsuites name="nextest-run" tests="5" failures="1" errors="1" uuid="x" time="0.1">
+<testsuites name="nextest-run" tests="4" failures="1" errors="0" uuid="x" time="0.1">
   <testsuite name="native" tests="2" disabled="0" errors="0" failures="0">
     <testcase name="a"><system-err>SKIP: a: no cgroup &lt;v2&gt; &amp; no v1</system-err></testcase>
     <testcase name="b"><system-err>first
 SKIP: b: no sshd
 last</system-err></testcase>
+    <testcase name="d" classname="hermetic-native"><failure type="test failure">x</failure></testcase>
     <testcase name="c"><system-out>a line about SKIP: is none</system-out></testcase>
   </testsuite>
 </testsuites>"#;
@@ -95,8 +117,8 @@ last</system-err></testcase>
         assert_eq!(
             parse(JUNIT),
             Results {
-                tests: 5,
-                failed: 2,
+                tests: 4,
+                failed: vec!["hermetic-native d".to_owned()],
                 skips: vec![
                     "a: no cgroup <v2> & no v1".to_owned(),
                     "b: no sshd".to_owned(),

@@ -91,13 +91,14 @@ fn nextest(
     if !names_packages(&options.rest) {
         command.arg("--workspace");
     }
-    command.args(&options.rest);
     if let Some(docker) = docker {
         docker.tell(&mut command);
     }
     if let Some(user) = user {
-        user.tell(&mut command);
+        // A chosen few may all be root's.
+        user.tell(command.arg("--no-tests=pass"));
     }
+    command.args(&options.rest);
     Ok(program::show(&mut command))
 }
 
@@ -130,6 +131,7 @@ struct Report {
     counts: Vec<String>,
     skips: Vec<String>,
     missing: Vec<String>,
+    failed: Vec<String>,
     bad: Vec<String>,
 }
 
@@ -144,14 +146,15 @@ impl Report {
             Some(results) => self.counts.push(format!(
                 "{who}: {} tests, {} failed, {} skipped themselves",
                 results.tests,
-                results.failed,
+                results.failed.len(),
                 results.skips.len()
             )),
             None => self.counts.push(format!("{who}: no test came to run")),
         }
-        for skip in results.unwrap_or_default().skips {
-            self.skips.push(format!("{skip} ({who})"));
-        }
+        let results = results.unwrap_or_default();
+        let named = |line: String| format!("{line} ({who})");
+        self.skips.extend(results.skips.into_iter().map(named));
+        self.failed.extend(results.failed.into_iter().map(named));
         if let Err(why) = outcome {
             self.bad.push(format!("{who}: {why}"));
         }
@@ -164,6 +167,7 @@ impl Report {
         }
         list("Skipped, and why:", &self.skips);
         list("Not here, so not tested:", &self.missing);
+        list("Failed:", &self.failed);
         if self.bad.is_empty() {
             say::end("All tests that could run here passed.");
             Ok(())
