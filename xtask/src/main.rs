@@ -1,1 +1,57 @@
-fn main() {}
+//! The project's own chores. `cargo xtask help` lists them.
+//!
+//! No dependencies: this is the first thing a newcomer compiles, and the only thing that runs
+//! before anything was installed.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a program for a person at a terminal")]
+
+mod apt;
+mod arguments;
+mod bench;
+mod build_times;
+mod cargo_tools;
+mod check;
+mod docker;
+mod doctests;
+mod engine;
+mod failure;
+mod image;
+mod machine;
+mod members;
+mod needs;
+mod plain_user;
+mod program;
+mod results;
+mod say;
+mod test;
+
+use std::env;
+use std::process::ExitCode;
+
+use arguments::Chore;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    match Chore::parse(env::args().skip(1)).and_then(run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            say::end(&format!("failed: {failure}"));
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(chore: Chore) -> Result<(), Failure> {
+    match chore {
+        Chore::Test(options) => test::run(&options),
+        Chore::Check => check::run(),
+        Chore::Bench { rest } => bench::run(&rest),
+        Chore::Docker { command } => docker::run(&command),
+        Chore::BuildTimes => build_times::run(),
+        Chore::Help => {
+            say::plain(arguments::HELP);
+            Ok(())
+        }
+    }
+}

@@ -1,1 +1,3 @@
 //! The host itself, for trusted use.
+
+#![forbid(unsafe_code)]

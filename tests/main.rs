@@ -1,0 +1,5 @@
+//! The promises of `SPECIFICATION.md` that no single crate can keep, one module for each.
+
+#![forbid(unsafe_code)]
+
+mod arrows;

@@ -1,0 +1,38 @@
+//! Cargo's companions, installed from source where they are missing.
+
+use crate::failure::Failure;
+use crate::{machine, program, say};
+
+/// A version known to build with our toolchain.
+pub(crate) struct Tool {
+    name: &'static str,
+    version: &'static str,
+}
+
+pub(crate) const NEXTEST: Tool = Tool {
+    name: "nextest",
+    version: "0.9.151",
+};
+
+pub(crate) const DENY: Tool = Tool {
+    name: "deny",
+    version: "0.20.2",
+};
+
+impl Tool {
+    /// Any version that answers will do; a missing one is built, which takes minutes.
+    pub(crate) fn provide(&self) -> Result<(), Failure> {
+        if program::works(machine::cargo().args([self.name, "--version"])) {
+            return Ok(());
+        }
+        say::note(&format!(
+            "cargo-{} is missing; building it takes some minutes",
+            self.name
+        ));
+        program::show(
+            machine::cargo()
+                .args(["install", "--locked", "--version", self.version])
+                .arg(format!("cargo-{}", self.name)),
+        )
+    }
+}

@@ -1,0 +1,57 @@
+//! An engine with the test image in it.
+
+use std::io;
+use std::process::Command;
+
+use crate::engine::Engine;
+use crate::failure::Failure;
+use crate::needs::Part;
+use crate::{image, machine, needs, program, say};
+
+pub(crate) fn run(command: &[String]) -> Result<(), Failure> {
+    say::step("What an engine needs from this machine");
+    if let Some(lacking) = needs::provide(&[Part::Docker], machine::is_root()).first() {
+        return Err(Failure::Lacking {
+            what: lacking.text.clone(),
+            remedy: "an engine cannot be started without it".to_owned(),
+        });
+    }
+    let docker = Docker::start()?;
+    match command.split_first() {
+        Some((program, words)) => {
+            say::step("The command");
+            let mut command = Command::new(program);
+            docker.tell(command.args(words));
+            program::show(&mut command)
+        }
+        None => {
+            say::step("Ready until the end of input");
+            say::note(&format!("export DOCKER_HOST={}", docker.engine.host()));
+            io::copy(&mut io::stdin(), &mut io::sink())
+                .map(drop)
+                .map_err(Failure::file("read the input"))
+        }
+    }
+}
+
+/// Stops what it started when dropped.
+pub(crate) struct Docker {
+    engine: Engine,
+}
+
+impl Docker {
+    pub(crate) fn start() -> Result<Self, Failure> {
+        say::step("A Docker engine");
+        let engine = Engine::reach()?;
+        say::step("The test image");
+        image::provide(&engine)?;
+        Ok(Self { engine })
+    }
+
+    /// Tells a program where the engine is and what the image is called.
+    pub(crate) fn tell(&self, command: &mut Command) {
+        command
+            .env("DOCKER_HOST", self.engine.host())
+            .env("HERMETIC_TEST_IMAGE", image::NAME);
+    }
+}

@@ -1,0 +1,205 @@
+//! What the tests need from the machine, as a table.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::arguments::TestOptions;
+use crate::failure::Failure;
+use crate::members::Member;
+use crate::{apt, machine, say};
+
+/// One thing of the machine's that tests use.
+pub(crate) struct Need {
+    pub(crate) part: Part,
+    /// The Debian package that has it.
+    pub(crate) package: &'static str,
+    /// It is there when this program is.
+    pub(crate) program: &'static str,
+    pub(crate) wanted_by: &'static str,
+    pub(crate) weight: Weight,
+}
+
+/// What is wanted together. `Base` always is; the others when a crate's manifest or the command
+/// line asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Base,
+    Docker,
+    Ssh,
+    Squid,
+    Node,
+    Browser,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    Light,
+    /// Over a hundred megabytes: said before it is fetched.
+    Heavy,
+}
+
+/// In the order of installing. A row is looked at again just before its turn, because an earlier
+/// one may have brought it.
+const NEEDS: [Need; 13] = {
+    use Part::{Base, Browser, Docker, Node, Squid, Ssh};
+    use Weight::{Heavy, Light};
+    const fn need(
+        part: Part,
+        package: &'static str,
+        program: &'static str,
+        weight: Weight,
+        wanted_by: &'static str,
+    ) -> Need {
+        Need {
+            part,
+            package,
+            program,
+            wanted_by,
+            weight,
+        }
+    }
+    [
+        need(Base, "gcc", "cc", Light, "crates that carry C: SQLite, TLS"),
+        need(Base, "git", "git", Light, "normal work inside a sandbox"),
+        need(
+            Base,
+            "python3",
+            "python3",
+            Light,
+            "normal work inside a sandbox",
+        ),
+        need(Base, "curl", "curl", Light, "requests inside a sandbox"),
+        need(
+            Base,
+            "bubblewrap",
+            "bwrap",
+            Light,
+            "benches that compare with it",
+        ),
+        need(
+            Base,
+            "util-linux",
+            "setpriv",
+            Light,
+            "tests as a plain user",
+        ),
+        need(Ssh, "openssh-server", "sshd", Light, "the ssh backend"),
+        need(
+            Squid,
+            "squid",
+            "squid",
+            Light,
+            "the allowlist written for Squid",
+        ),
+        need(Docker, "docker.io", "dockerd", Heavy, "the docker backend"),
+        // Newer releases ship the client apart from the engine.
+        need(Docker, "docker-cli", "docker", Light, "the docker backend"),
+        need(Docker, "mmdebstrap", "mmdebstrap", Light, "the test image"),
+        need(
+            Node,
+            "npm",
+            "npm",
+            Heavy,
+            "chat platforms played by npm packages",
+        ),
+        need(
+            Browser,
+            "chromium",
+            "chromium",
+            Heavy,
+            "the dashboard in a browser",
+        ),
+    ]
+};
+
+/// What was wanted and is not to be had, with the reason.
+pub(crate) struct Lacking {
+    pub(crate) part: Part,
+    pub(crate) text: String,
+}
+
+/// The parts this run wants: asked for by a manifest or by `--with`, minus `--without`.
+pub(crate) fn wanted(members: &[Member], options: &TestOptions) -> Result<Vec<Part>, Failure> {
+    let mut parts = vec![Part::Base];
+    for member in members {
+        for name in &member.needs {
+            let part = name.parse()?;
+            say::note(&format!("{} asks for {part}", member.name));
+            parts.push(part);
+        }
+    }
+    parts.extend(&options.with);
+    parts.dedup();
+    parts.retain(|part| !options.without.contains(part));
+    Ok(parts)
+}
+
+/// Installs what is missing, where we may. Whatever cannot be had is returned, not fatal: the
+/// tests that want it skip aloud.
+pub(crate) fn provide(parts: &[Part], may_install: bool) -> Vec<Lacking> {
+    let mut lacking = Vec::new();
+    let mut apt = apt::Apt::default();
+    for need in NEEDS.iter().filter(|need| parts.contains(&need.part)) {
+        if machine::find(need.program).is_some() {
+            continue;
+        }
+        let heavy = match need.weight {
+            Weight::Light => "",
+            Weight::Heavy => ", a large one",
+        };
+        say::note(&format!(
+            "{} is missing (package {}{heavy}; for {})",
+            need.program, need.package, need.wanted_by
+        ));
+        let outcome = if may_install {
+            apt.install(need.package).map_err(|why| why.to_string())
+        } else if machine::is_root() {
+            Err("--no-install was given".to_owned())
+        } else {
+            Err(format!(
+                "only root can install: sudo apt-get install {}",
+                need.package
+            ))
+        };
+        if machine::find(need.program).is_none() {
+            let why = outcome
+                .err()
+                .unwrap_or_else(|| "the package lacks it".to_owned());
+            lacking.push(Lacking {
+                part: need.part,
+                text: format!("{} (for {}): {why}", need.program, need.wanted_by),
+            });
+        }
+    }
+    lacking
+}
+
+impl Part {
+    const NAMED: [(Self, &'static str); 6] = [
+        (Self::Base, "base"),
+        (Self::Docker, "docker"),
+        (Self::Ssh, "ssh"),
+        (Self::Squid, "squid"),
+        (Self::Node, "node"),
+        (Self::Browser, "browser"),
+    ];
+}
+
+impl FromStr for Part {
+    type Err = Failure;
+
+    fn from_str(text: &str) -> Result<Self, Failure> {
+        let names = Self::NAMED.map(|(_, name)| name);
+        Self::NAMED
+            .into_iter()
+            .find_map(|(part, name)| (name == text).then_some(part))
+            .ok_or_else(|| Failure::Usage(format!("no part {text:?}; known: {}", names.join(", "))))
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Self::NAMED.into_iter().find(|(part, _)| part == self);
+        f.write_str(named.map_or("?", |(_, name)| name))
+    }
+}

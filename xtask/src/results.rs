@@ -1,0 +1,129 @@
+//! What nextest wrote down about a run.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::failure::Failure;
+use crate::machine;
+
+/// One run of the tests, as its JUnit file tells it.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Results {
+    pub(crate) tests: u64,
+    /// Names of those that failed.
+    pub(crate) failed: Vec<String>,
+    /// `name: why`, from the lines a test prints when it cannot do its work here.
+    pub(crate) skips: Vec<String>,
+}
+
+impl Results {
+    /// Forgets an earlier run, so that a run that never came to tests is not mistaken for it.
+    pub(crate) fn forget(profile: &str) -> Result<(), Failure> {
+        let file = file(profile);
+        match fs::remove_file(&file) {
+            Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
+                Err(Failure::file(format!("remove {}", file.display()))(why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Absent when the tests did not even build.
+    pub(crate) fn read(profile: &str) -> Option<Self> {
+        fs::read_to_string(file(profile))
+            .ok()
+            .map(|text| parse(&text))
+    }
+}
+
+fn file(profile: &str) -> PathBuf {
+    machine::target()
+        .join("nextest")
+        .join(profile)
+        .join("junit.xml")
+}
+
+fn parse(junit: &str) -> Results {
+    let head = junit
+        .find("<testsuites ")
+        .and_then(|start| junit[start..].split('>').next())
+        .unwrap_or_default();
+    let mut skips: Vec<_> = junit.split(['>', '\n']).filter_map(skip).collect();
+    skips.sort();
+    skips.dedup();
+    Results {
+        tests: number(head, "tests"),
+        failed: failed(junit),
+        skips,
+    }
+}
+
+fn failed(junit: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut current = String::new();
+    for tag in junit.split('<').skip(1) {
+        if tag.starts_with("testcase ") {
+            let named = |key| attribute(tag, key).unwrap_or_default();
+            current = format!("{} {}", named("classname"), named("name"));
+        } else if tag.starts_with("failure") || tag.starts_with("error") {
+            names.push(current.clone());
+        }
+    }
+    names.dedup();
+    names
+}
+
+fn number(tag: &str, key: &str) -> u64 {
+    attribute(tag, key)
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(0)
+}
+
+fn attribute<'a>(tag: &'a str, key: &str) -> Option<&'a str> {
+    let (_, rest) = tag.split_once(&format!(" {key}=\""))?;
+    rest.split('"').next()
+}
+
+/// A line of text between two tags. A `>` or `<` that a test printed is escaped by now.
+fn skip(piece: &str) -> Option<String> {
+    let said = piece.strip_prefix("SKIP: ")?.split('<').next()?;
+    let plain = said
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&apos;", "'")
+        .replace("&amp;", "&");
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JUNIT: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="nextest-run" tests="4" failures="1" errors="0" uuid="x" time="0.1">
+  <testsuite name="native" tests="2" disabled="0" errors="0" failures="0">
+    <testcase name="a"><system-err>SKIP: a: no cgroup &lt;v2&gt; &amp; no v1</system-err></testcase>
+    <testcase name="b"><system-err>first
+SKIP: b: no sshd
+last</system-err></testcase>
+    <testcase name="d" classname="hermetic-native"><failure type="test failure">x</failure></testcase>
+    <testcase name="c"><system-out>a line about SKIP: is none</system-out></testcase>
+  </testsuite>
+</testsuites>"#;
+
+    #[test]
+    fn skips_and_counts_are_read() {
+        assert_eq!(
+            parse(JUNIT),
+            Results {
+                tests: 4,
+                failed: vec!["hermetic-native d".to_owned()],
+                skips: vec![
+                    "a: no cgroup <v2> & no v1".to_owned(),
+                    "b: no sshd".to_owned(),
+                ],
+            }
+        );
+    }
+}

@@ -1,0 +1,188 @@
+//! Every test, on a machine where nothing was prepared.
+
+use std::process::Command;
+
+use crate::arguments::TestOptions;
+use crate::cargo_tools::NEXTEST;
+use crate::docker::Docker;
+use crate::failure::Failure;
+use crate::members::Member;
+use crate::needs::{Lacking, Part};
+use crate::plain_user::PlainUser;
+use crate::results::Results;
+use crate::{doctests, machine, members, needs, program, say};
+
+pub(crate) fn run(options: &TestOptions) -> Result<(), Failure> {
+    let root = machine::is_root();
+    let members = members::all()?;
+    let mut report = Report::default();
+
+    say::step("What the tests need from this machine");
+    let parts = needs::wanted(&members, options)?;
+    let lacking = needs::provide(&parts, root && !options.no_install);
+    NEXTEST.provide()?;
+    let docker = docker(&parts, &lacking, &mut report);
+    report.not_set_up(lacking);
+
+    say::step(if root {
+        "Every test, as root"
+    } else {
+        "Every test"
+    });
+    let who = if root { "as root" } else { "as this user" };
+    report.take(
+        who,
+        "default",
+        nextest("default", options, docker.as_ref(), None)?,
+    );
+
+    if root && !options.no_plain_user {
+        say::step("Every test again, as a plain user");
+        match PlainUser::new()? {
+            Ok(user) => {
+                let outcome = nextest("plain-user", options, docker.as_ref(), Some(&user))?;
+                report.take("as a plain user", "plain-user", outcome);
+            }
+            Err(why) => report
+                .missing
+                .push(format!("the run as a plain user: {why}")),
+        }
+    } else if root {
+        report
+            .missing
+            .push("the run as a plain user: --no-plain-user was given".to_owned());
+    } else {
+        report
+            .missing
+            .push("the run as root: started as a plain user".to_owned());
+    }
+
+    examples(&members, options, &mut report)?;
+    drop(docker);
+    report.end()
+}
+
+/// The engine with its image, where wanted. Without it the tests that want it skip.
+fn docker(parts: &[Part], lacking: &[Lacking], report: &mut Report) -> Option<Docker> {
+    if !parts.contains(&Part::Docker) || lacking.iter().any(|one| one.part == Part::Docker) {
+        return None;
+    }
+    match Docker::start() {
+        Ok(docker) => Some(docker),
+        Err(why) => {
+            say::note(&format!("{why}"));
+            report.missing.push(format!("a Docker engine: {why}"));
+            None
+        }
+    }
+}
+
+type Outcome = Result<(), Failure>;
+
+fn nextest(
+    profile: &str,
+    options: &TestOptions,
+    docker: Option<&Docker>,
+    user: Option<&PlainUser>,
+) -> Result<Outcome, Failure> {
+    Results::forget(profile)?;
+    let mut command = machine::cargo();
+    command.args(["nextest", "run", "--profile", profile]);
+    if !names_packages(&options.rest) {
+        command.arg("--workspace");
+    }
+    if let Some(docker) = docker {
+        docker.tell(&mut command);
+    }
+    if let Some(user) = user {
+        // A chosen few may all be root's.
+        user.tell(command.arg("--no-tests=pass"));
+    }
+    command.args(&options.rest);
+    Ok(program::show(&mut command))
+}
+
+fn names_packages(rest: &[String]) -> bool {
+    rest.iter()
+        .any(|word| word.starts_with("-p") || word.starts_with("--package"))
+}
+
+/// Nextest leaves examples in documentation to cargo.
+fn examples(members: &[Member], options: &TestOptions, report: &mut Report) -> Result<(), Failure> {
+    let with_examples = doctests::packages(members)?;
+    if with_examples.is_empty() || !options.rest.is_empty() {
+        return Ok(());
+    }
+    say::step("Examples in the documentation");
+    let mut command: Command = machine::cargo();
+    command.args(["test", "--doc"]);
+    for package in with_examples {
+        command.args(["--package", package]);
+    }
+    if let Err(why) = program::show(&mut command) {
+        report.bad.push(why.to_string());
+    }
+    Ok(())
+}
+
+/// The last thing a person reads.
+#[derive(Default)]
+struct Report {
+    counts: Vec<String>,
+    skips: Vec<String>,
+    missing: Vec<String>,
+    failed: Vec<String>,
+    bad: Vec<String>,
+}
+
+impl Report {
+    fn not_set_up(&mut self, lacking: Vec<Lacking>) {
+        self.missing.extend(lacking.into_iter().map(|one| one.text));
+    }
+
+    fn take(&mut self, who: &str, profile: &str, outcome: Outcome) {
+        let results = Results::read(profile);
+        match &results {
+            Some(results) => self.counts.push(format!(
+                "{who}: {} tests, {} failed, {} skipped themselves",
+                results.tests,
+                results.failed.len(),
+                results.skips.len()
+            )),
+            None => self.counts.push(format!("{who}: no test came to run")),
+        }
+        let results = results.unwrap_or_default();
+        let named = |line: String| format!("{line} ({who})");
+        self.skips.extend(results.skips.into_iter().map(named));
+        self.failed.extend(results.failed.into_iter().map(named));
+        if let Err(why) = outcome {
+            self.bad.push(format!("{who}: {why}"));
+        }
+    }
+
+    fn end(self) -> Result<(), Failure> {
+        say::step("Summary");
+        for count in &self.counts {
+            say::note(count);
+        }
+        list("Skipped, and why:", &self.skips);
+        list("Not here, so not tested:", &self.missing);
+        list("Failed:", &self.failed);
+        if self.bad.is_empty() {
+            say::end("All tests that could run here passed.");
+            Ok(())
+        } else {
+            Err(Failure::Bad(self.bad))
+        }
+    }
+}
+
+fn list(title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    say::note(title);
+    for line in lines {
+        say::note(&format!("  {line}"));
+    }
+}
