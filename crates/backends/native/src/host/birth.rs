@@ -16,9 +16,10 @@ use super::death;
 use super::folder::{Folder, Made};
 use super::kin::{Born, Tie};
 use super::mounts;
-use super::native::{Host, missing};
+use super::native::{Demand, Host, missing};
 use super::planning;
 use super::process::{self, Process};
+use super::remedy;
 use crate::cord::Cord;
 use crate::plan::{Files, GO, Plan, Report};
 
@@ -29,9 +30,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) struct Newborn {
     host: Arc<Host>,
     parts: Option<(UnixStream, Born)>,
+    landlock: Option<u8>,
 }
 
 impl Newborn {
+    /// The Landlock ABI that holds in it.
+    pub(super) fn landlock(&self) -> Option<u8> {
+        self.landlock
+    }
+
     pub(super) fn into_parts(mut self) -> (UnixStream, Born) {
         self.parts
             .take()
@@ -60,8 +67,10 @@ pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
         },
         _ => BackendError::failed("write down the sandbox", source),
     })?;
-    let planned = planning::plan(host, &folder, spec)?;
-    let born = prepare(&folder, &planned).and_then(|()| bear(host, &folder, spec, &planned));
+    let born = planning::plan(host, &folder, spec).and_then(|planned| {
+        prepare(&folder, &planned)?;
+        bear(host, &folder, spec, &planned)
+    });
     if born.is_err() {
         let _ = death::destroy(host, &spec.id);
     }
@@ -93,6 +102,7 @@ fn check(host: &Host, spec: &Spec) -> Result<(), BackendError> {
             why: "it belongs to another installation".to_owned(),
         });
     }
+    host.groups.check(host.demands(Demand::CgroupLimits))?;
     mounts::check_environment(&spec.env)
 }
 
@@ -141,12 +151,13 @@ fn bear(
     let sent = cord.send(planned, &[listener.as_fd(), theirs.as_fd()]);
     drop((listener, theirs));
     sent.map_err(|source| BackendError::failed("send the plan", source))?;
-    let born = labour.deliver(cord, folder, spec)?;
+    let (born, landlock) = labour.deliver(host, cord, folder, spec)?;
     link.set_nonblocking(true)
         .map_err(|source| BackendError::failed("wait on the link", source))?;
     Ok(Newborn {
         host: Arc::clone(host),
         parts: Some((link, born)),
+        landlock,
     })
 }
 
@@ -177,8 +188,20 @@ struct Labour {
 }
 
 impl Labour {
-    fn deliver(mut self, cord: Cord, folder: &Folder, spec: &Spec) -> Result<Born, BackendError> {
-        let pid = self.await_seal(&cord, &spec.id)?;
+    fn deliver(
+        mut self,
+        host: &Host,
+        cord: Cord,
+        folder: &Folder,
+        spec: &Spec,
+    ) -> Result<(Born, Option<u8>), BackendError> {
+        let (pid, landlock) = self.await_seal(&cord, &spec.id)?;
+        if landlock.is_none() && host.demands(Demand::Landlock) {
+            return Err(BackendError::Unavailable {
+                what: "this kernel has no Landlock, which the configuration requires".to_owned(),
+                remedy: "boot a kernel since 5.13 with landlock in its lsm= list".to_owned(),
+            });
+        }
         let process = Process::observe(pid).ok_or_else(|| missing(&spec.id))?;
         folder
             .note_life(&process)
@@ -198,19 +221,24 @@ impl Labour {
                 None
             }
         };
-        Ok(Born {
+        let born = Born {
             id: spec.id.clone(),
             pidfd,
             tie,
-        })
+        };
+        Ok((born, landlock))
     }
 
     /// Two processes report over one cord, so the order is open.
-    fn await_seal(&mut self, cord: &Cord, id: &SandboxId) -> Result<i32, BackendError> {
-        let (mut pid, mut sealed, mut failure) = (None, false, None);
+    fn await_seal(
+        &mut self,
+        cord: &Cord,
+        id: &SandboxId,
+    ) -> Result<(i32, Option<u8>), BackendError> {
+        let (mut pid, mut sealed, mut failure) = (None, None, None);
         loop {
             match (pid, sealed, failure.take()) {
-                (Some(pid), true, None) => return Ok(pid),
+                (Some(pid), Some(landlock), None) => return Ok((pid, landlock)),
                 (Some(_), _, Some(error)) => return Err(error),
                 (_, _, kept) => failure = kept,
             }
@@ -228,11 +256,10 @@ impl Labour {
                 }
                 Report::Ready { landlock } => {
                     tracing::debug!(sandbox = %id, landlock, "sealed");
-                    sealed = true;
+                    sealed = Some(landlock);
                 }
                 Report::Failed { step, errno } => {
-                    let source = io::Error::from_raw_os_error(errno);
-                    failure = Some(BackendError::failed(step, source));
+                    failure = Some(remedy::explain(&step, errno));
                 }
             }
         }

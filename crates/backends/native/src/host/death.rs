@@ -23,7 +23,7 @@ pub(super) fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
     host.watch.forget(id);
     end_processes(&folder)?;
     host.kin.part(id);
-    remove_groups(host, &folder)
+    remove_groups(&folder)
 }
 
 pub(super) fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
@@ -54,7 +54,7 @@ fn end_processes(folder: &Folder) -> Result<(), BackendError> {
     ))
 }
 
-fn remove_groups(host: &Host, folder: &Folder) -> Result<(), BackendError> {
+fn remove_groups(folder: &Folder) -> Result<(), BackendError> {
     let Some(made) = folder.made() else {
         return Ok(());
     };
@@ -66,7 +66,6 @@ fn remove_groups(host: &Host, folder: &Folder) -> Result<(), BackendError> {
             })?;
         }
     }
-    host.groups.tidy();
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hermetic_sandbox::BackendError;
 use hermetic_types::{InstallationId, Limits, SandboxId};
 
 use crate::plan::{Group, Setting};
@@ -100,9 +101,18 @@ impl Groups {
         groups
     }
 
-    /// Leaves no empty group of the installation behind.
-    pub(super) fn tidy(&self) {
-        // Kept: the next sandbox needs it at once, and removing it would race with that one.
+    /// Refuses where the operator insists on cgroups and one is not to be had.
+    pub(super) fn check(&self, insisted: bool) -> Result<(), BackendError> {
+        let lacking = [&self.pids, &self.memory, &self.cpu]
+            .into_iter()
+            .find_map(|group| group.as_ref().err());
+        match lacking {
+            Some(why) if insisted => Err(BackendError::Unavailable {
+                what: format!("limits by cgroups are required and cannot be had ({why})"),
+                remedy: "run as root, or as a systemd service with Delegate=yes".to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 }
 

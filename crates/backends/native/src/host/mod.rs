@@ -7,12 +7,14 @@ mod etc;
 mod folder;
 mod groups;
 mod kin;
+mod memory;
 mod mounts;
 mod native;
 mod planning;
 mod process;
 mod program;
 mod readiness;
+mod remedy;
 #[allow(unsafe_code, reason = "registering a descriptor with the runtime")]
 mod sys;
 mod tree;

@@ -180,6 +180,10 @@ impl Host {
         Folder::new(&self.sandboxes(), id)
     }
 
+    pub(super) fn demands(&self, layer: Demand) -> bool {
+        self.config.require.contains(&layer)
+    }
+
     pub(super) fn sandboxes(&self) -> PathBuf {
         self.config.state.join("sandboxes")
     }
