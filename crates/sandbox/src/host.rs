@@ -4,5 +4,5 @@
 mod process;
 mod program;
 
-pub use process::{Process, collect, has_ended, kill, reap, wait_for_end};
+pub use process::{Process, has_ended, kill, reap, wait_for_end};
 pub use program::Program;

@@ -5,18 +5,18 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hermetic_sandbox::host::{self, Process, Program};
+use hermetic_sandbox::host::{Process, Program};
 use hermetic_sandbox::{
     Backend, BackendError, Found, FoundState, Layer, LayerState, Lifeline, Link, Readiness, Spec,
 };
 use hermetic_types::{BackendKind, SandboxId};
+use tokio::process::{Child, Command};
 
 use crate::folder::Folder;
 use crate::tree;
@@ -149,16 +149,12 @@ impl Host {
         let child = self
             .spawn(spec, socket.into())
             .map_err(|source| BackendError::failed("start the warden", source))?;
-        let process = i32::try_from(child.id()).ok().and_then(Process::observe);
-        let process = process.ok_or_else(|| io::Error::other("the warden ended at once"));
-        process
-            .and_then(|process| {
-                // Until it is waited for, the number is the child's.
-                if let Some(pidfd) = process.open() {
-                    tokio::spawn(host::collect(pidfd));
-                }
-                folder.note_life(&process)
-            })
+        // Dropping the child does not end it: the runtime collects it when it ends by itself.
+        child
+            .id()
+            .and_then(|pid| Process::observe(i32::try_from(pid).ok()?))
+            .ok_or_else(|| io::Error::other("the warden ended at once"))
+            .and_then(|process| folder.note_life(&process))
             .map_err(|source| BackendError::failed("write the warden's process down", source))?;
         folder.connect().map_err(|source| BackendError::failed("reach the warden", source))
     }

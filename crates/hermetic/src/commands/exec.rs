@@ -10,7 +10,7 @@ use std::time::Duration;
 use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{
-    Backend, Lifeline, Mount, MountMode, Network, Persistence, Sandbox, Spec, SystemView,
+    Lifeline, Mount, MountMode, Network, Persistence, Sandbox, Spec, SystemView,
 };
 use hermetic_types::{BackendKind, Command, ConversationKey, SandboxId, Stdin};
 use tracing::warn;

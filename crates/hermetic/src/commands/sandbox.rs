@@ -5,7 +5,7 @@ mod rows;
 use std::fmt::Write as _;
 
 use clap::Subcommand;
-use hermetic_sandbox::{Backend, Sandbox};
+use hermetic_sandbox::Sandbox;
 use hermetic_types::{RunId, SandboxId};
 use hermetic_warden::client::Event;
 use serde_json::json;

@@ -38,15 +38,15 @@ pub async fn an_interrupt_ends_the_whole_tree(candidate: Candidate) {
     let lab = Lab::open(candidate).await;
     let stop = CancellationToken::new();
     let command = Cleared::typed_by_operator(Command::script(hiding(MARKER)));
-    let running = lab.sandbox.run(command, 1 << 16, &stop);
-    tokio::pin!(running);
+    let mut running = Box::pin(lab.sandbox.run(command, 1 << 16, &stop));
     // Long enough on a quiet machine for the tree to stand; on a busy one the interrupt comes
     // earlier, which must end well too.
     tokio::select! {
         _ = &mut running => panic!("it ended by itself"),
         () = tokio::time::sleep(Duration::from_millis(300)) => stop.cancel(),
     }
-    let finished = running.await.unwrap();
+    let finished = running.as_mut().await.unwrap();
+    drop(running);
     assert_eq!((finished.code(), finished.interrupted), (130, true));
     until_gone(&lab.sandbox, MARKER).await;
     lab.close().await;

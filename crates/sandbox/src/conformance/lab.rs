@@ -13,6 +13,7 @@ use crate::{
 };
 
 /// A backend to be examined.
+#[expect(missing_debug_implementations, reason = "nobody prints it")]
 pub struct Candidate {
     pub backend: Arc<dyn Backend>,
     /// The same kind of backend for another installation, on the same host.
@@ -29,6 +30,7 @@ pub struct Candidate {
     pub holds: Box<dyn Send + Sync>,
 }
 
+#[expect(missing_debug_implementations, reason = "nobody prints it")]
 pub struct Lab {
     pub candidate: Candidate,
     pub spec: Spec,
@@ -89,7 +91,7 @@ impl Lab {
     }
 }
 
-pub async fn run(sandbox: &Sandbox, mut command: Command) -> Finished {
+pub(super) async fn run(sandbox: &Sandbox, mut command: Command) -> Finished {
     command.timeout.get_or_insert(DEADLINE);
     sandbox
         .run(Cleared::typed_by_operator(command), BOUND, &CancellationToken::new())
@@ -97,12 +99,12 @@ pub async fn run(sandbox: &Sandbox, mut command: Command) -> Finished {
         .expect("a command can be run")
 }
 
-pub fn stdout(finished: &Finished) -> String {
+pub(super) fn stdout(finished: &Finished) -> String {
     String::from_utf8_lossy(&finished.stdout.clone().into_bytes()).into_owned()
 }
 
 /// How many living processes have `marker` among their words, as seen from inside.
-pub async fn count_marked(sandbox: &Sandbox, marker: &str) -> usize {
+pub(super) async fn count_marked(sandbox: &Sandbox, marker: &str) -> usize {
     // The searching shell would find itself: the marker is put together at run time.
     let (front, back) = marker.split_at(marker.len() / 2);
     let text = format!(
@@ -116,7 +118,7 @@ pub async fn count_marked(sandbox: &Sandbox, marker: &str) -> usize {
 }
 
 /// Waits until no process carries the marker.
-pub async fn until_gone(sandbox: &Sandbox, marker: &str) {
+pub(super) async fn until_gone(sandbox: &Sandbox, marker: &str) {
     for _ in 0..200 {
         if count_marked(sandbox, marker).await == 0 {
             return;

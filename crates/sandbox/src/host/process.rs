@@ -9,8 +9,6 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
 };
 use serde::{Deserialize, Serialize};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
@@ -54,16 +52,6 @@ pub fn kill(pidfd: BorrowedFd<'_>, patience: Duration) -> bool {
     let gone = wait_for_end(pidfd, patience);
     reap(pidfd);
     gone
-}
-
-/// Waits for the end of a child of ours and collects it: one that ends by itself would otherwise
-/// stay in the process table until we do. Needs a runtime.
-pub async fn collect(pidfd: OwnedFd) {
-    if let Ok(pidfd) = AsyncFd::register_with_interest(pidfd, Interest::READABLE)
-        && pidfd.readable().await.is_ok()
-    {
-        reap(pidfd.get_ref().as_fd());
-    }
 }
 
 /// Collects it, where it is a child of ours; otherwise that is its parent's to do.

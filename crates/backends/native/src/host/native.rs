@@ -43,6 +43,18 @@ pub enum Demand {
     CgroupLimits,
 }
 
+impl Demand {
+    pub const ALL: [Self; 2] = [Self::Landlock, Self::CgroupLimits];
+
+    /// As `terminal.native_require` spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Landlock => "landlock",
+            Self::CgroupLimits => "cgroup",
+        }
+    }
+}
+
 #[derive(Clone)]
 pub struct Native(Arc<Host>);
 
