@@ -45,7 +45,7 @@ call("a call of tomorrow", 700)
         for line in refused.lines() {
             assert!(line.ends_with(" EPERM"), "{line}");
         }
-        assert_eq!(refused.lines().count(), 46);
+        assert_eq!(refused.lines().count(), 44);
         for line in unknown.lines() {
             assert!(line.ends_with(" ENOSYS"), "{line}");
         }
