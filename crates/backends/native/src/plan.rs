@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "cage")]
 /// The user every sandbox sees itself as, whoever it is outside.
 pub(crate) const INNER_UID: u32 = 1000;
+#[cfg(feature = "cage")]
 pub(crate) const WORKSPACE: &str = "/workspace";
+#[cfg(feature = "cage")]
 pub(crate) const HOME: &str = "/home/agent";
 
 #[derive(Debug, Serialize, Deserialize)]

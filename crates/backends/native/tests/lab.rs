@@ -1,6 +1,11 @@
-//! One sandbox on a bench: made, spoken to, and gone when the test is over.
+//! A place for one test: an installation of its own, sandboxes in it, and a look at what is left.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::future::Future;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use hermetic_native::{Config, Native};
@@ -8,90 +13,261 @@ use hermetic_sandbox::{
     Backend, BackendError, Lifeline, Link, Network, Persistence, Spec, SystemView,
 };
 use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use hermetic_warden::client::{Event, Warden};
+use hermetic_warden::protocol::{Output as Streams, Run, Status};
+use rustix::process::getuid;
+
+/// Nobody's: not the user 1000 of the machine the tests run on.
+const PLAIN: u32 = 61_234;
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Lab {
     pub(crate) native: Native,
     pub(crate) installation: InstallationId,
-    _state: tempfile::TempDir,
+    pub(crate) state: tempfile::TempDir,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Output {
+pub(crate) struct Said {
     pub(crate) code: i32,
     pub(crate) text: String,
+}
+
+/// Each story is told twice, by root and by a plain user.
+macro_rules! stories {
+    ($($(#[$meta:meta])* async fn $name:ident($lab:ident: &Lab) $body:block)*) => {
+        $($(#[$meta])* async fn $name($lab: &crate::lab::Lab) $body)*
+        mod as_root {
+            $(#[test] fn $name() { crate::lab::as_root(stringify!($name), async |lab| super::$name(lab).await) })*
+        }
+        mod as_user {
+            $(#[test] fn $name() {
+                let path = concat!(module_path!(), "::", stringify!($name));
+                crate::lab::as_user(path, async |lab| super::$name(lab).await)
+            })*
+        }
+    };
+}
+pub(crate) use stories;
+
+pub(crate) fn as_root(name: &str, story: impl AsyncFnOnce(&Lab)) {
+    if getuid().is_root() {
+        tell(story);
+    } else {
+        eprintln!("SKIP: {name}: needs root");
+    }
+}
+
+pub(crate) fn as_user(path: &str, story: impl AsyncFnOnce(&Lab)) {
+    if !getuid().is_root() {
+        return tell(story);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    chown(folder.path(), Some(PLAIN), Some(PLAIN)).unwrap();
+    let (_, name) = path.split_once("::").unwrap();
+    let told = Command::new("setpriv")
+        .args([
+            &format!("--reuid={PLAIN}"),
+            &format!("--regid={PLAIN}"),
+            "--clear-groups",
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env("TMPDIR", folder.path())
+        .current_dir(folder.path())
+        .output();
+    match told {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                output.status.success(),
+                "as a plain user:\n{text}\n{errors}"
+            );
+            assert!(text.contains("1 passed"), "{text}");
+        }
+        Err(error) => eprintln!("SKIP: {name}: setpriv cannot be started ({error})"),
+    }
+}
+
+fn tell(story: impl AsyncFnOnce(&Lab)) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let lab = Lab::open();
+        tokio::time::timeout(PATIENCE * 2, story(&lab))
+            .await
+            .expect("the story ends");
+        lab.close().await;
+    });
 }
 
 impl Lab {
     pub(crate) fn open() -> Self {
         let state = tempfile::tempdir().unwrap();
         let installation = InstallationId::random();
-        let native = Native::open(Config {
-            state: state.path().to_owned(),
-            installation: installation.clone(),
-            program: hermetic_embedded::WARDEN,
-            require: Vec::new(),
-        })
-        .unwrap();
         Self {
-            native,
+            native: open(state.path(), &installation),
             installation,
-            _state: state,
+            state,
         }
     }
 
     pub(crate) fn spec(&self) -> Spec {
-        Spec {
-            installation: self.installation.clone(),
-            conversation: ConversationKey::new("agent:main:test:dm:1"),
-            id: SandboxId::random(),
-            system: SystemView::Host,
-            limits: Limits::default(),
-            mounts: Vec::new(),
-            env: BTreeMap::new(),
-            network: Network::Closed,
-            persistence: Persistence::Ephemeral,
-            lifeline: Lifeline::Ledger,
-            lifetime: Duration::from_secs(60),
-        }
+        spec(&self.installation)
     }
 
-    pub(crate) async fn create(&self, spec: &Spec) -> Result<Box_, BackendError> {
-        Ok(Box_::new(self.native.create(spec).await?))
+    pub(crate) async fn create(&self, spec: &Spec) -> Result<Warden, BackendError> {
+        Ok(greet(self.native.create(spec).await?).await)
     }
 
     /// One command in a fresh sandbox.
-    pub(crate) async fn run(&self, command: &str) -> Output {
-        let spec = self.spec();
-        let mut sandbox = self.create(&spec).await.unwrap();
-        let output = sandbox.run(command).await;
+    pub(crate) async fn run(&self, command: &str) -> Said {
+        self.run_in(&self.spec(), command).await
+    }
+
+    pub(crate) async fn run_in(&self, spec: &Spec, command: &str) -> Said {
+        let warden = self
+            .create(spec)
+            .await
+            .unwrap_or_else(|error| panic!("{}", why(&error)));
+        let said = sh(&warden, command).await;
         self.native.destroy(&spec.id).await.unwrap();
-        output
+        said
+    }
+
+    /// A probe in Python, which must print what it found.
+    pub(crate) async fn python(&self, probe: &str) -> Said {
+        self.run(&format!("exec python3 - <<'PROBE'\n{probe}\nPROBE"))
+            .await
+    }
+
+    /// Nothing may be left: no folder, no process, no cgroup.
+    async fn close(self) {
+        let left = self.native.list().await.unwrap();
+        for found in &left {
+            self.native.destroy(&found.id).await.unwrap();
+        }
+        until("no process is left", || {
+            holders(self.state.path()).is_empty()
+        })
+        .await;
+        drop(self.native);
+        let groups = groups_of(&self.installation);
+        assert_eq!(groups, Vec::<PathBuf>::new());
     }
 }
 
-/// A live sandbox.
-pub(crate) struct Box_(BufReader<Box<dyn Stream>>);
+pub(crate) fn open(state: &Path, installation: &InstallationId) -> Native {
+    Native::open(Config {
+        state: state.to_owned(),
+        installation: installation.clone(),
+        program: hermetic_embedded::WARDEN,
+        require: Vec::new(),
+    })
+    .unwrap()
+}
 
-trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
-impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for T {}
-
-impl Box_ {
-    pub(crate) fn new(link: Link) -> Self {
-        Self(BufReader::new(Box::new(link.into_stream())))
+pub(crate) fn spec(installation: &InstallationId) -> Spec {
+    Spec {
+        installation: installation.clone(),
+        conversation: ConversationKey::new("agent:main:test:dm:1"),
+        id: SandboxId::random(),
+        system: SystemView::Host,
+        limits: Limits::default(),
+        mounts: Vec::new(),
+        env: BTreeMap::new(),
+        network: Network::Closed,
+        persistence: Persistence::Ephemeral,
+        lifeline: Lifeline::Ledger,
+        lifetime: Duration::from_secs(120),
     }
+}
 
-    pub(crate) async fn run(&mut self, command: &str) -> Output {
-        let line = format!("{}\n", command.replace('\n', "\u{1}"));
-        self.0.get_mut().write_all(line.as_bytes()).await.unwrap();
-        let mut header = String::new();
-        self.0.read_line(&mut header).await.unwrap();
-        let (length, code) = header.trim().split_once(' ').expect("the sandbox died");
-        let mut text = vec![0; length.parse().unwrap()];
-        self.0.read_exact(&mut text).await.unwrap();
-        Output {
-            code: code.parse().unwrap(),
-            text: String::from_utf8_lossy(&text).into_owned(),
+pub(crate) async fn greet(link: Link) -> Warden {
+    Warden::greet(link.into_stream(), PATIENCE).await.unwrap()
+}
+
+pub(crate) async fn sh(warden: &Warden, command: &str) -> Said {
+    let mut run = Run::new(["/bin/bash", "-c", command]);
+    run.output = Streams::Merged;
+    let mut running = warden.run(run).await.unwrap();
+    let mut text = Vec::new();
+    while let Some(event) = running.next().await.unwrap() {
+        match event {
+            Event::Out(bytes) | Event::Err(bytes) => text.extend_from_slice(&bytes),
+            Event::Ended(ended) => {
+                let code = match ended.status {
+                    Status::Exited(code) => code,
+                    Status::Signalled(signal) => 128 + signal,
+                    Status::Unknown => -1,
+                };
+                let text = String::from_utf8_lossy(&text).into_owned();
+                return Said { code, text };
+            }
+            Event::Started { .. } | Event::Skipped(_) => {}
         }
     }
+    panic!("the command has no end");
+}
+
+/// Waits for something to be so; there is no event for what happens in another process.
+pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let waited = tokio::time::timeout(PATIENCE, async {
+        while !so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    waited
+        .await
+        .unwrap_or_else(|_| panic!("still not so: {what}"));
+}
+
+/// Processes that have a sandbox of this state folder mounted, outside of ours.
+pub(crate) fn holders(state: &Path) -> Vec<u32> {
+    let name = state.file_name().unwrap().to_str().unwrap().to_owned();
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/mountinfo"))
+                .is_ok_and(|mounts| mounts.contains(&name))
+        })
+        .collect()
+}
+
+/// What is left of an installation in any cgroup hierarchy.
+pub(crate) fn groups_of(installation: &InstallationId) -> Vec<PathBuf> {
+    let mut left = Vec::new();
+    let mut open = vec![PathBuf::from("/sys/fs/cgroup")];
+    let name = format!("hermetic-{installation}");
+    while let Some(folder) = open.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
+            if entry.file_name() == name.as_str() {
+                left.push(entry.path());
+            }
+            open.push(entry.path());
+        }
+    }
+    left
+}
+
+pub(crate) fn why(error: &BackendError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => format!("{error:?}"),
+    }
+}
+
+pub(crate) async fn finished<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future)
+        .await
+        .expect("it ends in time")
 }

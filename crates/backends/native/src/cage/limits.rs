@@ -1,7 +1,6 @@
 //! What the sandbox may use up: cgroups that the plan names, and rlimits under them.
 
 use std::fs;
-use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -28,12 +27,7 @@ pub(crate) fn enter_groups(groups: &[Group]) -> Result<Option<OwnedFd>, Snag> {
 
 fn enter(group: &Group) -> Result<(), Snag> {
     let folder = group.folder.display();
-    match fs::create_dir(&group.folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(Snag::new(format!("make the cgroup {folder}"), error));
-        }
-        _ => {}
-    }
+    fs::create_dir_all(&group.folder).step(&format!("make the cgroup {folder}"))?;
     for setting in &group.settings {
         let written = fs::write(group.folder.join(&setting.file), &setting.value);
         if setting.required {

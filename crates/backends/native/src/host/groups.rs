@@ -101,6 +101,16 @@ impl Groups {
         groups
     }
 
+    /// Takes the installation's own groups away if they are empty. One that another process of
+    /// ours still needs is made again by the cage that needs it.
+    pub(super) fn leave(&self) {
+        if self.unified.is_none() {
+            for base in [&self.pids, &self.memory, &self.cpu].into_iter().flatten() {
+                let _ = fs::remove_dir(base);
+            }
+        }
+    }
+
     /// Refuses where the operator insists on cgroups and one is not to be had.
     pub(super) fn check(&self, insisted: bool) -> Result<(), BackendError> {
         let lacking = [&self.pids, &self.memory, &self.cpu]

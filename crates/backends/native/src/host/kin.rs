@@ -33,7 +33,8 @@ pub(super) struct Kin(Mutex<HashMap<SandboxId, Member>>);
 #[derive(Debug)]
 struct Member {
     reaper: JoinHandle<()>,
-    tie: Option<Tie>,
+    /// Held for what dropping it does.
+    _tie: Option<Tie>,
 }
 
 impl Kin {
@@ -42,7 +43,7 @@ impl Kin {
         let reaper = tokio::spawn(collect(born.pidfd));
         let member = Member {
             reaper,
-            tie: born.tie,
+            _tie: born.tie,
         };
         let before = self.members().insert(born.id, member);
         drop(before);

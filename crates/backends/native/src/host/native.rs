@@ -250,6 +250,12 @@ impl Newborn {
     }
 }
 
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.groups.leave();
+    }
+}
+
 impl fmt::Debug for Native {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Native").field(&self.0.config.state).finish()
