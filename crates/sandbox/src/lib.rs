@@ -7,7 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod finished;
+mod output;
+mod sandbox;
 mod spec;
 
 pub use backend::{Backend, BackendError, Found, FoundState, Layer, LayerState, Link, Readiness};
+pub use finished::{Finished, gather};
+pub use hermetic_warden::client::GreetError;
+pub use output::HeadTail;
+pub use sandbox::{Bond, RunError, Sandbox};
 pub use spec::{Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView};

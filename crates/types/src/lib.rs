@@ -10,9 +10,11 @@ mod command;
 mod ids;
 mod limits;
 mod secret;
+mod timestamp;
 
 pub use backend::{BackendKind, Boundary, UnknownBackend};
 pub use command::{Command, Program, Stdin};
 pub use ids::{ConversationKey, InstallationId, InvalidId, RunId, SandboxId};
 pub use limits::Limits;
 pub use secret::Secret;
+pub use timestamp::Timestamp;

@@ -1,0 +1,178 @@
+//! Where commands run: the one place that decides it.
+//!
+//! A `terminal.backend: local` stands in many existing files and was written for a person at a
+//! keyboard. It does not put chats on the host; only `gateway.terminal_backend: local` does.
+
+use std::collections::BTreeMap;
+
+use hermetic_types::{BackendKind, Boundary};
+use thiserror::Error;
+
+use crate::config::Config;
+use crate::origin::Origin;
+
+/// Where chats run their commands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    pub backend: BackendKind,
+    /// `None` for backends that have none.
+    pub image: Option<String>,
+    pub chosen_by: Choice,
+    /// Platforms that go elsewhere.
+    pub platforms: BTreeMap<&'static str, BackendKind>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// `gateway.terminal_backend`.
+    Gateway(Origin),
+    /// `terminal.backend`, which is a boundary or a host of its own.
+    Terminal(Origin),
+    /// Nothing was written.
+    Default,
+    /// `terminal.backend: local`, which does not count for chats.
+    InsteadOfLocal(Origin),
+}
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum BackendDoubt {
+    #[error("the ssh backend has no {missing}")]
+    Ssh { missing: &'static str },
+}
+
+impl BackendDoubt {
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Ssh { .. } => {
+                "write terminal.ssh_host and terminal.ssh_user, or choose another backend"
+            }
+        }
+    }
+}
+
+pub fn resolve_gateway_backend(config: &Config) -> Result<Resolved, BackendDoubt> {
+    let origin = |key| config.origin(key).cloned().unwrap_or(Origin::Default);
+    let (backend, chosen_by) = match (config.gateway().terminal_backend, config.terminal().backend)
+    {
+        (Some(backend), _) => (backend, Choice::Gateway(origin("gateway.terminal_backend"))),
+        (None, Some(BackendKind::Local)) => (
+            BackendKind::Native,
+            Choice::InsteadOfLocal(origin("terminal.backend")),
+        ),
+        (None, Some(backend)) => (backend, Choice::Terminal(origin("terminal.backend"))),
+        (None, None) => (BackendKind::Native, Choice::Default),
+    };
+    let platforms: BTreeMap<_, _> = config
+        .platforms()
+        .all()
+        .into_iter()
+        .filter_map(|platform| Some((platform.name, platform.terminal_backend?)))
+        .filter(|(_, own)| *own != backend)
+        .collect();
+    for used in std::iter::once(&backend).chain(platforms.values()) {
+        check(config, *used)?;
+    }
+    Ok(Resolved {
+        backend,
+        image: image(config, backend),
+        chosen_by,
+        platforms,
+    })
+}
+
+/// The command line's own: what is written, else sealed with the current folder as workspace.
+pub fn resolve_cli_backend(config: &Config) -> Result<BackendKind, BackendDoubt> {
+    let backend = config.terminal().backend.unwrap_or(BackendKind::Native);
+    check(config, backend)?;
+    Ok(backend)
+}
+
+/// The image of a sandbox: the gateway's, else the backend's own, else docker's.
+pub fn image(config: &Config, backend: BackendKind) -> Option<String> {
+    let terminal = config.terminal();
+    let own = match backend {
+        BackendKind::Docker => None,
+        BackendKind::Singularity => terminal
+            .singularity_image
+            .clone()
+            .or_else(|| Some(format!("docker://{}", terminal.docker.image))),
+        BackendKind::Modal => terminal.modal_image.clone(),
+        BackendKind::Daytona => terminal.daytona_image.clone(),
+        BackendKind::Native | BackendKind::Ssh | BackendKind::Local => return None,
+    };
+    let image = config.gateway().sandbox_image.clone();
+    image
+        .or(own)
+        .or_else(|| Some(terminal.docker.image.clone()))
+}
+
+impl Resolved {
+    /// One line on how it came to this, for the log.
+    pub fn note(&self) -> String {
+        let backend = self.backend;
+        match &self.chosen_by {
+            Choice::Gateway(origin) => {
+                format!("chats run on {backend}: gateway.terminal_backend ({origin})")
+            }
+            Choice::Terminal(origin) => {
+                format!("chats run on {backend}: terminal.backend ({origin})")
+            }
+            Choice::Default => {
+                format!("chats run on {backend}: no backend is written, so the default holds")
+            }
+            Choice::InsteadOfLocal(origin) => format!(
+                "chats run on {backend}: terminal.backend is local ({origin}), which holds for \
+                 the command line only"
+            ),
+        }
+    }
+
+    /// What somebody should read at every start; nothing where every chat is sealed.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.backend == BackendKind::Local {
+            warnings.push(local_warning("Gateway is"));
+        }
+        for (platform, backend) in &self.platforms {
+            if *backend == BackendKind::Local {
+                warnings.push(local_warning(&format!("Platform {platform} is")));
+            }
+        }
+        let judged = std::iter::once(&self.backend)
+            .chain(self.platforms.values())
+            .any(|backend| *backend == BackendKind::Ssh);
+        if judged && BackendKind::Ssh.boundary() == Boundary::Judged {
+            warnings.push(
+                "The ssh backend is no boundary: commands act on the remote host, and dangerous \
+                 ones wait for approval."
+                    .to_owned(),
+            );
+        }
+        if self.backend == BackendKind::Native && self.image.is_some() {
+            warnings.push("gateway.sandbox_image is not used by native.".to_owned());
+        }
+        warnings
+    }
+}
+
+fn local_warning(who: &str) -> String {
+    format!(
+        "{who} running with local terminal backend.\n  \
+         Commands from messaging platforms will execute on this machine.\n  \
+         Consider using a sandboxed backend: native, docker, daytona, or modal.\n  \
+         To seal chats again, remove `terminal_backend: local`."
+    )
+}
+
+fn check(config: &Config, backend: BackendKind) -> Result<(), BackendDoubt> {
+    let ssh = &config.terminal().ssh;
+    match backend {
+        BackendKind::Ssh if ssh.host.is_none() => Err(BackendDoubt::Ssh {
+            missing: "ssh_host",
+        }),
+        BackendKind::Ssh if ssh.user.is_none() => Err(BackendDoubt::Ssh {
+            missing: "ssh_user",
+        }),
+        _ => Ok(()),
+    }
+}

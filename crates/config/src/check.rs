@@ -1,0 +1,182 @@
+//! Holds one file against the schema.
+
+use std::collections::BTreeMap;
+
+use crate::nearest::nearest;
+use crate::place::Place;
+use crate::problem::Problem;
+use crate::schema::{Key, SCHEMA};
+use crate::shape::{Reader, Shape};
+use crate::tree::{Content, Entry, Node, Scalar, short};
+use crate::value::Value;
+
+/// What one file says.
+#[derive(Default)]
+pub(crate) struct Checked {
+    /// By the path at which it stands, which may be another than its key's own.
+    pub(crate) found: BTreeMap<String, (Value, Place)>,
+    /// Top-level scalars named like variables.
+    pub(crate) exports: BTreeMap<String, (String, Place)>,
+    pub(crate) unused: Vec<(String, Place)>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// How a name that nobody knows is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    /// One that is near to a known one is an error: a misspelt rule would protect nobody.
+    PointOutSlips,
+    /// For files that nobody edits any more.
+    LetThrough,
+}
+
+pub(crate) fn check(
+    root: &Node,
+    strictness: Strictness,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Checked {
+    let mut walk = Walk {
+        strictness,
+        reader: Reader {
+            variable,
+            problems: Vec::new(),
+            unknown_fields: Vec::new(),
+        },
+        checked: Checked::default(),
+    };
+    match &root.content {
+        Content::Map(entries) => walk.section("", entries),
+        _ => walk.reader.problems.push(
+            Problem::error(format!("expected a map at the top, found {}", root.kind()))
+                .at(&root.place)
+                .help(
+                    "a configuration is lines of `key: value`; `hermetic config init` writes one",
+                ),
+        ),
+    }
+    walk.finish()
+}
+
+struct Walk<'a> {
+    strictness: Strictness,
+    reader: Reader<'a>,
+    checked: Checked,
+}
+
+impl Walk<'_> {
+    fn section(&mut self, section: &str, entries: &[Entry]) {
+        for entry in entries {
+            let path = if section.is_empty() {
+                entry.name.clone()
+            } else {
+                format!("{section}.{}", entry.name)
+            };
+            if let Some(key) = SCHEMA.key(&path) {
+                self.key(path, key, &entry.value);
+            } else if SCHEMA.is_unused(&path) {
+                self.checked.unused.push((path, entry.name_place.clone()));
+            } else if SCHEMA.is_section(&path) {
+                self.subsection(&path, entry);
+            } else if let (true, Some(scalar)) = (section.is_empty(), exported(entry)) {
+                let export = (scalar.text.clone(), entry.value.place.clone());
+                self.checked.exports.insert(path, export);
+            } else {
+                self.unknown(section, path, entry);
+            }
+        }
+    }
+
+    fn subsection(&mut self, path: &str, entry: &Entry) {
+        match &entry.value.content {
+            Content::Map(entries) => self.section(path, entries),
+            Content::Null => {}
+            // `model: name` is short for `model: {default: name}`.
+            Content::Scalar(_) if path == "model" => {
+                if let Some(value) = self.reader.read(path, &Shape::Text, &entry.value) {
+                    let found = (value, entry.value.place.clone());
+                    self.checked.found.insert("model.default".to_owned(), found);
+                }
+            }
+            // `streaming: true` is short for `streaming: {enabled: true}`.
+            Content::Scalar(_) if path == "streaming" => {
+                if let Some(value) = self.reader.read(path, &Shape::Flag, &entry.value) {
+                    let found = (value, entry.value.place.clone());
+                    self.checked
+                        .found
+                        .insert("streaming.enabled".to_owned(), found);
+                }
+            }
+            Content::Scalar(_) | Content::List(_) => {
+                let known: Vec<&str> = SCHEMA.children(path).take(8).collect();
+                self.reader.problems.push(
+                    Problem::error(format!("expected a map, found {}", entry.value.kind()))
+                        .at(&entry.value.place)
+                        .of_key(path)
+                        .help(format!("keys that belong here: {}, …", known.join(", "))),
+                );
+            }
+        }
+    }
+
+    fn key(&mut self, path: String, key: &Key, node: &Node) {
+        if let Some(value) = self.reader.read(&path, &key.shape, node) {
+            self.checked.found.insert(path, (value, node.place.clone()));
+        }
+    }
+
+    fn unknown(&mut self, section: &str, path: String, entry: &Entry) {
+        if self.strictness == Strictness::PointOutSlips {
+            let slip_of = if section.is_empty() && looks_like_variable(&entry.name) {
+                nearest(&entry.name, SCHEMA.variables()).map(str::to_owned)
+            } else {
+                nearest(&entry.name, SCHEMA.children(section)).map(str::to_owned)
+            };
+            let help = match (slip_of, misplaced(section, &entry.name)) {
+                (Some(near), _) => Some(format!("did you mean `{near}`?")),
+                (None, Some(home)) => Some(format!("it belongs at `{home}`")),
+                (None, None) => None,
+            };
+            if let Some(help) = help {
+                self.reader.problems.push(
+                    Problem::error(format!("unknown key `{}`", short(&entry.name)))
+                        .at(&entry.name_place)
+                        .of_key(path)
+                        .help(help),
+                );
+                return;
+            }
+        }
+        self.checked.unused.push((path, entry.name_place.clone()));
+    }
+
+    fn finish(self) -> Checked {
+        let mut checked = self.checked;
+        checked.problems = self.reader.problems;
+        checked.unused.extend(self.reader.unknown_fields);
+        checked
+    }
+}
+
+/// Only where our own sections meet: a stranger's section may use any name.
+fn misplaced(section: &str, name: &str) -> Option<&'static str> {
+    matches!(
+        section,
+        "" | "terminal" | "gateway" | "approvals" | "gateway.egress"
+    )
+    .then(|| SCHEMA.home_of(name))
+    .flatten()
+}
+
+fn exported(entry: &Entry) -> Option<&Scalar> {
+    match &entry.value.content {
+        Content::Scalar(scalar) if SCHEMA.for_variable(&entry.name).is_some() => Some(scalar),
+        _ => None,
+    }
+}
+
+fn looks_like_variable(name: &str) -> bool {
+    name.contains('_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}

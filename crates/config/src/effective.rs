@@ -1,0 +1,194 @@
+//! Who wins: every key's value and where it came from.
+
+use std::collections::BTreeMap;
+
+use crate::check::Checked;
+use crate::dotenv::Line;
+use crate::inputs::Inputs;
+use crate::origin::Origin;
+use crate::place::Place;
+use crate::problem::Problem;
+use crate::schema::{Key, SCHEMA, Stronger};
+use crate::value::Value;
+
+/// One key as it counts.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    key: &'static Key,
+    value: Option<Value>,
+    origin: Origin,
+}
+
+impl Setting {
+    /// The dotted name, or the variable's where there is no key.
+    pub fn name(&self) -> &str {
+        &self.key.path
+    }
+
+    /// `None` where nothing is written and there is no default.
+    pub fn value(&self) -> Option<&Value> {
+        self.value.as_ref()
+    }
+
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    pub fn about(&self) -> &str {
+        self.key.about
+    }
+
+    pub fn variable(&self) -> Option<&str> {
+        self.key.variable.as_deref()
+    }
+}
+
+/// The sources, strongest first where nothing else is said:
+/// the administrator's file, the user's file, variables, the legacy file.
+/// Keys that a variable overrules swap the middle two.
+pub(crate) struct Sources<'a> {
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) managed: &'a Checked,
+    pub(crate) file: &'a Checked,
+    pub(crate) legacy: &'a Checked,
+    pub(crate) dotenv: &'a BTreeMap<String, Line>,
+}
+
+impl Sources<'_> {
+    /// The text of a variable: `.env` before the environment, then top-level scalars of the file.
+    pub(crate) fn variable(&self, name: &str) -> Option<(String, Origin)> {
+        let named = || name.to_owned();
+        if let Some(line) = self.dotenv.get(name).filter(|line| !line.value.is_empty()) {
+            let origin = Origin::DotEnv {
+                name: named(),
+                file: self.inputs.home.dotenv_file(),
+                line: line.number,
+            };
+            return Some((line.value.clone(), origin));
+        }
+        if let Some(value) = self
+            .inputs
+            .variables
+            .get(name)
+            .filter(|value| !value.is_empty())
+        {
+            return Some((value.clone(), Origin::Variable { name: named() }));
+        }
+        let (text, place) = self.file.exports.get(name)?;
+        Some((text.clone(), of_file(place)))
+    }
+
+    pub(crate) fn settle(&self, problems: &mut Vec<Problem>) -> Vec<Setting> {
+        SCHEMA
+            .keys
+            .iter()
+            .map(|key| self.settle_key(key, problems))
+            .collect()
+    }
+
+    fn settle_key(&self, key: &'static Key, problems: &mut Vec<Problem>) -> Setting {
+        let (value, origin) = self
+            .managed(key)
+            .or_else(|| match key.stronger {
+                Stronger::File => self.file(key).or_else(|| self.from_variable(key, problems)),
+                Stronger::Variable => self.from_variable(key, problems).or_else(|| self.file(key)),
+            })
+            .or_else(|| self.legacy(key))
+            .map_or_else(
+                || (fallback(key), Origin::Default),
+                |(value, origin)| (Some(value), origin),
+            );
+        Setting { key, value, origin }
+    }
+
+    fn managed(&self, key: &Key) -> Option<(Value, Origin)> {
+        let (value, place) = found(self.managed, key)?;
+        let origin = Origin::Managed {
+            file: place.source.path().to_owned(),
+            line: place.line,
+        };
+        Some((value.clone(), origin))
+    }
+
+    fn file(&self, key: &Key) -> Option<(Value, Origin)> {
+        found(self.file, key).map(|(value, place)| (value.clone(), of_file(place)))
+    }
+
+    fn legacy(&self, key: &Key) -> Option<(Value, Origin)> {
+        found(self.legacy, key).map(|(value, place)| (value.clone(), of_file(place)))
+    }
+
+    fn from_variable(&self, key: &Key, problems: &mut Vec<Problem>) -> Option<(Value, Origin)> {
+        let name = key.variable.as_deref()?;
+        if self
+            .inputs
+            .unreadable
+            .iter()
+            .any(|unreadable| unreadable == name)
+        {
+            problems.push(
+                Problem::error("its value is not UTF-8 text")
+                    .in_variable(name)
+                    .of_key(&key.path),
+            );
+            return None;
+        }
+        let (text, origin) = self.variable(name)?;
+        match key.shape.read_text(&text) {
+            Ok(value) => value.map(|value| (value, origin)),
+            Err(mismatch) => {
+                let problem = mismatch.into_problem().of_key(&key.path);
+                problems.push(match &origin {
+                    Origin::DotEnv { name, file, line } => problem
+                        .in_line(file, *line)
+                        .help(format!("it is set by {name}")),
+                    Origin::File { file, line } => problem.in_line(file, *line),
+                    _ => problem.in_variable(name),
+                });
+                None
+            }
+        }
+    }
+}
+
+/// The strongest of the places where it may stand.
+fn found<'a>(checked: &'a Checked, key: &Key) -> Option<&'a (Value, Place)> {
+    std::iter::once(&key.path)
+        .chain(&key.also)
+        .find_map(|path| checked.found.get(path))
+}
+
+/// A key that one file sets in two places: one of them is not used, and somebody should know.
+pub(crate) fn doubled(checked: &Checked) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for key in SCHEMA.keys.iter().filter(|key| !key.also.is_empty()) {
+        let mut places = std::iter::once(&key.path)
+            .chain(&key.also)
+            .filter_map(|path| checked.found.get(path).map(|(_, place)| (path, place)));
+        let Some((winner, _)) = places.next() else {
+            continue;
+        };
+        for (path, place) in places {
+            problems.push(
+                Problem::warning(format!("`{winner}` says the same and wins"))
+                    .at(place)
+                    .of_key(path)
+                    .help("keep one of them"),
+            );
+        }
+    }
+    problems
+}
+
+fn of_file(place: &Place) -> Origin {
+    Origin::File {
+        file: place.source.path().to_owned(),
+        line: place.line,
+    }
+}
+
+fn fallback(key: &Key) -> Option<Value> {
+    key.shape
+        .read_text(key.fallback)
+        .expect("a test reads every default of the schema")
+}

@@ -1,0 +1,153 @@
+//! The schema as JSON Schema, for editors.
+
+use serde_json::{Map, Value, json};
+
+use crate::schema::{Key, SCHEMA};
+use crate::shape::{Field, Shape};
+
+/// Unknown keys are let through, as the original system has many that we do not use.
+pub fn json_schema() -> Value {
+    let mut root = object();
+    for key in &SCHEMA.keys {
+        for path in std::iter::once(&key.path).chain(&key.also) {
+            insert(&mut root, path, described(key));
+        }
+    }
+    shorten(&mut root, "model", json!({"type": "string"}));
+    shorten(&mut root, "streaming", json!({"type": "boolean"}));
+    if let Value::Object(root) = &mut root {
+        root.insert(
+            "$schema".into(),
+            json!("https://json-schema.org/draft/2020-12/schema"),
+        );
+        root.insert("title".into(), json!("Hermetic configuration"));
+    }
+    root
+}
+
+fn insert(root: &mut Value, path: &str, schema: Value) {
+    let mut at = root;
+    let mut names = path.split('.').peekable();
+    while let Some(name) = names.next() {
+        let entry = at["properties"]
+            .as_object_mut()
+            .expect("`object` makes one")
+            .entry(name)
+            .or_insert_with(object);
+        if names.peek().is_none() {
+            *entry = schema;
+            return;
+        }
+        at = entry;
+    }
+}
+
+/// Where a section may also be written as one value.
+fn shorten(root: &mut Value, section: &str, short: Value) {
+    let long = root["properties"][section].take();
+    root["properties"][section] = json!({"anyOf": [long, short]});
+}
+
+fn described(key: &Key) -> Value {
+    let mut schema = nullable(of(&key.shape));
+    if let Value::Object(schema) = &mut schema {
+        let about = match &key.variable {
+            Some(variable) if *variable != key.path => format!("{} ({variable})", key.about),
+            _ => key.about.to_owned(),
+        };
+        schema.insert("description".into(), json!(about));
+        if let Ok(Some(value)) = key.shape.read_text(key.fallback) {
+            schema.insert("default".into(), value.to_json());
+        }
+    }
+    schema
+}
+
+fn nullable(schema: Value) -> Value {
+    json!({"anyOf": [schema, {"type": "null"}]})
+}
+
+fn of(shape: &Shape) -> Value {
+    let text = || json!({"type": "string"});
+    let variable = || json!({"type": "string", "pattern": r"\$\{"});
+    match shape {
+        Shape::Flag => json!({"anyOf": [
+            {"type": "boolean"},
+            {"enum": [0, 1]},
+            {"type": "string", "pattern": "^(?i:true|false|yes|no|on|off|y|n|1|0)$"},
+            variable(),
+        ]}),
+        Shape::Whole { least, most } => json!({"anyOf": [
+            {"type": "integer", "minimum": least, "maximum": most},
+            {"type": "string", "pattern": "^[+-]?[0-9_]+$"},
+            variable(),
+        ]}),
+        Shape::Number { least, most } => json!({"anyOf": [
+            {"type": "number", "minimum": least, "maximum": most},
+            {"type": "string", "pattern": "^[+-]?[0-9_.]+$"},
+            variable(),
+        ]}),
+        Shape::Size { .. } => json!({"anyOf": [
+            {"type": "number", "minimum": 0},
+            {"type": "string", "pattern": "^[0-9_.]+ *([kKmMgGtT]?[iI]?[bB]?)$"},
+            variable(),
+        ]}),
+        Shape::Text | Shape::Secret => json!({"type": ["string", "number", "boolean"]}),
+        Shape::OneOf(choices) => {
+            let mut options = vec![json!({"enum": choices}), variable(), json!({"const": ""})];
+            if choices.contains(&"off") {
+                options.push(json!({"const": false}));
+            }
+            json!({ "anyOf": options })
+        }
+        Shape::Texts { commas } => {
+            let list = json!({"type": "array", "items": {"type": ["string", "number", "boolean"]}});
+            if *commas {
+                json!({"anyOf": [list, {"type": ["string", "number"]}]})
+            } else {
+                list
+            }
+        }
+        Shape::Pairs => json!({
+            "type": "object",
+            "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+        }),
+        Shape::Records { fields, lone } => {
+            let record = record(fields);
+            match lone {
+                Some(_) => json!({"anyOf": [
+                    text(),
+                    record,
+                    {"type": "array", "items": {"anyOf": [text(), record]}},
+                ]}),
+                None => json!({"type": "array", "items": record}),
+            }
+        }
+        Shape::Table { fields } => json!({
+            "type": "object",
+            "additionalProperties": nullable(record(fields)),
+        }),
+        Shape::Tree => json!({}),
+    }
+}
+
+fn record(fields: &[Field]) -> Value {
+    let properties: Map<String, Value> = fields
+        .iter()
+        .map(|field| {
+            let mut schema = nullable(of(&field.shape));
+            schema["description"] = json!(field.about);
+            (field.name.to_owned(), schema)
+        })
+        .collect();
+    let required: Vec<&str> = fields
+        .iter()
+        .filter(|f| f.required)
+        .map(|f| f.name)
+        .collect();
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+fn object() -> Value {
+    json!({"type": ["object", "null"], "properties": {}})
+}

@@ -1,0 +1,51 @@
+//! Reads the files and variables once and hands each part its own settings.
+//!
+//! A user of Hermes Agent points us at the same `~/.hermes`: names, types, defaults and precedence
+//! are theirs. What differs is that nothing wrong is passed over: every mistake of every file is
+//! reported at once, with its place and the nearest thing that would have been right, and with one
+//! mistake there is no configuration.
+//!
+//! The way through: [`Inputs`] are gathered, [`load`] reads each file into a tree that knows its
+//! places, holds it against the schema, lets the strongest source of each key win and builds the
+//! types the other parts use.
+
+#![forbid(unsafe_code)]
+
+mod backend;
+mod check;
+mod config;
+mod dotenv;
+mod effective;
+mod expand;
+mod exposure;
+mod home;
+mod inputs;
+mod json_schema;
+mod load;
+mod nearest;
+mod origin;
+mod place;
+mod problem;
+mod schema;
+mod settings;
+mod shape;
+mod size;
+mod source;
+mod starter;
+mod tree;
+mod value;
+
+pub use backend::{
+    BackendDoubt, Choice, Resolved, image, resolve_cli_backend, resolve_gateway_backend,
+};
+pub use config::{Config, Unused};
+pub use effective::Setting;
+pub use home::Home;
+pub use inputs::{Inputs, NoHome};
+pub use json_schema::json_schema;
+pub use load::load;
+pub use origin::Origin;
+pub use problem::{Problem, Problems, Severity};
+pub use settings::*;
+pub use starter::STARTER;
+pub use value::{Record, Value};

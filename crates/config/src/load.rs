@@ -1,0 +1,118 @@
+//! From files and variables to one immutable [`Config`], once.
+
+use std::path::Path;
+
+use crate::check::{self, Checked, Strictness};
+use crate::config::{Config, Unused};
+use crate::dotenv;
+use crate::effective::{Sources, doubled};
+use crate::exposure;
+use crate::inputs::Inputs;
+use crate::nearest::nearest;
+use crate::problem::{Problem, Problems, Severity};
+use crate::schema::SCHEMA;
+use crate::settings;
+use crate::source::Source;
+use crate::tree;
+
+/// Reads everything and reports every error it finds, in the order of the files.
+///
+/// Nothing is half taken: with one error there is no configuration.
+pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
+    let mut problems = Vec::new();
+    let home = &inputs.home;
+
+    let dotenv = source(&home.dotenv_file(), &mut problems);
+    let (lines, noted) = dotenv.as_ref().map(dotenv::parse).unwrap_or_default();
+    problems.extend(noted);
+    let variable = |name: &str| {
+        let line = lines.get(name).map(|line| line.value.clone());
+        line.or_else(|| inputs.variables.get(name).cloned())
+    };
+
+    let mut read = |path: &Path, strictness| match source(path, &mut problems) {
+        Some(source) => check_file(&source, strictness, &variable, &mut problems),
+        None => Checked::default(),
+    };
+    let managed = read(&inputs.managed, Strictness::PointOutSlips);
+    let file = read(&home.config_file(), Strictness::PointOutSlips);
+    let legacy = read(&home.legacy_file(), Strictness::LetThrough);
+
+    problems.extend(doubled(&file));
+    problems.extend(lines.iter().filter_map(|(name, line)| {
+        slip(name).map(|near| {
+            Problem::warning(format!("{name} is not a name we know"))
+                .in_line(&home.dotenv_file(), line.number)
+                .help(format!("did you mean {near}?"))
+        })
+    }));
+    for path in [home.config_file(), home.dotenv_file(), home.legacy_file()] {
+        problems.extend(exposure::of(&path));
+    }
+
+    let sources = Sources {
+        inputs,
+        managed: &managed,
+        file: &file,
+        legacy: &legacy,
+        dotenv: &lines,
+    };
+    let settled = sources.settle(&mut problems);
+    let parts = settings::Parts::build(&settled, &variable, &mut problems);
+
+    let (errors, warnings) = problems
+        .into_iter()
+        .partition(|problem| problem.severity() == Severity::Error);
+    if let Some(problems) = Problems::of(errors) {
+        return Err(problems);
+    }
+    let unused = [managed.unused, file.unused, legacy.unused]
+        .into_iter()
+        .flatten()
+        .map(|(key, place)| Unused {
+            key,
+            file: place.source.path().to_owned(),
+            line: place.line,
+        })
+        .collect();
+    Ok(Config::new(home.clone(), parts, settled, warnings, unused))
+}
+
+fn source(path: &Path, problems: &mut Vec<Problem>) -> Option<Source> {
+    Source::read(path).unwrap_or_else(|problem| {
+        problems.push(problem);
+        None
+    })
+}
+
+fn check_file(
+    source: &Source,
+    strictness: Strictness,
+    variable: &dyn Fn(&str) -> Option<String>,
+    problems: &mut Vec<Problem>,
+) -> Checked {
+    match tree::parse(source) {
+        Ok(Some(root)) => {
+            let mut checked = check::check(&root, strictness, variable);
+            problems.append(&mut checked.problems);
+            checked
+        }
+        Ok(None) => Checked::default(),
+        Err(broken) => {
+            problems.extend(broken);
+            Checked::default()
+        }
+    }
+}
+
+/// The variable that a name in `.env` is a slip of. Providers' keys all look alike, so those are
+/// never guessed at.
+fn slip(name: &str) -> Option<&'static str> {
+    let guessable = SCHEMA.for_variable(name).is_none()
+        && !["_API_KEY", "_BASE_URL", "_URL", "_MODEL"]
+            .iter()
+            .any(|ending| name.ends_with(ending));
+    guessable
+        .then(|| nearest(name, SCHEMA.variables()))
+        .flatten()
+}

@@ -1,0 +1,188 @@
+//! What is wrong with a configuration, in a form a person can act on.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::place::Place;
+
+/// One thing to mend.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    severity: Severity,
+    what: String,
+    spot: Spot,
+    key: Option<String>,
+    help: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Nothing starts until this is mended.
+    Error,
+    /// Works, and somebody should know.
+    Warning,
+}
+
+#[derive(Clone, Debug)]
+enum Spot {
+    Nowhere,
+    Variable(String),
+    File(PathBuf),
+    /// A line whose text must not be shown.
+    Line(PathBuf, usize, Option<usize>),
+    Place(Place),
+}
+
+/// Every error of every file, found in one go.
+#[derive(Clone, Debug)]
+pub struct Problems(Vec<Problem>);
+
+impl Problem {
+    pub fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// The headline, without the place.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// The dotted name of the key this is about.
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    /// What to do about it, a sentence each.
+    pub fn helps(&self) -> &[String] {
+        &self.help
+    }
+
+    /// `file:line:column`, as far as it is known.
+    pub fn place(&self) -> Option<String> {
+        match &self.spot {
+            Spot::Nowhere => None,
+            Spot::Variable(name) => Some(format!("the variable {name}")),
+            Spot::File(path) => Some(path.display().to_string()),
+            Spot::Line(path, line, None) => Some(format!("{}:{line}", path.display())),
+            Spot::Line(path, line, Some(column)) => {
+                Some(format!("{}:{line}:{column}", path.display()))
+            }
+            Spot::Place(place) => Some(format!(
+                "{}:{}:{}",
+                place.source.path().display(),
+                place.line,
+                place.column
+            )),
+        }
+    }
+
+    pub(crate) fn error(what: impl Into<String>) -> Self {
+        Self::new(Severity::Error, what.into())
+    }
+
+    pub(crate) fn warning(what: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, what.into())
+    }
+
+    pub(crate) fn at(mut self, place: &Place) -> Self {
+        self.spot = Spot::Place(place.clone());
+        self
+    }
+
+    pub(crate) fn in_file(mut self, path: &Path) -> Self {
+        self.spot = Spot::File(path.to_owned());
+        self
+    }
+
+    pub(crate) fn in_line(mut self, path: &Path, line: usize) -> Self {
+        self.spot = Spot::Line(path.to_owned(), line, None);
+        self
+    }
+
+    pub(crate) fn in_file_at(mut self, path: &Path, line: usize, column: usize) -> Self {
+        self.spot = Spot::Line(path.to_owned(), line, Some(column));
+        self
+    }
+
+    pub(crate) fn in_variable(mut self, name: &str) -> Self {
+        self.spot = Spot::Variable(name.to_owned());
+        self
+    }
+
+    pub(crate) fn of_key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    pub(crate) fn help(mut self, line: impl Into<String>) -> Self {
+        self.help.push(line.into());
+        self
+    }
+
+    fn new(severity: Severity, what: String) -> Self {
+        Self {
+            severity,
+            what,
+            spot: Spot::Nowhere,
+            key: None,
+            help: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.severity, self.what)?;
+        if let Some(place) = self.place() {
+            write!(f, "\n  --> {place}")?;
+        }
+        if let Spot::Place(place) = &self.spot {
+            write!(f, "\n{}", place.snippet())?;
+        }
+        if let Some(key) = &self.key {
+            write!(f, "\n  = key: {key}")?;
+        }
+        for line in &self.help {
+            write!(f, "\n  = {line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+impl Problems {
+    /// `None` where nothing is an error.
+    pub(crate) fn of(problems: Vec<Problem>) -> Option<Self> {
+        (!problems.is_empty()).then_some(Self(problems))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+        self.0.iter()
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}

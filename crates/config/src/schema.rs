@@ -1,0 +1,248 @@
+//! Every key we use, declared once.
+//!
+//! Reading, defaults, the variables that mirror a key, the guess at a misspelt one, the printed
+//! listing, the JSON Schema and the guide's tables all come from this table, so that they cannot
+//! disagree. One file for each section.
+
+mod agent;
+mod approvals;
+mod egress;
+mod gateway;
+mod model;
+mod platforms;
+mod session;
+mod terminal;
+mod unused;
+mod variables;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use crate::shape::Shape;
+
+pub(crate) use variables::PROVIDER_KEYS;
+
+/// One key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// Dotted, as in `terminal.backend`. A name in capitals is a variable without a key.
+    pub(crate) path: String,
+    /// Other places where it may stand, the strongest first; `path` beats them all.
+    pub(crate) also: Vec<String>,
+    pub(crate) shape: Shape,
+    /// As it would be written in a variable; empty if there is none.
+    pub(crate) fallback: &'static str,
+    pub(crate) variable: Option<String>,
+    pub(crate) stronger: Stronger,
+    pub(crate) about: &'static str,
+}
+
+/// Who wins where both speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stronger {
+    File,
+    Variable,
+}
+
+pub(crate) struct Schema {
+    pub(crate) keys: Vec<Key>,
+    by_path: HashMap<String, usize>,
+    by_variable: HashMap<String, usize>,
+    /// The names that may stand below each section, used by us or not.
+    children: BTreeMap<String, BTreeSet<String>>,
+    unused: BTreeSet<&'static str>,
+}
+
+pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::build);
+
+impl Schema {
+    pub(crate) fn key(&self, path: &str) -> Option<&Key> {
+        self.by_path.get(path).map(|index| &self.keys[*index])
+    }
+
+    pub(crate) fn for_variable(&self, name: &str) -> Option<&Key> {
+        self.by_variable.get(name).map(|index| &self.keys[*index])
+    }
+
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.by_variable.keys().map(String::as_str)
+    }
+
+    pub(crate) fn is_section(&self, path: &str) -> bool {
+        self.children.contains_key(path)
+    }
+
+    /// A key of the original system that has no meaning here.
+    pub(crate) fn is_unused(&self, path: &str) -> bool {
+        self.unused.contains(path)
+    }
+
+    pub(crate) fn children(&self, section: &str) -> impl Iterator<Item = &str> {
+        self.children
+            .get(section)
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+    }
+
+    /// The one place where a key of this unmistakable name belongs.
+    pub(crate) fn home_of(&self, name: &str) -> Option<&str> {
+        if !name.contains('_') {
+            return None;
+        }
+        let mut homes = self.keys.iter().filter(|key| {
+            key.path
+                .split_once('.')
+                .is_some_and(|(_, leaf)| leaf == name)
+        });
+        match (homes.next(), homes.next()) {
+            (Some(key), None) => Some(&key.path),
+            _ => None,
+        }
+    }
+
+    fn build() -> Self {
+        let mut keys = Vec::new();
+        keys.extend(terminal::keys());
+        keys.extend(gateway::keys());
+        keys.extend(egress::keys());
+        keys.extend(approvals::keys());
+        keys.extend(agent::keys());
+        keys.extend(session::keys());
+        keys.extend(model::keys());
+        keys.extend(platforms::keys());
+        keys.extend(variables::keys());
+
+        let mut schema = Self {
+            keys: Vec::new(),
+            by_path: HashMap::new(),
+            by_variable: HashMap::new(),
+            children: BTreeMap::new(),
+            unused: unused::KEYS.iter().copied().collect(),
+        };
+        for (index, key) in keys.iter().enumerate() {
+            for path in std::iter::once(&key.path).chain(&key.also) {
+                schema.by_path.insert(path.clone(), index);
+                schema.add_to_sections(path);
+            }
+            if let Some(variable) = &key.variable {
+                schema.by_variable.insert(variable.clone(), index);
+            }
+        }
+        for path in unused::KEYS {
+            schema.add_to_sections(path);
+        }
+        schema.keys = keys;
+        schema
+    }
+
+    fn add_to_sections(&mut self, path: &str) {
+        let mut rest = path;
+        loop {
+            let (section, name) = rest.rsplit_once('.').unwrap_or(("", rest));
+            self.children
+                .entry(section.to_owned())
+                .or_default()
+                .insert(name.to_owned());
+            if section.is_empty() {
+                return;
+            }
+            rest = section;
+        }
+    }
+}
+
+/// A key of the file without a variable; the words below add the rest.
+fn key(path: impl Into<String>, shape: Shape, fallback: &'static str, about: &'static str) -> Key {
+    Key {
+        path: path.into(),
+        also: Vec::new(),
+        shape,
+        fallback,
+        variable: None,
+        stronger: Stronger::File,
+        about,
+    }
+}
+
+impl Key {
+    /// Mirrored by a variable, which the file overrules.
+    fn mirrored_by(mut self, variable: impl Into<String>) -> Self {
+        self.variable = Some(variable.into());
+        self
+    }
+
+    /// Mirrored by a variable that overrules the file.
+    fn overruled_by(mut self, variable: impl Into<String>) -> Self {
+        self.stronger = Stronger::Variable;
+        self.mirrored_by(variable)
+    }
+
+    fn also_at(mut self, paths: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.also.extend(paths.into_iter().map(Into::into));
+        self
+    }
+}
+
+const DAY: i64 = 86_400;
+const YEAR: i64 = 365 * DAY;
+
+/// At least one second.
+const fn seconds(most: i64) -> Shape {
+    Shape::Whole { least: 1, most }
+}
+
+const fn count(least: i64, most: i64) -> Shape {
+    Shape::Whole { least, most }
+}
+
+const TEXTS: Shape = Shape::Texts { commas: false };
+const COMMA_TEXTS: Shape = Shape::Texts { commas: true };
+const BACKENDS: Shape = Shape::OneOf(&[
+    "native",
+    "docker",
+    "singularity",
+    "ssh",
+    "modal",
+    "daytona",
+    "local",
+]);
+
+#[cfg(test)]
+mod tests {
+    use hermetic_types::BackendKind;
+
+    use super::*;
+
+    #[test]
+    fn every_default_is_a_value_of_its_own_key() {
+        for key in &SCHEMA.keys {
+            if let Err(mismatch) = key.shape.read_text(key.fallback) {
+                panic!("{}: {}", key.path, mismatch.what);
+            }
+        }
+    }
+
+    #[test]
+    fn no_place_and_no_variable_means_two_things() {
+        let mut paths = BTreeSet::new();
+        let mut variables = BTreeSet::new();
+        for key in &SCHEMA.keys {
+            for path in std::iter::once(&key.path).chain(&key.also) {
+                assert!(paths.insert(path), "{path} is declared twice");
+                assert!(!SCHEMA.is_unused(path), "{path} is used and unused");
+            }
+            if let Some(variable) = &key.variable {
+                assert!(variables.insert(variable), "{variable} is declared twice");
+            }
+        }
+    }
+
+    #[test]
+    fn the_backends_are_those_that_exist() {
+        let Shape::OneOf(names) = BACKENDS else {
+            panic!("a choice");
+        };
+        assert_eq!(names, BackendKind::names());
+    }
+}

@@ -1,0 +1,93 @@
+//! `approvals:`, `security:`, `command_allowlist`: who decides, and what is never shown.
+
+use super::{DAY, Key, Shape, TEXTS, key, seconds};
+
+pub(super) fn keys() -> Vec<Key> {
+    vec![
+        key(
+            "approvals.mode",
+            Shape::OneOf(&["smart", "manual", "off"]),
+            "manual",
+            "who is asked about a dangerous command",
+        ),
+        key(
+            "approvals.timeout",
+            seconds(DAY),
+            "60",
+            "seconds to answer; silence is no",
+        ),
+        key(
+            "approvals.cron_mode",
+            Shape::OneOf(&["deny", "approve"]),
+            "deny",
+            "the answer where nobody can be asked",
+        ),
+        key(
+            "approvals.deny",
+            TEXTS,
+            "",
+            "commands that are never run, as patterns with `*`",
+        ),
+        key(
+            "approvals.approvers",
+            TEXTS,
+            "",
+            "who may say yes, as `platform:user`; those who may write if empty",
+        ),
+        key(
+            "approvals.mcp_reload_confirm",
+            Shape::Flag,
+            "true",
+            "ask before tools are loaded again",
+        ),
+        key(
+            "approvals.destructive_slash_confirm",
+            Shape::Flag,
+            "true",
+            "ask before a slash command that destroys",
+        ),
+        key(
+            "command_allowlist",
+            TEXTS,
+            "",
+            "commands that are run without asking, as patterns with `*`",
+        ),
+        key(
+            "security.redact_secrets",
+            Shape::Flag,
+            "true",
+            "take secrets out of whatever leaves",
+        )
+        .overruled_by("HERMES_REDACT_SECRETS"),
+        key(
+            "security.allow_private_urls",
+            Shape::Flag,
+            "false",
+            "let web tools reach private addresses",
+        ),
+        key(
+            "security.website_blocklist.enabled",
+            Shape::Flag,
+            "false",
+            "refuse the sites below",
+        ),
+        key(
+            "security.website_blocklist.domains",
+            TEXTS,
+            "",
+            "sites that web tools refuse",
+        ),
+        key(
+            "security.website_blocklist.shared_files",
+            TEXTS,
+            "",
+            "files with more of them",
+        ),
+        key(
+            "privacy.redact_pii",
+            Shape::Flag,
+            "false",
+            "take names and numbers of people out of what the model sees",
+        ),
+    ]
+}

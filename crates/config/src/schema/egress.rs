@@ -1,0 +1,105 @@
+//! `gateway.egress`: the only way out.
+
+use super::{DAY, Key, Shape, TEXTS, key, seconds};
+use crate::shape::Field;
+
+pub(super) fn keys() -> Vec<Key> {
+    vec![
+        key(
+            "gateway.egress.mode",
+            Shape::OneOf(&["allowlist", "open", "closed"]),
+            "allowlist",
+            "what a sandbox may reach",
+        ),
+        key(
+            "gateway.egress.allow",
+            TEXTS,
+            "",
+            "hosts, exact or as `*.suffix`, with `:port` for other ports",
+        ),
+        key(
+            "gateway.egress.deny",
+            TEXTS,
+            "",
+            "hosts that stay closed whatever else says yes",
+        ),
+        key(
+            "gateway.egress.presets",
+            TEXTS,
+            "",
+            "named lists of hosts, such as `pypi`",
+        ),
+        key(
+            "gateway.egress.ask",
+            Shape::Flag,
+            "false",
+            "ask in the chat about a host that no rule names",
+        ),
+        key(
+            "gateway.egress.ask_timeout",
+            seconds(DAY),
+            "60",
+            "seconds to answer; silence is no",
+        ),
+        key(
+            "gateway.egress.allow_private",
+            Shape::Flag,
+            "false",
+            "let names resolve to private addresses",
+        ),
+        key(
+            "gateway.egress.budget_bytes",
+            Shape::Size { unit: 1, least: 1 },
+            "",
+            "bytes one conversation may send out in its sandbox's life",
+        ),
+        key(
+            "gateway.egress.credentials",
+            Shape::Records {
+                fields: CREDENTIAL,
+                lone: None,
+            },
+            "",
+            "credentials put in on the way out, so that the sandbox never holds them",
+        ),
+    ]
+}
+
+const CREDENTIAL: &[Field] = &[
+    Field {
+        name: "host",
+        shape: Shape::Text,
+        required: true,
+        about: "the host it belongs to",
+    },
+    Field {
+        name: "header",
+        shape: Shape::Text,
+        required: false,
+        about: "the header it goes into (authorization)",
+    },
+    Field {
+        name: "scheme",
+        shape: Shape::Text,
+        required: false,
+        about: "the word before it (Bearer)",
+    },
+    Field {
+        name: "value_env",
+        shape: Shape::Text,
+        required: false,
+        about: "the variable that holds it",
+    },
+    Field {
+        name: "value_file",
+        shape: Shape::Text,
+        required: false,
+        about: "the file that holds it",
+    },
+    Field {
+        name: "placeholder_env",
+        shape: Shape::Text,
+        required: false,
+        about: "the variable that the sandbox sees instead",
+    },
+];

@@ -1,0 +1,126 @@
+//! `gateway:`: the running gateway and its sandboxes.
+
+use super::{BACKENDS, DAY, Key, Shape, TEXTS, YEAR, count, key, seconds};
+
+const BYTES: Shape = Shape::Size { unit: 1, least: 0 };
+
+pub(super) fn keys() -> Vec<Key> {
+    vec![
+        key(
+            "gateway.terminal_backend",
+            BACKENDS,
+            "",
+            "where commands from chats run; `local` must be spelled out here",
+        ),
+        key(
+            "gateway.sandbox_image",
+            Shape::Text,
+            "",
+            "image for chats; terminal.docker_image if not written",
+        ),
+        key(
+            "gateway.sandbox_lifetime",
+            seconds(YEAR),
+            "3600",
+            "idle seconds before a conversation's sandbox is let go",
+        ),
+        key(
+            "gateway.sandbox_pool",
+            count(0, 1000),
+            "0",
+            "sandboxes kept ready for new conversations",
+        ),
+        key(
+            "gateway.max_sandboxes",
+            count(1, 100_000),
+            "",
+            "sandboxes alive at once; no bound if not written",
+        ),
+        key(
+            "gateway.delivery_ledger",
+            Shape::Flag,
+            "true",
+            "send a reply again after a crash, marked as a possible duplicate",
+        ),
+        key(
+            "gateway.platform_connect_timeout",
+            Shape::Number {
+                least: -1.0,
+                most: 3600.0,
+            },
+            "30",
+            "seconds to reach a platform; 0 or less waits forever",
+        )
+        .overruled_by("HERMES_GATEWAY_PLATFORM_CONNECT_TIMEOUT"),
+        key(
+            "gateway.max_inbound_media_bytes",
+            BYTES,
+            "134217728",
+            "largest file taken from a chat; 0 for no bound",
+        ),
+        key(
+            "gateway.strict",
+            Shape::Flag,
+            "false",
+            "send only files that the sandbox made",
+        )
+        .mirrored_by("HERMES_MEDIA_DELIVERY_STRICT"),
+        key(
+            "gateway.media_delivery_allow_dirs",
+            TEXTS,
+            "",
+            "folders whose files may be sent",
+        )
+        .mirrored_by("HERMES_MEDIA_ALLOW_DIRS"),
+        key(
+            "gateway.message_timestamps.enabled",
+            Shape::Flag,
+            "false",
+            "show the model when a message was written",
+        ),
+        key(
+            "gateway.api_server.max_concurrent_runs",
+            count(1, 10_000),
+            "10",
+            "runs at once by the API",
+        ),
+        key(
+            "gateway.restart_loop_guard.max_restarts",
+            count(0, 1000),
+            "3",
+            "restarts before resuming stops",
+        ),
+        key(
+            "gateway.restart_loop_guard.window_seconds",
+            seconds(DAY),
+            "60",
+            "counted within",
+        ),
+        key(
+            "gateway.respawn_storm.max_starts",
+            count(1, 1000),
+            "5",
+            "starts before waiting",
+        )
+        .overruled_by("HERMES_GATEWAY_MAX_STARTS"),
+        key(
+            "gateway.respawn_storm.window_seconds",
+            seconds(DAY),
+            "120",
+            "counted within",
+        )
+        .overruled_by("HERMES_GATEWAY_START_WINDOW_S"),
+        key(
+            "gateway.dashboard.host",
+            Shape::Text,
+            "127.0.0.1",
+            "address of the dashboard",
+        ),
+        key(
+            "gateway.dashboard.port",
+            count(0, 65_535),
+            "9119",
+            "port of the dashboard",
+        ),
+    ]
+}

@@ -1,0 +1,99 @@
+//! Where one conversation ends and the next begins. All of these may also stand below `gateway:`.
+
+use super::{COMMA_TEXTS, Key, Shape, count, key};
+
+pub(super) fn keys() -> Vec<Key> {
+    [
+        key(
+            "session_reset.mode",
+            Shape::OneOf(&["none", "daily", "idle", "both"]),
+            "none",
+            "when a conversation starts afresh by itself",
+        ),
+        key(
+            "session_reset.at_hour",
+            count(0, 23),
+            "4",
+            "hour of the daily one",
+        )
+        .overruled_by("SESSION_RESET_HOUR"),
+        key(
+            "session_reset.idle_minutes",
+            count(1, 5_256_000),
+            "1440",
+            "minutes of the idle one",
+        )
+        .overruled_by("SESSION_IDLE_MINUTES"),
+        key(
+            "session_reset.notify",
+            Shape::Flag,
+            "true",
+            "say so in the chat",
+        ),
+        key(
+            "session_reset.notify_exclude_platforms",
+            COMMA_TEXTS,
+            "api_server, webhook",
+            "but not on these",
+        ),
+        key(
+            "session_reset.bg_process_max_age_hours",
+            count(0, 87_600),
+            "24",
+            "hours after which a background process no longer holds a reset up",
+        ),
+        key(
+            "group_sessions_per_user",
+            Shape::Flag,
+            "true",
+            "everybody in a group has a conversation of their own",
+        ),
+        key(
+            "thread_sessions_per_user",
+            Shape::Flag,
+            "false",
+            "the same inside a thread",
+        ),
+        key(
+            "unauthorized_dm_behavior",
+            Shape::OneOf(&["pair", "ignore"]),
+            "pair",
+            "what a stranger gets: a pairing code, or silence",
+        ),
+        key(
+            "reset_triggers",
+            COMMA_TEXTS,
+            "/new, /reset",
+            "words that start afresh",
+        ),
+        key(
+            "max_concurrent_sessions",
+            count(1, 1_000_000),
+            "",
+            "conversations at work at once; no bound if not written",
+        ),
+        key(
+            "session_store_max_age_days",
+            count(0, 36_500),
+            "90",
+            "days a silent conversation is kept",
+        ),
+        key(
+            "filter_silence_narration",
+            Shape::Flag,
+            "true",
+            "drop answers that only say there is nothing to say",
+        ),
+        key(
+            "systemd_watchdog_seconds",
+            count(0, 86_400),
+            "0",
+            "tell systemd that we live; 0 for not",
+        ),
+    ]
+    .map(|key| {
+        let nested = format!("gateway.{}", key.path);
+        key.also_at([nested])
+    })
+    .into()
+}

@@ -1,0 +1,310 @@
+//! `terminal:`: where commands run and what they may use up.
+
+use super::{BACKENDS, DAY, Key, Shape, TEXTS, YEAR, count, key, seconds};
+
+const IMAGE: &str = "nikolaik/python-nodejs:python3.11-nodejs20";
+const MEGABYTES: Shape = Shape::Size {
+    unit: 1 << 20,
+    least: 1 << 20,
+};
+
+pub(super) fn keys() -> Vec<Key> {
+    let mut keys = common();
+    keys.extend(docker());
+    keys.extend(elsewhere());
+    keys.extend(native());
+    keys
+}
+
+fn common() -> Vec<Key> {
+    vec![
+        key(
+            "terminal.backend",
+            BACKENDS,
+            "",
+            "where commands run; `native` where nothing is written",
+        )
+        .mirrored_by("TERMINAL_ENV"),
+        key(
+            "terminal.cwd",
+            Shape::Text,
+            ".",
+            "working directory; `.`, `auto` and `cwd` leave it to the backend",
+        )
+        .mirrored_by("TERMINAL_CWD"),
+        key(
+            "terminal.timeout",
+            seconds(DAY),
+            "180",
+            "seconds one command may take",
+        )
+        .mirrored_by("TERMINAL_TIMEOUT"),
+        key(
+            "terminal.lifetime_seconds",
+            seconds(YEAR),
+            "300",
+            "idle seconds before a command line's sandbox is let go",
+        )
+        .mirrored_by("TERMINAL_LIFETIME_SECONDS"),
+        key(
+            "terminal.daemon_term_grace_seconds",
+            Shape::Number {
+                least: 0.0,
+                most: 600.0,
+            },
+            "2",
+            "seconds between a polite and a final signal",
+        ),
+        key(
+            "terminal.env_passthrough",
+            TEXTS,
+            "",
+            "variables that commands may see; credentials of providers never are",
+        ),
+        key(
+            "terminal.credential_files",
+            TEXTS,
+            "",
+            "files below $HERMES_HOME shown read-only inside the sandbox",
+        ),
+        key(
+            "terminal.home_mode",
+            Shape::OneOf(&["auto", "real", "profile"]),
+            "auto",
+            "which home directory the local backend shows",
+        )
+        .mirrored_by("TERMINAL_HOME_MODE"),
+        key(
+            "terminal.shell_init_files",
+            TEXTS,
+            "",
+            "sourced before the first command (local)",
+        ),
+        key(
+            "terminal.auto_source_bashrc",
+            Shape::Flag,
+            "true",
+            "source the usual start-up files (local)",
+        ),
+        key(
+            "terminal.persistent_shell",
+            Shape::Flag,
+            "true",
+            "keep one shell for each conversation",
+        )
+        .mirrored_by("TERMINAL_PERSISTENT_SHELL"),
+        key(
+            "terminal.container_cpu",
+            Shape::Number {
+                least: 0.01,
+                most: 4096.0,
+            },
+            "1",
+            "cores",
+        )
+        .mirrored_by("TERMINAL_CONTAINER_CPU"),
+        key(
+            "terminal.container_memory",
+            MEGABYTES,
+            "5120",
+            "memory, in MB or spelled",
+        )
+        .mirrored_by("TERMINAL_CONTAINER_MEMORY"),
+        key(
+            "terminal.container_disk",
+            MEGABYTES,
+            "51200",
+            "disk, in MB or spelled",
+        )
+        .mirrored_by("TERMINAL_CONTAINER_DISK"),
+        key(
+            "terminal.container_pids",
+            count(1, 1 << 22),
+            "256",
+            "processes at once",
+        ),
+        key(
+            "terminal.container_persistent",
+            Shape::Flag,
+            "true",
+            "keep files when a sandbox is stopped",
+        )
+        .mirrored_by("TERMINAL_CONTAINER_PERSISTENT"),
+        key(
+            "terminal.sandbox_dir",
+            Shape::Text,
+            "",
+            "where kept files live; `$HERMES_HOME/sandboxes` if not written",
+        )
+        .mirrored_by("TERMINAL_SANDBOX_DIR"),
+    ]
+}
+
+fn docker() -> Vec<Key> {
+    vec![
+        key(
+            "terminal.docker_image",
+            Shape::Text,
+            IMAGE,
+            "image of a container",
+        )
+        .mirrored_by("TERMINAL_DOCKER_IMAGE"),
+        key(
+            "terminal.docker_forward_env",
+            TEXTS,
+            "",
+            "variables forwarded by name",
+        )
+        .mirrored_by("TERMINAL_DOCKER_FORWARD_ENV"),
+        key(
+            "terminal.docker_env",
+            Shape::Pairs,
+            "",
+            "variables set by value",
+        )
+        .mirrored_by("TERMINAL_DOCKER_ENV"),
+        key(
+            "terminal.docker_volumes",
+            TEXTS,
+            "",
+            "extra mounts, as in `docker run -v`",
+        )
+        .mirrored_by("TERMINAL_DOCKER_VOLUMES"),
+        key(
+            "terminal.docker_mount_cwd_to_workspace",
+            Shape::Flag,
+            "false",
+            "show the current folder at /workspace",
+        )
+        .mirrored_by("TERMINAL_DOCKER_MOUNT_CWD_TO_WORKSPACE"),
+        key(
+            "terminal.docker_network",
+            Shape::Flag,
+            "true",
+            "false closes the way out altogether, whatever gateway.egress says",
+        )
+        .mirrored_by("TERMINAL_DOCKER_NETWORK"),
+        key(
+            "terminal.docker_extra_args",
+            TEXTS,
+            "",
+            "words added to `docker run`",
+        )
+        .mirrored_by("TERMINAL_DOCKER_EXTRA_ARGS"),
+        key(
+            "terminal.docker_run_as_host_user",
+            Shape::Flag,
+            "false",
+            "run as the user that runs hermetic",
+        )
+        .mirrored_by("TERMINAL_DOCKER_RUN_AS_HOST_USER"),
+        key(
+            "terminal.docker_persist_across_processes",
+            Shape::Flag,
+            "true",
+            "find a container again after a restart",
+        )
+        .mirrored_by("TERMINAL_DOCKER_PERSIST_ACROSS_PROCESSES"),
+        key(
+            "terminal.docker_orphan_reaper",
+            Shape::Flag,
+            "true",
+            "remove containers nobody owns",
+        )
+        .mirrored_by("TERMINAL_DOCKER_ORPHAN_REAPER"),
+        key(
+            "terminal.docker_runtime",
+            Shape::Text,
+            "",
+            "OCI runtime, such as runsc",
+        ),
+    ]
+}
+
+fn elsewhere() -> Vec<Key> {
+    vec![
+        key(
+            "terminal.singularity_image",
+            Shape::Text,
+            "",
+            "image of an instance; `docker://` and docker_image if not written",
+        )
+        .mirrored_by("TERMINAL_SINGULARITY_IMAGE"),
+        key(
+            "terminal.modal_image",
+            Shape::Text,
+            "",
+            "image of a Modal sandbox; docker_image if not written",
+        )
+        .mirrored_by("TERMINAL_MODAL_IMAGE"),
+        key(
+            "terminal.modal_mode",
+            Shape::OneOf(&["auto", "direct", "managed"]),
+            "auto",
+            "how Modal is reached",
+        )
+        .mirrored_by("TERMINAL_MODAL_MODE"),
+        key(
+            "terminal.daytona_image",
+            Shape::Text,
+            "",
+            "image of a Daytona sandbox; docker_image if not written",
+        )
+        .mirrored_by("TERMINAL_DAYTONA_IMAGE"),
+        key("terminal.ssh_host", Shape::Text, "", "remote host (ssh)")
+            .mirrored_by("TERMINAL_SSH_HOST"),
+        key("terminal.ssh_user", Shape::Text, "", "user on it (ssh)")
+            .mirrored_by("TERMINAL_SSH_USER"),
+        key(
+            "terminal.ssh_port",
+            count(1, 65_535),
+            "22",
+            "its port (ssh)",
+        )
+        .mirrored_by("TERMINAL_SSH_PORT"),
+        key(
+            "terminal.ssh_key",
+            Shape::Text,
+            "",
+            "private key file (ssh)",
+        )
+        .mirrored_by("TERMINAL_SSH_KEY"),
+        key(
+            "terminal.ssh_persistent",
+            Shape::Flag,
+            "true",
+            "keep one shell for each conversation (ssh)",
+        )
+        .mirrored_by("TERMINAL_SSH_PERSISTENT"),
+        key(
+            "terminal.local_persistent",
+            Shape::Flag,
+            "false",
+            "keep one shell for each conversation (local)",
+        )
+        .mirrored_by("TERMINAL_LOCAL_PERSISTENT"),
+    ]
+}
+
+fn native() -> Vec<Key> {
+    vec![
+        key(
+            "terminal.native_rootfs",
+            Shape::Text,
+            "",
+            "a root file system folder instead of the host's own system, read-only",
+        ),
+        key(
+            "terminal.native_mounts",
+            TEXTS,
+            "",
+            "extra mounts: `/host/path:/inside`, with `:rw` to allow writing",
+        ),
+        key(
+            "terminal.native_require",
+            TEXTS,
+            "",
+            "layers that must hold, or nothing starts (names as in `hermetic doctor`)",
+        ),
+    ]
+}

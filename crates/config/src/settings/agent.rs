@@ -1,0 +1,105 @@
+//! One turn of the agent.
+
+use std::time::Duration;
+
+use super::pick::{Pick, words};
+
+#[derive(Clone, Debug)]
+pub struct Agent {
+    pub max_turns: u32,
+    /// `None` for never.
+    pub timeout: Option<Duration>,
+    pub timeout_warning: Option<Duration>,
+    pub notify_interval: Option<Duration>,
+    pub drain_timeout: Duration,
+    pub auto_continue_freshness: Duration,
+    pub clarify_timeout: Duration,
+    pub system_prompt: Option<String>,
+    pub busy_input: BusyInput,
+    pub busy_ack: bool,
+    pub streaming: Streaming,
+    pub code_execution: CodeExecution,
+    pub tool_output: ToolOutput,
+}
+
+/// What a message does while a turn is at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BusyInput {
+    Interrupt,
+    Queue,
+    Steer,
+}
+
+words!(BusyInput { "interrupt" => Interrupt, "queue" => Queue, "steer" => Steer });
+
+#[derive(Clone, Debug)]
+pub struct Streaming {
+    pub enabled: bool,
+    pub transport: String,
+    pub edit_interval: Duration,
+    pub buffer_threshold: usize,
+    pub cursor: String,
+    pub fresh_final_after: Option<Duration>,
+}
+
+#[derive(Clone, Debug)]
+pub struct CodeExecution {
+    pub directory: WorkingDirectory,
+    pub timeout: Duration,
+    pub max_tool_calls: u32,
+}
+
+/// Where a script runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkingDirectory {
+    Project,
+    /// An empty one of its own.
+    Strict,
+}
+
+words!(WorkingDirectory { "project" => Project, "strict" => Strict });
+
+/// How much of a tool's output the model sees.
+#[derive(Clone, Debug)]
+pub struct ToolOutput {
+    pub max_bytes: usize,
+    pub max_lines: usize,
+    pub max_line_length: usize,
+    pub max_file_chars: usize,
+}
+
+impl Agent {
+    pub(super) fn build(pick: &Pick<'_>) -> Self {
+        Self {
+            max_turns: pick.count("agent.max_turns"),
+            timeout: pick.seconds_or_never("agent.gateway_timeout"),
+            timeout_warning: pick.seconds_or_never("agent.gateway_timeout_warning"),
+            notify_interval: pick.seconds_or_never("agent.gateway_notify_interval"),
+            drain_timeout: pick.seconds("agent.restart_drain_timeout"),
+            auto_continue_freshness: pick.seconds("agent.gateway_auto_continue_freshness"),
+            clarify_timeout: pick.seconds("agent.clarify_timeout"),
+            system_prompt: pick.maybe_text("agent.system_prompt"),
+            busy_input: pick.choice("display.busy_input_mode"),
+            busy_ack: pick.flag("display.busy_ack_enabled"),
+            streaming: Streaming {
+                enabled: pick.flag("streaming.enabled"),
+                transport: pick.text("streaming.transport"),
+                edit_interval: pick.seconds("streaming.edit_interval"),
+                buffer_threshold: pick.count("streaming.buffer_threshold"),
+                cursor: pick.text("streaming.cursor"),
+                fresh_final_after: pick.seconds_or_never("streaming.fresh_final_after_seconds"),
+            },
+            code_execution: CodeExecution {
+                directory: pick.choice("code_execution.mode"),
+                timeout: pick.seconds("code_execution.timeout"),
+                max_tool_calls: pick.count("code_execution.max_tool_calls"),
+            },
+            tool_output: ToolOutput {
+                max_bytes: pick.count("tool_output.max_bytes"),
+                max_lines: pick.count("tool_output.max_lines"),
+                max_line_length: pick.count("tool_output.max_line_length"),
+                max_file_chars: pick.count("file_read_max_chars"),
+            },
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The running gateway.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hermetic_types::BackendKind;
+
+use super::pick::Pick;
+
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    /// Where chats run their commands, spelled out. See [`crate::resolve_gateway_backend`].
+    pub terminal_backend: Option<BackendKind>,
+    pub sandbox_image: Option<String>,
+    /// A conversation's sandbox is let go after so long without use.
+    pub sandbox_lifetime: Duration,
+    /// Sandboxes kept ready.
+    pub sandbox_pool: usize,
+    pub max_sandboxes: Option<usize>,
+    pub delivery_ledger: bool,
+    /// `None` waits forever.
+    pub connect_timeout: Option<Duration>,
+    /// `None` for no bound.
+    pub max_inbound_media_bytes: Option<u64>,
+    pub strict_media: bool,
+    pub media_folders: Vec<PathBuf>,
+    pub message_timestamps: bool,
+    pub max_api_runs: usize,
+    pub dashboard: Dashboard,
+}
+
+#[derive(Clone, Debug)]
+pub struct Dashboard {
+    pub host: String,
+    pub port: u16,
+}
+
+impl Gateway {
+    pub(super) fn build(pick: &Pick<'_>) -> Self {
+        Self {
+            terminal_backend: pick.maybe_choice("gateway.terminal_backend"),
+            sandbox_image: pick.maybe_text("gateway.sandbox_image"),
+            sandbox_lifetime: pick.seconds("gateway.sandbox_lifetime"),
+            sandbox_pool: pick.count("gateway.sandbox_pool"),
+            max_sandboxes: pick.maybe_count("gateway.max_sandboxes"),
+            delivery_ledger: pick.flag("gateway.delivery_ledger"),
+            connect_timeout: pick.seconds_or_never("gateway.platform_connect_timeout"),
+            max_inbound_media_bytes: Some(pick.bytes("gateway.max_inbound_media_bytes"))
+                .filter(|bytes| *bytes > 0),
+            strict_media: pick.flag("gateway.strict"),
+            media_folders: pick
+                .texts("gateway.media_delivery_allow_dirs")
+                .iter()
+                .map(|text| pick.path_of(text))
+                .collect(),
+            message_timestamps: pick.flag("gateway.message_timestamps.enabled"),
+            max_api_runs: pick.count("gateway.api_server.max_concurrent_runs"),
+            dashboard: Dashboard {
+                host: pick.text("gateway.dashboard.host"),
+                port: pick.count("gateway.dashboard.port"),
+            },
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Where commands run.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use hermetic_types::{BackendKind, Limits, Secret};
+
+use super::pick::Pick;
+use crate::problem::Problem;
+
+#[derive(Clone, Debug)]
+pub struct Terminal {
+    /// `None` where nobody wrote one.
+    pub backend: Option<BackendKind>,
+    /// `None` where it is left to the backend.
+    pub cwd: Option<String>,
+    pub timeout: Duration,
+    /// The longest timeout a command may ask for.
+    pub longest_timeout: Duration,
+    pub lifetime: Duration,
+    pub term_grace: Duration,
+    pub env_passthrough: Vec<String>,
+    pub credential_files: Vec<String>,
+    pub persistent_shell: bool,
+    pub ssh_persistent_shell: bool,
+    pub local_persistent_shell: bool,
+    pub limits: Limits,
+    /// Files outlive a stopped sandbox.
+    pub persistent: bool,
+    pub sandbox_dir: Option<PathBuf>,
+    pub docker: Docker,
+    pub singularity_image: Option<String>,
+    pub modal_image: Option<String>,
+    pub daytona_image: Option<String>,
+    pub ssh: Ssh,
+    pub native: Native,
+    pub sudo_password: Option<Secret>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Docker {
+    pub image: String,
+    pub forward_env: Vec<String>,
+    pub env: BTreeMap<String, Secret>,
+    pub volumes: Vec<String>,
+    pub mount_cwd_to_workspace: bool,
+    pub network: bool,
+    pub extra_args: Vec<String>,
+    pub run_as_host_user: bool,
+    pub persist_across_processes: bool,
+    pub orphan_reaper: bool,
+    pub runtime: Option<String>,
+    pub program: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Ssh {
+    pub host: Option<String>,
+    pub user: Option<String>,
+    pub port: u16,
+    pub key: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Native {
+    /// The host's own system, read-only, where absent.
+    pub rootfs: Option<PathBuf>,
+    pub mounts: Vec<NativeMount>,
+    /// Layers that must hold, by the names of `hermetic doctor`.
+    pub require: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NativeMount {
+    pub source: PathBuf,
+    pub target: PathBuf,
+    pub writable: bool,
+}
+
+impl Terminal {
+    pub(super) fn build(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Self {
+        let cwd = pick.text("terminal.cwd");
+        Self {
+            backend: pick.maybe_choice("terminal.backend"),
+            cwd: Some(cwd).filter(|cwd| !matches!(cwd.as_str(), "." | "auto" | "cwd")),
+            timeout: pick.seconds("terminal.timeout"),
+            longest_timeout: pick.seconds("TERMINAL_MAX_FOREGROUND_TIMEOUT"),
+            lifetime: pick.seconds("terminal.lifetime_seconds"),
+            term_grace: pick.seconds("terminal.daemon_term_grace_seconds"),
+            env_passthrough: pick.texts("terminal.env_passthrough"),
+            credential_files: pick.texts("terminal.credential_files"),
+            persistent_shell: pick.flag("terminal.persistent_shell"),
+            ssh_persistent_shell: pick.flag("terminal.ssh_persistent"),
+            local_persistent_shell: pick.flag("terminal.local_persistent"),
+            limits: Limits {
+                cpu: pick.number("terminal.container_cpu"),
+                memory_bytes: pick.bytes("terminal.container_memory"),
+                disk_bytes: pick.bytes("terminal.container_disk"),
+                pids: pick.count("terminal.container_pids"),
+                ..Limits::default()
+            },
+            persistent: pick.flag("terminal.container_persistent"),
+            sandbox_dir: pick.maybe_path("terminal.sandbox_dir"),
+            docker: docker(pick),
+            singularity_image: pick.maybe_text("terminal.singularity_image"),
+            modal_image: pick.maybe_text("terminal.modal_image"),
+            daytona_image: pick.maybe_text("terminal.daytona_image"),
+            ssh: Ssh {
+                host: pick.maybe_text("terminal.ssh_host"),
+                user: pick.maybe_text("terminal.ssh_user"),
+                port: pick.count("terminal.ssh_port"),
+                key: pick.maybe_path("terminal.ssh_key"),
+            },
+            native: native(pick, problems),
+            sudo_password: pick.secret("SUDO_PASSWORD"),
+        }
+    }
+}
+
+fn docker(pick: &Pick<'_>) -> Docker {
+    Docker {
+        image: pick.text("terminal.docker_image"),
+        forward_env: pick.texts("terminal.docker_forward_env"),
+        env: pick.pairs("terminal.docker_env"),
+        volumes: pick.texts("terminal.docker_volumes"),
+        mount_cwd_to_workspace: pick.flag("terminal.docker_mount_cwd_to_workspace"),
+        network: pick.flag("terminal.docker_network"),
+        extra_args: pick.texts("terminal.docker_extra_args"),
+        run_as_host_user: pick.flag("terminal.docker_run_as_host_user"),
+        persist_across_processes: pick.flag("terminal.docker_persist_across_processes"),
+        orphan_reaper: pick.flag("terminal.docker_orphan_reaper"),
+        runtime: pick.maybe_text("terminal.docker_runtime"),
+        program: pick.maybe_path("HERMES_DOCKER_BINARY"),
+    }
+}
+
+fn native(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Native {
+    const ROOTFS: &str = "terminal.native_rootfs";
+    const MOUNTS: &str = "terminal.native_mounts";
+    let rootfs = pick.maybe_path(ROOTFS);
+    if rootfs.as_deref().is_some_and(|rootfs| !is_plain(rootfs)) {
+        problems.push(
+            pick.wrong(ROOTFS, "expected an absolute path without `..`")
+                .help("for example /srv/rootfs"),
+        );
+    }
+    let mut mounts = Vec::new();
+    for text in pick.texts(MOUNTS) {
+        match mount(pick, &text) {
+            Some(mount) => mounts.push(mount),
+            None => problems.push(
+                pick.wrong(
+                    MOUNTS,
+                    format!("`{}` is not a mount", crate::tree::short(&text)),
+                )
+                .help("write `/host/path:/inside`, with `:rw` at the end to allow writing"),
+            ),
+        }
+    }
+    Native {
+        rootfs,
+        mounts,
+        require: pick.texts("terminal.native_require"),
+    }
+}
+
+fn mount(pick: &Pick<'_>, text: &str) -> Option<NativeMount> {
+    let mut parts = text.split(':');
+    let source = pick.path_of(parts.next()?);
+    let target = parts.next().map_or_else(|| source.clone(), PathBuf::from);
+    let writable = match parts.next() {
+        None | Some("ro") => false,
+        Some("rw") => true,
+        Some(_) => return None,
+    };
+    let whole = parts.next().is_none() && is_plain(&source) && is_plain(&target);
+    whole.then_some(NativeMount {
+        source,
+        target,
+        writable,
+    })
+}
+
+fn is_plain(path: &Path) -> bool {
+    path.is_absolute() && path.components().all(|part| part != Component::ParentDir)
+}

@@ -1,0 +1,121 @@
+//! One text that was read, kept so that a problem can show the line it is about.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::problem::Problem;
+
+/// Far above any file written by hand, far below what would hurt.
+const LARGEST: u64 = 4 << 20;
+
+/// A file's name and text. Cheap to clone: every place in it holds one.
+#[derive(Clone, Debug)]
+pub(crate) struct Source(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    text: String,
+}
+
+impl Source {
+    pub(crate) fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        Self(Arc::new(Inner {
+            path: path.into(),
+            text: text.into(),
+        }))
+    }
+
+    /// `None` if there is no such file. Whatever is there and cannot be read is a problem: a
+    /// configuration that silently counts as empty would weaken what it says.
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>, Problem> {
+        match read_bounded(path) {
+            Ok(bytes) => decode(path, bytes).map(Some),
+            Err(Unreadable::Missing) => Ok(None),
+            Err(Unreadable::Kind(what, help)) => Err(Problem::error(what).in_file(path).help(help)),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The line with this number, counted from 1.
+    pub(crate) fn line(&self, number: usize) -> &str {
+        self.text()
+            .lines()
+            .nth(number.saturating_sub(1))
+            .unwrap_or_default()
+    }
+}
+
+enum Unreadable {
+    Missing,
+    Kind(String, &'static str),
+}
+
+fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
+    let about = fs::metadata(path).map_err(|error| unreadable(&error))?;
+    if about.is_dir() {
+        return Err(Unreadable::Kind(
+            "this is a directory, not a file".to_owned(),
+            "move it away; `hermetic config init` writes a starter file",
+        ));
+    }
+    // A pipe or a device would make us wait, or never end.
+    if !about.is_file() {
+        return Err(Unreadable::Kind(
+            "this is not a regular file".to_owned(),
+            "put an ordinary text file there",
+        ));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
+        .map_err(|error| unreadable(&error))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(Unreadable::Kind(
+            format!("the file is larger than {} MiB", LARGEST >> 20),
+            "a configuration is a few hundred lines; is this the right file?",
+        ));
+    }
+    Ok(bytes)
+}
+
+fn unreadable(error: &io::Error) -> Unreadable {
+    match error.kind() {
+        io::ErrorKind::NotFound => Unreadable::Missing,
+        io::ErrorKind::PermissionDenied => Unreadable::Kind(
+            "the file cannot be read: permission denied".to_owned(),
+            "make it readable for the user that runs hermetic (chmod u+r, or chown)",
+        ),
+        _ => Unreadable::Kind(
+            format!("the file cannot be read: {error}"),
+            "check the path and its permissions",
+        ),
+    }
+}
+
+fn decode(path: &Path, bytes: Vec<u8>) -> Result<Source, Problem> {
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let before = &error.as_bytes()[..good];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let start = before
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |newline| newline + 1);
+        let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+        Problem::error("the file is not UTF-8 text")
+            .in_file_at(path, line, column)
+            .help("save it as UTF-8, without a byte order of another encoding")
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    Ok(Source::new(path, text))
+}

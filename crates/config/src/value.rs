@@ -1,0 +1,151 @@
+//! What a key holds once it has been read.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use hermetic_types::Secret;
+use serde_json::json;
+
+use crate::size;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Flag(bool),
+    Whole(i64),
+    Number(f64),
+    /// In bytes.
+    Size(u64),
+    Text(String),
+    Secret(Secret),
+    Texts(Vec<String>),
+    /// Names and values, as in an environment. The values never print.
+    Pairs(BTreeMap<String, Secret>),
+    Records(Vec<Record>),
+    Table(BTreeMap<String, Record>),
+    /// Kept as it was written. Never prints: nobody knows what is in it.
+    Tree(serde_json::Value),
+}
+
+/// The fields of one entry; absent ones are not there.
+pub type Record = BTreeMap<&'static str, Value>;
+
+impl Value {
+    /// For people. Holds no secret.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Flag(flag) => flag.to_string(),
+            Self::Whole(number) => number.to_string(),
+            Self::Number(number) => number.to_string(),
+            Self::Size(bytes) => size::spell(*bytes),
+            Self::Text(text) => quoted(&without_login(text)),
+            Self::Secret(secret) => secret.to_string(),
+            Self::Texts(texts) => {
+                let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+                format!("[{}]", texts.join(", "))
+            }
+            Self::Pairs(pairs) => {
+                let pairs: Vec<String> = pairs
+                    .keys()
+                    .map(|name| format!("{name}: [secret]"))
+                    .collect();
+                format!("{{{}}}", pairs.join(", "))
+            }
+            Self::Records(records) => {
+                let records: Vec<String> = records.iter().map(shown_record).collect();
+                format!("[{}]", records.join(", "))
+            }
+            Self::Table(table) => {
+                let mut text = String::new();
+                for (name, record) in table {
+                    let comma = if text.is_empty() { "" } else { ", " };
+                    let _ = write!(text, "{comma}{name}: {}", shown_record(record));
+                }
+                format!("{{{text}}}")
+            }
+            Self::Tree(_) => "(as written)".to_owned(),
+        }
+    }
+
+    /// For programs. Holds no secret either.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Flag(flag) => json!(flag),
+            Self::Whole(number) => json!(number),
+            Self::Number(number) => json!(number),
+            Self::Size(bytes) => json!(bytes),
+            Self::Text(text) => json!(without_login(text)),
+            Self::Secret(secret) => json!(secret.to_string()),
+            Self::Texts(texts) => json!(texts),
+            Self::Pairs(pairs) => pairs
+                .iter()
+                .map(|(name, value)| (name.clone(), json!(value.to_string())))
+                .collect(),
+            Self::Records(records) => records.iter().map(json_record).collect(),
+            Self::Table(table) => table
+                .iter()
+                .map(|(name, record)| (name.clone(), json_record(record)))
+                .collect(),
+            Self::Tree(_) => json!("(as written)"),
+        }
+    }
+}
+
+fn shown_record(record: &Record) -> String {
+    let fields: Vec<String> = record
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", value.shown()))
+        .collect();
+    format!("{{{}}}", fields.join(", "))
+}
+
+fn json_record(record: &Record) -> serde_json::Value {
+    record
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.to_json()))
+        .collect()
+}
+
+fn quoted(text: &str) -> String {
+    let bare = !text.is_empty()
+        && text
+            .chars()
+            .all(|c| !c.is_control() && !matches!(c, '"' | ',' | '[' | '{'))
+        && text.trim() == text;
+    if bare {
+        text.to_owned()
+    } else {
+        format!("{text:?}")
+    }
+}
+
+/// `http://user:password@host` without what stands before the `@`.
+fn without_login(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_owned();
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    match authority.rfind('@') {
+        Some(at) => format!("{scheme}://[secret]{}", &rest[at..]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_is_shown() {
+        let secret = || Secret::new("hunter2");
+        for value in [
+            Value::Secret(secret()),
+            Value::Pairs([("A".to_owned(), secret())].into()),
+            Value::Records(vec![[("k", Value::Secret(secret()))].into()]),
+            Value::Text("socks5://me:hunter2@127.0.0.1:1080/x@y".to_owned()),
+            Value::Tree(json!({"token": "hunter2"})),
+        ] {
+            assert!(!value.shown().contains("hunter2"), "{}", value.shown());
+            assert!(!value.to_json().to_string().contains("hunter2"));
+        }
+    }
+}

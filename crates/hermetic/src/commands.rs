@@ -1,0 +1,47 @@
+//! The commands. A new one is a file, a line in [`Command`] and a line in [`run`].
+
+mod completions;
+mod config;
+mod gateway;
+mod man;
+mod status;
+
+use clap::Subcommand;
+use hermetic_config::{Config, Inputs};
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the chats
+    Gateway(gateway::Args),
+    /// What runs, and how sealed it is
+    Status(status::Args),
+    /// Look at the configuration, check it, start one
+    Config(config::Args),
+    /// Print completions for a shell
+    Completions(completions::Args),
+    /// Write the manual pages into a folder
+    Man(man::Args),
+}
+
+pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
+    match &cli.command {
+        Command::Gateway(args) => gateway::run(cli, args),
+        Command::Status(args) => status::run(cli, args),
+        Command::Config(args) => config::run(cli, args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
+    }
+}
+
+/// Reads the configuration; called once in a process.
+fn load(cli: &Cli) -> Result<Config, Failure> {
+    Ok(hermetic_config::load(&inputs(cli)?)?)
+}
+
+fn inputs(cli: &Cli) -> Result<Inputs, Failure> {
+    Ok(Inputs::of_process(cli.home.as_deref())?)
+}

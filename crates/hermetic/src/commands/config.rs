@@ -1,0 +1,90 @@
+//! `hermetic config …`.
+
+mod check;
+mod init;
+mod show;
+
+use clap::Subcommand;
+
+use super::inputs;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Report everything that is wrong, and what is not used
+    Check(check::Args),
+    /// Print every value that counts and where it came from
+    Show(show::Args),
+    /// Print a JSON Schema that editors can use
+    #[command(after_help = SCHEMA_EXAMPLE)]
+    Schema,
+    /// Print where the files are
+    Path(PathArgs),
+    /// Write a commented starter file; never overwrites
+    Init,
+}
+
+#[derive(Debug, clap::Args)]
+struct PathArgs {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const SCHEMA_EXAMPLE: &str = "\
+Example:
+  hermetic config schema > ~/.hermes/hermetic.schema.json
+  and as the first line of config.yaml:
+  # yaml-language-server: $schema=./hermetic.schema.json";
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    match &args.command {
+        ConfigCommand::Check(args) => check::run(cli, args),
+        ConfigCommand::Show(args) => show::run(cli, args),
+        ConfigCommand::Schema => {
+            output::print_json(&hermetic_config::json_schema())?;
+            Ok(Exit::Ok)
+        }
+        ConfigCommand::Path(args) => path(cli, args),
+        ConfigCommand::Init => init::run(cli),
+    }
+}
+
+fn path(cli: &Cli, args: &PathArgs) -> Result<Exit, Failure> {
+    let inputs = inputs(cli)?;
+    let home = &inputs.home;
+    let files = [
+        ("config", home.config_file()),
+        ("dotenv", home.dotenv_file()),
+        ("legacy", home.legacy_file()),
+        ("managed", inputs.managed.clone()),
+        ("state", home.state()),
+    ];
+    if args.json {
+        let files: serde_json::Map<String, serde_json::Value> = files
+            .into_iter()
+            .map(|(name, path)| {
+                let entry = serde_json::json!({"path": path, "exists": path.exists()});
+                (name.to_owned(), entry)
+            })
+            .collect();
+        output::print_json(&files)?;
+        return Ok(Exit::Ok);
+    }
+    let mut text = String::new();
+    for (name, path) in files {
+        let missing = if path.exists() { "" } else { "  (not there)" };
+        text.push_str(&format!("{name:8} {}{missing}\n", path.display()));
+    }
+    output::print(&text)?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,93 @@
+//! `hermetic config show`.
+
+use std::fmt::Write as _;
+
+use hermetic_config::{Setting, Value};
+use serde_json::json;
+
+use crate::cli::Cli;
+use crate::commands::load;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{self, DIM};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  hermetic config show                    everything
+  hermetic config show --written          only what somebody wrote
+  hermetic config show terminal gateway   only these sections
+
+Secrets are shown as [secret].")]
+pub(crate) struct Args {
+    /// Sections or keys to show; all if none
+    sections: Vec<String>,
+
+    /// Leave out what is only a default
+    #[arg(long)]
+    written: bool,
+
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let config = load(cli)?;
+    let shown: Vec<&Setting> = config
+        .settings()
+        .iter()
+        .filter(|setting| args.wants(setting))
+        .collect();
+    if shown.is_empty() && !args.sections.is_empty() && !args.written {
+        return Err(Failure::new(
+            format!("no key or section is called {}", args.sections.join(" or ")),
+            "`hermetic config show` without a name lists them all",
+        ));
+    }
+    if args.json {
+        let shown: Vec<serde_json::Value> = shown.into_iter().map(described).collect();
+        output::print_json(&shown)?;
+        return Ok(Exit::Ok);
+    }
+    let width = shown
+        .iter()
+        .map(|s| s.name().len())
+        .max()
+        .unwrap_or(0)
+        .min(48);
+    let mut text = String::new();
+    for setting in shown {
+        let value = setting.value().map_or_else(|| "-".to_owned(), Value::shown);
+        let _ = writeln!(
+            text,
+            "{:width$} = {value}  {DIM}# {}{DIM:#}",
+            setting.name(),
+            setting.origin(),
+        );
+    }
+    output::print(&text)?;
+    Ok(Exit::Ok)
+}
+
+impl Args {
+    fn wants(&self, setting: &Setting) -> bool {
+        let named = self.sections.is_empty()
+            || self.sections.iter().any(|section| {
+                setting
+                    .name()
+                    .strip_prefix(section.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            });
+        named && (!self.written || setting.origin().is_written())
+    }
+}
+
+fn described(setting: &Setting) -> serde_json::Value {
+    json!({
+        "key": setting.name(),
+        "value": setting.value().map(Value::to_json),
+        "origin": setting.origin().to_string(),
+        "variable": setting.variable(),
+    })
+}

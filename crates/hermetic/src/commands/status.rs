@@ -1,0 +1,155 @@
+//! `hermetic status`.
+
+use std::fmt::Write as _;
+
+use hermetic_config::{Config, Resolved, resolve_gateway_backend};
+use serde_json::json;
+
+use super::load;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::gateway_state::{GatewayState, Seen, look};
+use crate::output::{self, BOLD};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let config = load(cli)?;
+    let resolved = resolve_gateway_backend(&config)?;
+    let seen = look(config.home());
+    if args.json {
+        output::print_json(&as_json(&config, &resolved, &seen))?;
+    } else {
+        output::print(&as_text(&config, &resolved, &seen))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn as_text(config: &Config, resolved: &Resolved, seen: &Seen) -> String {
+    let limits = &config.terminal().limits;
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{BOLD}{name:10}{BOLD:#} {value}");
+    };
+    line("home", config.home().root().display().to_string());
+    line("gateway", gateway(seen));
+    line(
+        "backend",
+        format!("{} ({})", resolved.backend, boundary(resolved)),
+    );
+    line("", resolved.note());
+    line(
+        "image",
+        resolved.image.clone().unwrap_or_else(|| "none".to_owned()),
+    );
+    line(
+        "lifetime",
+        format!("{} s idle", config.gateway().sandbox_lifetime.as_secs()),
+    );
+    line(
+        "limits",
+        format!(
+            "{} cpu, {} MB memory, {} MB disk, {} processes",
+            limits.cpu,
+            limits.memory_bytes >> 20,
+            limits.disk_bytes >> 20,
+            limits.pids
+        ),
+    );
+    line("egress", config.egress().mode.name().to_owned());
+    let platforms: Vec<String> = config
+        .platforms()
+        .enabled()
+        .map(|platform| match resolved.platforms.get(platform.name) {
+            Some(backend) => format!("{} (on {backend})", platform.name),
+            None => platform.name.to_owned(),
+        })
+        .collect();
+    let none = "none configured".to_owned();
+    line(
+        "platforms",
+        if platforms.is_empty() {
+            none
+        } else {
+            platforms.join(", ")
+        },
+    );
+    for warning in warnings(config, resolved, seen) {
+        let _ = writeln!(text, "\n⚠ {warning}");
+    }
+    text
+}
+
+fn as_json(config: &Config, resolved: &Resolved, seen: &Seen) -> serde_json::Value {
+    let (running, state) = match seen {
+        Seen::Stopped => (false, None),
+        Seen::Running(state) => (true, state.as_ref()),
+    };
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "home": config.home().root(),
+        "gateway": { "running": running, "state": state },
+        "backend": resolved.backend,
+        "boundary": resolved.backend.boundary(),
+        "chosen": resolved.note(),
+        "image": resolved.image,
+        "lifetime_seconds": config.gateway().sandbox_lifetime.as_secs(),
+        "limits": config.terminal().limits,
+        "egress": config.egress().mode.name(),
+        "platforms": config.platforms().all().map(|platform| json!({
+            "name": platform.name,
+            "enabled": platform.enabled,
+            "backend": resolved.platforms.get(platform.name).unwrap_or(&resolved.backend),
+        })),
+        "warnings": warnings(config, resolved, seen),
+    })
+}
+
+fn gateway(seen: &Seen) -> String {
+    match seen {
+        Seen::Stopped => "not running".to_owned(),
+        Seen::Running(None) => "starting".to_owned(),
+        Seen::Running(Some(state)) => format!(
+            "running (pid {}, since {} s, version {})",
+            state.pid,
+            GatewayState::now().saturating_sub(state.started),
+            state.version
+        ),
+    }
+}
+
+fn boundary(resolved: &Resolved) -> &'static str {
+    match resolved.backend.boundary() {
+        hermetic_types::Boundary::Sealed => "sealed",
+        hermetic_types::Boundary::Judged => "not sealed: commands are judged",
+    }
+}
+
+fn warnings(config: &Config, resolved: &Resolved, seen: &Seen) -> Vec<String> {
+    let mut warnings = resolved.warnings();
+    warnings.extend(
+        config
+            .warnings()
+            .iter()
+            .map(|warning| match warning.place() {
+                Some(place) => format!("{place}: {}", warning.what()),
+                None => warning.what().to_owned(),
+            }),
+    );
+    // The file may have changed since the gateway read it.
+    if let Seen::Running(Some(state)) = seen
+        && (state.backend != resolved.backend.name() || state.image != resolved.image)
+    {
+        warnings.push(format!(
+            "the running gateway still uses {}; restart it to use {}",
+            state.backend, resolved.backend
+        ));
+    }
+    warnings
+}

@@ -1,0 +1,30 @@
+//! What the process says when it ends. `docs/exit-codes.md` tells the same.
+
+use std::process::ExitCode;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Ok,
+    Failed,
+    /// As sysexits.h has it.
+    BadConfig,
+}
+
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0    done
+  1    failed; the message says why
+  2    the arguments make no sense
+  78   the configuration has errors
+  125  exec: hermetic itself failed      126  exec: the command cannot be run
+  127  exec: no such command             otherwise exec passes the command's own code on";
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Ok => Self::SUCCESS,
+            Exit::Failed => Self::FAILURE,
+            Exit::BadConfig => Self::from(78),
+        }
+    }
+}

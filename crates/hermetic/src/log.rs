@@ -1,0 +1,44 @@
+//! Log lines on stderr: for people on a terminal, as JSON when asked.
+//!
+//! Every line of one process carries the same `run`, so that lines of two starts in one file can be
+//! told apart. Fields are facts; secrets are of a type that prints as `[secret]`.
+
+use std::io::{self, IsTerminal};
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use crate::cli::{Cli, LogFormat};
+use crate::failure::Failure;
+
+/// `HERMETIC_LOG` overrules `--verbose` with a filter such as `hermetic=debug`.
+pub(crate) fn start(cli: &Cli) -> Result<(), Failure> {
+    let level = match cli.verbose {
+        0 => LevelFilter::INFO,
+        1 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    let filter = EnvFilter::builder()
+        .with_default_directive(level.into())
+        .with_env_var("HERMETIC_LOG")
+        .from_env()
+        .map_err(|error| {
+            Failure::new(
+                format!("HERMETIC_LOG is not a log filter: {error}"),
+                "write a level such as `debug`, or `part=level` separated by commas",
+            )
+        })?;
+    let colours =
+        io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_span_events(FmtSpan::NONE)
+        .with_writer(io::stderr)
+        .with_ansi(colours);
+    match cli.log_format {
+        LogFormat::Human => builder.with_target(false).compact().init(),
+        LogFormat::Json => builder.json().flatten_event(true).init(),
+    }
+    Ok(())
+}

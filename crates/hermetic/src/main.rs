@@ -1,0 +1,31 @@
+//! `hermetic`: a gateway between chats and an AI agent whose every command runs sealed.
+//!
+//! Arguments, then configuration, then one command, then an exit code. What a command does is in
+//! the file of its name below `commands/`.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+mod commands;
+mod exit;
+mod failure;
+mod gateway_state;
+mod log;
+mod output;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    let exit = match log::start(&cli).and_then(|()| commands::run(&cli)) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            output::failure(&failure);
+            failure.exit()
+        }
+    };
+    Exit::into(exit)
+}

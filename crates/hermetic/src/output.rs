@@ -1,0 +1,73 @@
+//! Everything this program prints that is not a log line.
+//!
+//! `anstream` takes the colours out where nobody sees them: no terminal, or `NO_COLOR`.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use hermetic_config::{Problem, Severity};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+const RED: Style = AnsiColor::Red.on_default().bold();
+const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+
+/// A reader who has gone away (`| head`) is no failure of ours.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+            format!("cannot write the output: {error}"),
+            "check where it goes",
+        )),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| {
+        Failure::new(
+            format!("cannot write JSON: {error}"),
+            "report this as a bug",
+        )
+    })?;
+    print(&format!("{text}\n"))
+}
+
+/// The problem as it reads, with its first word coloured.
+pub(crate) fn painted(problem: &Problem) -> String {
+    let (word, style) = match problem.severity() {
+        Severity::Error => ("error", RED),
+        Severity::Warning => ("warning", YELLOW),
+    };
+    let text = problem.to_string();
+    let rest = text.strip_prefix(word).unwrap_or(&text);
+    format!("{style}{word}{style:#}{rest}")
+}
+
+pub(crate) fn failure(failure: &Failure) {
+    let mut err = anstream::stderr().lock();
+    let _ = match failure {
+        Failure::Config(problems) => {
+            let texts: Vec<String> = problems.iter().map(painted).collect();
+            let count = problems.count();
+            let plural = if count == 1 { "" } else { "s" };
+            writeln!(
+                err,
+                "{}\n\n{count} error{plural}: {}",
+                texts.join("\n\n"),
+                failure.remedy()
+            )
+        }
+        Failure::Backend(_) | Failure::Other { .. } => {
+            writeln!(
+                err,
+                "{RED}error{RED:#}: {failure}\n  = {}",
+                failure.remedy()
+            )
+        }
+    };
+}

@@ -1,0 +1,70 @@
+//! Credentials on their way in a header.
+
+use super::value::{is_placeholder, quote, spaces};
+use crate::window::{Ahead, Found, starts_word};
+
+const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "digest", "apikey", "bot"];
+
+/// `Authorization: Bearer …`, also as JSON, in a curl command, or with the scheme left out.
+pub(super) fn authorization(ahead: Ahead<'_>) -> Found {
+    const NAME: &str = "authorization";
+    if !ahead.folds_to(0, NAME)? {
+        return Ok(None);
+    }
+    let at = quote(ahead, NAME.len())?;
+    let at = spaces(ahead, at)?;
+    if !matches!(ahead.at(at)?, Some(b':' | b'=')) {
+        return Ok(None);
+    }
+    let at = spaces(ahead, at + 1)?;
+    let at = quote(ahead, at)?;
+    for scheme in SCHEMES {
+        if ahead.folds_to(at, scheme)? && ahead.at(at + scheme.len())? == Some(b' ') {
+            let from = spaces(ahead, at + scheme.len())?;
+            let end = if scheme == "digest" {
+                ahead.run(from, |byte| !matches!(byte, b'\r' | b'\n'))?
+            } else {
+                ahead.run(from, is_credential)?
+            };
+            let plain = is_placeholder(ahead.slice(from..end));
+            return Ok((end - from >= 4 && !plain).then_some(from..end));
+        }
+    }
+    let end = ahead.run(at, is_credential)?;
+    let value = ahead.slice(at..end);
+    Ok((value.len() >= 16 && has_digit(value)).then_some(at..end))
+}
+
+/// `Bearer …` wherever it stands.
+pub(super) fn bearer(behind: &[u8], ahead: Ahead<'_>) -> Found {
+    const WORD: &str = "bearer ";
+    if !starts_word(behind) || !ahead.folds_to(0, WORD)? {
+        return Ok(None);
+    }
+    let end = ahead.run(WORD.len(), is_credential)?;
+    let value = ahead.slice(WORD.len()..end);
+    Ok((value.len() >= 16 && has_digit(value)).then_some(WORD.len()..end))
+}
+
+/// `Cookie: a=b` and `Set-Cookie: a=b`, to the end of the line.
+pub(super) fn cookie(ahead: Ahead<'_>) -> Found {
+    const NAME: &str = "cookie: ";
+    if !ahead.folds_to(0, NAME)? {
+        return Ok(None);
+    }
+    let end = ahead.run(NAME.len(), |byte| {
+        !matches!(byte, b'\r' | b'\n' | b'"' | b'\'' | b'`')
+    })?;
+    let value = ahead.slice(NAME.len()..end);
+    let name = value.iter().position(|byte| *byte == b'=');
+    let is_pair = name.is_some_and(|length| !value[..length].contains(&b' '));
+    Ok((is_pair && value.len() >= 8 && !is_placeholder(value)).then_some(NAME.len()..end))
+}
+
+fn is_credential(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~+/=:!$%*".contains(&byte)
+}
+
+fn has_digit(value: &[u8]) -> bool {
+    value.iter().any(u8::is_ascii_digit)
+}

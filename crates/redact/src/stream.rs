@@ -1,0 +1,128 @@
+//! Bytes in, redacted bytes out, however they were cut.
+
+use std::ops::Range;
+
+use crate::MASK;
+use crate::redacted::Redacted;
+use crate::redactor::Redactor;
+use crate::window::BEHIND;
+
+/// Redacts a stream chunk by chunk.
+///
+/// What may be the beginning of a secret is held back until more arrives or [`finish`] is called:
+/// never more than a rule may look ahead (16 KiB), or the longest known value.
+///
+/// [`finish`]: StreamRedactor::finish
+#[derive(Debug)]
+pub struct StreamRedactor<'a> {
+    redactor: &'a Redactor,
+    /// Some bytes that were dealt with, kept for rules that look back, and those that were not.
+    held: Vec<u8>,
+    /// The first byte of `held` that was not looked at.
+    next: usize,
+    /// The first byte of `held` that was neither given out nor masked.
+    given: usize,
+    /// Places to mask that start at or after `given`.
+    marks: Vec<Range<usize>>,
+    /// Places found whose bytes may still have to be hidden from rules that look back.
+    blots: Vec<Range<usize>>,
+    /// Do not look again before this much is held.
+    enough: usize,
+}
+
+impl<'a> StreamRedactor<'a> {
+    pub(crate) fn new(redactor: &'a Redactor) -> Self {
+        Self {
+            redactor,
+            held: Vec::new(),
+            next: 0,
+            given: 0,
+            marks: Vec::new(),
+            blots: Vec::new(),
+            enough: 0,
+        }
+    }
+
+    pub fn push(&mut self, chunk: &[u8]) -> Redacted<Vec<u8>> {
+        self.held.extend_from_slice(chunk);
+        let mut out = Vec::new();
+        if self.held.len() >= self.enough {
+            self.scan(false);
+            self.give(&mut out);
+            self.forget();
+        }
+        Redacted::new(out)
+    }
+
+    /// The rest, once nothing more will come.
+    pub fn finish(mut self) -> Redacted<Vec<u8>> {
+        let mut out = Vec::new();
+        self.scan(true);
+        self.give(&mut out);
+        Redacted::new(out)
+    }
+
+    fn scan(&mut self, last: bool) {
+        self.enough = 0;
+        while let Some(at) = self.redactor.next_candidate(&self.held, self.next) {
+            self.next = at;
+            self.blot();
+            let Ok(found) = self.redactor.look(&self.held, at, last) else {
+                // Looking again at every byte that arrives would make a long candidate quadratic.
+                let waiting = self.held.len() - at;
+                self.enough = self.held.len() + waiting / 8;
+                return;
+            };
+            let place = |mark: Range<usize>| mark.start + at..mark.end + at;
+            for mark in found.0.into_iter().map(place) {
+                self.marks.push(mark.clone());
+                self.blots.push(mark);
+            }
+            self.next = at + 1;
+        }
+        let unfinished = if last { 0 } else { 2 };
+        self.next = self.next.max(self.held.len().saturating_sub(unfinished));
+    }
+
+    /// Overwrites what was masked and passed. A rule that looks back then sees what a reader of the
+    /// result will see, a bracket, and redacting the result once more changes nothing.
+    fn blot(&mut self) {
+        let (held, next) = (&mut self.held, self.next);
+        self.blots.retain(|blot| {
+            held[blot.start.min(next)..blot.end.min(next)].fill(b']');
+            blot.end > next
+        });
+    }
+
+    /// Gives out what lies before `next`: no mark that is still to be found starts there.
+    fn give(&mut self, out: &mut Vec<u8>) {
+        self.marks.sort_unstable_by_key(|mark| mark.start);
+        let ready = self.marks.partition_point(|mark| mark.start < self.next);
+        for mark in self.marks.drain(..ready) {
+            // A mark that starts within the one before only prolongs it.
+            if mark.start >= self.given {
+                out.extend_from_slice(&self.held[self.given..mark.start]);
+                out.extend_from_slice(MASK.as_bytes());
+            }
+            self.given = self.given.max(mark.end);
+        }
+        if self.given < self.next {
+            out.extend_from_slice(&self.held[self.given..self.next]);
+            self.given = self.next;
+        }
+    }
+
+    fn forget(&mut self) {
+        let gone = self.next.saturating_sub(BEHIND);
+        self.held.drain(..gone);
+        self.next -= gone;
+        self.given -= gone;
+        self.enough = self.enough.saturating_sub(gone);
+        for mark in &mut self.marks {
+            *mark = mark.start - gone..mark.end - gone;
+        }
+        for blot in &mut self.blots {
+            *blot = blot.start.saturating_sub(gone)..blot.end.saturating_sub(gone);
+        }
+    }
+}

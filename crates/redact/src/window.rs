@@ -1,0 +1,147 @@
+//! What a rule may look at.
+
+use std::ops::Range;
+
+/// How far ahead of its place a rule sees. A stream holds back at most this much.
+pub(crate) const AHEAD: usize = 16 << 10;
+
+/// How far behind.
+pub(crate) const BEHIND: usize = 64;
+
+/// The text from a rule's place on.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead<'a> {
+    bytes: &'a [u8],
+    /// Nothing comes after `bytes` that the rule is allowed to see.
+    complete: bool,
+}
+
+/// The answer depends on bytes that have not arrived.
+#[derive(Debug)]
+pub(crate) struct NeedMore;
+
+/// What a rule found: the secret's place, counted from the rule's own.
+pub(crate) type Found = Result<Option<Range<usize>>, NeedMore>;
+
+impl<'a> Ahead<'a> {
+    pub(crate) fn new(rest: &'a [u8], last: bool) -> Self {
+        Self::capped(rest, last, AHEAD)
+    }
+
+    /// Known values may be longer than the window.
+    pub(crate) fn capped(rest: &'a [u8], last: bool, cap: usize) -> Self {
+        match rest.get(..cap) {
+            Some(bytes) => Self {
+                bytes,
+                complete: true,
+            },
+            None => Self {
+                bytes: rest,
+                complete: last,
+            },
+        }
+    }
+
+    pub(crate) fn at(&self, index: usize) -> Result<Option<u8>, NeedMore> {
+        match self.bytes.get(index) {
+            Some(byte) => Ok(Some(*byte)),
+            None if self.complete => Ok(None),
+            None => Err(NeedMore),
+        }
+    }
+
+    pub(crate) fn first_four(&self) -> Result<Option<[u8; 4]>, NeedMore> {
+        match self.bytes.first_chunk() {
+            Some(four) => Ok(Some(*four)),
+            None if self.complete => Ok(None),
+            None => Err(NeedMore),
+        }
+    }
+
+    /// Where a run of bytes that fit ends.
+    pub(crate) fn run(&self, from: usize, fits: impl Fn(u8) -> bool) -> Result<usize, NeedMore> {
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        match rest.iter().position(|byte| !fits(*byte)) {
+            Some(length) => Ok(from + length),
+            None if self.complete => Ok(from + rest.len()),
+            None => Err(NeedMore),
+        }
+    }
+
+    /// Like [`Ahead::run`], over at most `most` bytes.
+    pub(crate) fn short_run(
+        &self,
+        from: usize,
+        most: usize,
+        fits: impl Fn(u8) -> bool,
+    ) -> Result<usize, NeedMore> {
+        let mut at = from;
+        while at - from < most {
+            match self.at(at)? {
+                Some(byte) if fits(byte) => at += 1,
+                _ => break,
+            }
+        }
+        Ok(at)
+    }
+
+    /// Whether `text`, given in lower case, stands here in any case.
+    pub(crate) fn folds_to(&self, from: usize, text: &str) -> Result<bool, NeedMore> {
+        self.all(from, text, |ours, wanted| {
+            ours.eq_ignore_ascii_case(&wanted)
+        })
+    }
+
+    pub(crate) fn is(&self, from: usize, text: &str) -> Result<bool, NeedMore> {
+        self.all(from, text, |ours, wanted| ours == wanted)
+    }
+
+    /// Where `text` starts, at or after `from`.
+    pub(crate) fn find(&self, from: usize, text: &str) -> Result<Option<usize>, NeedMore> {
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        let wanted = text.as_bytes();
+        match rest.windows(wanted.len()).position(|part| part == wanted) {
+            Some(offset) => Ok(Some(from + offset)),
+            None if self.complete => Ok(None),
+            None => Err(NeedMore),
+        }
+    }
+
+    pub(crate) fn slice(&self, range: Range<usize>) -> &'a [u8] {
+        self.bytes.get(range).unwrap_or_default()
+    }
+
+    fn all(
+        &self,
+        from: usize,
+        text: &str,
+        same: impl Fn(u8, u8) -> bool,
+    ) -> Result<bool, NeedMore> {
+        for (offset, wanted) in text.bytes().enumerate() {
+            match self.at(from + offset)? {
+                Some(byte) if same(byte, wanted) => {}
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+}
+
+pub(crate) fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Letters, digits, `_` and `-`: what most keys are made of.
+pub(crate) fn is_token(byte: u8) -> bool {
+    is_word(byte) || byte == b'-'
+}
+
+/// Whether a word may start after these bytes. `\n` written as two characters counts as a break, as
+/// in JSON within JSON.
+pub(crate) fn starts_word(behind: &[u8]) -> bool {
+    match behind {
+        [.., b'\\', b'n' | b'r' | b't'] => true,
+        [.., last] => !is_token(*last),
+        [] => true,
+    }
+}

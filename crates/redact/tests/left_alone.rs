@@ -1,0 +1,75 @@
+//! Prose and code that speak of secrets without holding one.
+
+use crate::{knowing, knowing_nothing};
+
+#[test]
+fn ordinary_text() {
+    let redactor = knowing_nothing();
+    for text in [
+        "The password: it must be changed.",
+        "token: The token to use for the request",
+        "max_tokens: 4096, temperature=0.7",
+        "MAX_TOKEN=4096",
+        "the bearer of bad news",
+        "task-runner-for-everything-in-the-house",
+        "sk-learn-based-pipeline-without-any-number",
+        "key = value; keyboard: us; monkey=banana12345",
+        "primary_key=users_id_0123",
+        "author: Jane Doe, authorization: required",
+        "password_field = form.fields[0]",
+        "password = input(\"Password: \")",
+        "api_key = os.environ[\"OPENAI_API_KEY\"]",
+        "token = self.tokenizer.next_token",
+        "  password: str,\n  token: Option<String>,\n  secret: SecretText\n",
+        "API_KEY=$OTHER_KEY",
+        "API_KEY=${OTHER:-x}",
+        "PASSWORD=<your password>",
+        "PASSWORD=********",
+        "PASSWORD=[redacted]",
+        "\"token\": null, \"password\": \"\"",
+        "\"password\": \"Enter your password\"",
+        "pad_token = \"<|endoftext|>\"",
+        "https://user@host/path and http://h:8080/p@q",
+        "git@github.com:a/b.git ssh://git@host/x",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "if s.startswith(\"-----BEGIN PRIVATE KEY-----\") and s.endswith(\"-----END PRIVATE KEY-----\"):",
+        "commit 0123456789abcdef0123456789abcdef01234567",
+        "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "eyJ is how base64 of JSON begins",
+        "12:30:45 and 127.0.0.1:AAA",
+        "cookie: a small text file",
+        "tests passed=12 failed=0 pass=1",
+        "",
+        "ä",
+        "=",
+        "password=",
+        "://@",
+        "password: ",
+    ] {
+        assert_eq!(redactor.redact(text).as_str(), text);
+    }
+}
+
+#[test]
+fn our_own_source_is_hardly_touched() {
+    let redactor = knowing(&["some-known-secret-value"]);
+    for source in [
+        include_str!("../src/stream.rs"),
+        include_str!("../src/redactor.rs"),
+        include_str!("../src/rules/assignment.rs"),
+        include_str!("../src/rules/header.rs"),
+        include_str!("../src/rules/value.rs"),
+        include_str!("../src/rules/pem.rs"),
+        include_str!("../src/rules/vendor.rs"),
+    ] {
+        assert_eq!(redactor.redact(source).as_str(), source);
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text() {
+    let redactor = knowing_nothing();
+    let bytes: Vec<u8> = (0..=255).cycle().take(10_000).collect();
+    assert_eq!(redactor.redact_bytes(&bytes).into_inner(), bytes);
+}

@@ -1,0 +1,20 @@
+//! What is taken out, what is left alone, and that cutting a stream changes nothing.
+
+mod known;
+mod left_alone;
+mod properties;
+mod shapes;
+
+use hermetic_redact::{Redactor, Settings};
+use hermetic_types::Secret;
+
+fn knowing(values: &[&str]) -> Redactor {
+    Redactor::new(
+        values.iter().map(|value| Secret::new(*value)),
+        Settings::default(),
+    )
+}
+
+fn knowing_nothing() -> Redactor {
+    knowing(&[])
+}

@@ -1,0 +1,104 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::knowing;
+
+const KNOWN: [&str; 4] = [
+    "hunter2hunter2",
+    "abcabcabd",
+    "Zx9-correct-horse",
+    "line-one-of-it\nline-two-of-it-all",
+];
+
+/// Pieces that rules react to, in every order.
+fn piece() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[ -~\n]{0,12}",
+        2 => proptest::sample::select(KNOWN.to_vec()).prop_map(str::to_owned),
+        2 => proptest::sample::select(KNOWN.to_vec()).prop_map(|text| text[..text.len() / 2].to_owned()),
+        3 => proptest::sample::select(vec![
+            "password", "API_KEY", "token", "=", ": ", "\"", "\\\"", "'", "?", "&", "://", "@", ":AA", "\n",
+            "Authorization: ", "Bearer ", "sk-", "ghp_", "eyJ", ".", "-----BEGIN PRIVATE KEY-----",
+            "-----END PRIVATE KEY-----", "MTA", "--", "[redacted]", "[", "]", "123456789", "cookie: ", "ö", "_base",
+        ]).prop_map(str::to_owned),
+        2 => "[a-zA-Z0-9]{16,48}",
+    ]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    vec(piece(), 0..14).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_cutting_gives_the_same(text in text(), cuts in vec(1_usize..40, 1..60)) {
+        let redactor = knowing(&KNOWN);
+        let whole = redactor.redact_bytes(text.as_bytes()).into_inner();
+        let mut stream = redactor.stream();
+        let mut pieces = Vec::new();
+        let mut rest = text.as_bytes();
+        for cut in cuts.iter().cycle() {
+            let (chunk, later) = rest.split_at((*cut).min(rest.len()));
+            pieces.extend(stream.push(chunk).into_inner());
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        pieces.extend(stream.finish().into_inner());
+        prop_assert_eq!(String::from_utf8_lossy(&pieces), String::from_utf8_lossy(&whole));
+    }
+
+    #[test]
+    fn no_known_value_survives(text in text()) {
+        let redacted = knowing(&KNOWN).redact(&text).into_inner();
+        for value in KNOWN {
+            prop_assert!(!redacted.contains(value), "{redacted:?}");
+        }
+    }
+
+    #[test]
+    fn twice_is_once(text in text()) {
+        let redactor = knowing(&KNOWN);
+        let once = redactor.redact(&text);
+        prop_assert_eq!(redactor.redact(&once), once);
+    }
+
+    #[test]
+    fn arbitrary_bytes_do_not_panic(bytes in vec(any::<u8>(), 0..600)) {
+        knowing(&KNOWN).redact_bytes(&bytes);
+    }
+}
+
+#[test]
+fn a_value_across_ever_so_many_chunks() {
+    let redactor = knowing(&KNOWN);
+    let mut stream = redactor.stream();
+    let mut out = Vec::new();
+    for byte in b"<hunter2hunter2> password=abcd1234\n" {
+        out.extend(stream.push(&[*byte]).into_inner());
+    }
+    out.extend(stream.finish().into_inner());
+    assert_eq!(
+        String::from_utf8_lossy(&out),
+        "<[redacted]> password=[redacted]\n"
+    );
+}
+
+#[test]
+fn a_stream_holds_back_no_more_than_the_window() {
+    let redactor = knowing(&KNOWN);
+    let mut stream = redactor.stream();
+    let mut given = stream
+        .push(b"-----BEGIN PRIVATE KEY-----\n")
+        .into_inner()
+        .len();
+    let line = "not a key! ".repeat(100);
+    for _ in 0..64 {
+        given += stream.push(line.as_bytes()).into_inner().len();
+    }
+    let pushed = 64 * line.len();
+    assert!(given + (20 << 10) > pushed, "{given} of {pushed}");
+}

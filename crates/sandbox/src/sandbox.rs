@@ -1,0 +1,137 @@
+//! A living sandbox, whatever its backend.
+
+use std::time::Duration;
+
+use hermetic_policy::Cleared;
+use hermetic_types::{BackendKind, Boundary, Program, RunId, SandboxId, Stdin};
+use hermetic_warden::client::{CallError, GreetError, Running, Warden};
+use hermetic_warden::protocol::{Kill, Output, Run, Shell, StdinMode, WindowSize};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Finished, Link, gather};
+
+/// A place where one conversation's commands run, reached over one byte stream.
+#[derive(Debug)]
+pub struct Sandbox {
+    id: SandboxId,
+    kind: BackendKind,
+    warden: Warden,
+}
+
+#[derive(Debug, Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error("a command for the persistent shell has neither stdin nor a terminal of its own")]
+    ShellTakesNoStdin,
+}
+
+/// A fresh warden answers within a millisecond; a machine that swaps takes longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The conversation's one persistent shell.
+const SHELL: &str = "main";
+
+impl Sandbox {
+    pub async fn greet(id: &SandboxId, kind: BackendKind, link: Link) -> Result<Self, GreetError> {
+        let warden = Warden::greet(link.into_stream(), PATIENCE).await?;
+        Ok(Self { id: id.clone(), kind, warden })
+    }
+
+    pub fn id(&self) -> &SandboxId {
+        &self.id
+    }
+
+    pub fn kind(&self) -> BackendKind {
+        self.kind
+    }
+
+    pub fn boundary(&self) -> Boundary {
+        self.kind.boundary()
+    }
+
+    pub fn is_reachable(&self) -> bool {
+        !self.warden.is_closed()
+    }
+
+    /// Files, listeners and what else needs no judgement: it stays inside.
+    pub fn warden(&self) -> &Warden {
+        &self.warden
+    }
+
+    /// Runs a command to its end, keeping at most `bound` bytes of its output.
+    ///
+    /// `stop` interrupts it: the whole process tree is gone when this returns.
+    pub async fn run(
+        &self,
+        command: Cleared,
+        bound: usize,
+        stop: &CancellationToken,
+    ) -> Result<Finished, RunError> {
+        let stdin = match &command.command().stdin {
+            Stdin::Bytes(bytes) => Some(bytes.clone()),
+            Stdin::Empty | Stdin::Open => None,
+        };
+        let id = RunId::random();
+        let running = self.start_as(id.clone(), command, Bond::Caller).await?;
+        let end = self.warden.kill(Kill::Run(id));
+        Ok(gather(running, stdin, bound, stop, end).await?)
+    }
+
+    /// Starts a command and hands over its events. Dropping the [`Running`] ends the command.
+    pub async fn start(&self, command: Cleared) -> Result<Running, RunError> {
+        self.start_as(RunId::random(), command, Bond::Caller).await
+    }
+
+    /// Starts a command under a name by which a later gateway can find it again.
+    pub async fn start_as(
+        &self,
+        id: RunId,
+        command: Cleared,
+        bond: Bond,
+    ) -> Result<Running, RunError> {
+        let command = command.into_command();
+        let detach = bond == Bond::Sandbox;
+        let argv = match command.program {
+            Program::Shell(text) => {
+                if command.stdin != Stdin::Empty || command.pty.is_some() {
+                    return Err(RunError::ShellTakesNoStdin);
+                }
+                let mut shell = Shell::new(SHELL, text);
+                shell.id = id;
+                shell.cwd = command.workdir.map(Into::into);
+                shell.timeout = command.timeout;
+                shell.detach = detach;
+                return Ok(self.warden.shell(shell).await?);
+            }
+            Program::Script(text) => vec!["bash".to_owned(), "-c".to_owned(), text],
+            Program::Words(words) => words,
+        };
+        let mut run = Run::new(argv);
+        run.id = id;
+        run.cwd = command.workdir.map(Into::into);
+        run.env =
+            command.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        run.stdin = match command.stdin {
+            Stdin::Empty => StdinMode::Empty,
+            Stdin::Bytes(_) | Stdin::Open => StdinMode::Open,
+        };
+        run.output = match command.pty {
+            Some((columns, rows)) => Output::Pty(WindowSize { columns, rows }),
+            None => Output::Apart,
+        };
+        run.timeout = command.timeout;
+        run.detach = detach;
+        Ok(self.warden.run(run).await?)
+    }
+}
+
+/// Whose end ends a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bond {
+    /// It goes when the caller lets go of it.
+    Caller,
+    /// It goes on until it ends or the sandbox does.
+    Sandbox,
+}

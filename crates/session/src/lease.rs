@@ -1,0 +1,44 @@
+//! The right to use a conversation's sandbox for a while.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use hermetic_sandbox::Sandbox;
+use tokio::sync::Notify;
+
+use crate::slot::Slot;
+
+/// While one is held, the sandbox is not let go for being idle. Dropping the last one starts the
+/// clock.
+#[derive(Debug)]
+pub struct Lease {
+    sandbox: Arc<Sandbox>,
+    slot: Arc<Slot>,
+    changed: Arc<Notify>,
+}
+
+impl Lease {
+    /// Takes over a lease that was already counted with [`Slot::take_lease`].
+    pub(crate) fn counted(sandbox: Arc<Sandbox>, slot: Arc<Slot>, changed: Arc<Notify>) -> Self {
+        Self { sandbox, slot, changed }
+    }
+
+    pub fn sandbox(&self) -> &Arc<Sandbox> {
+        &self.sandbox
+    }
+}
+
+impl Deref for Lease {
+    type Target = Sandbox;
+
+    fn deref(&self) -> &Sandbox {
+        &self.sandbox
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.slot.return_lease();
+        self.changed.notify_one();
+    }
+}

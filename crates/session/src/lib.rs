@@ -1,0 +1,24 @@
+//! One conversation, one sandbox.
+//!
+//! A sandbox is made at a conversation's first tool call, kept while it is used, stopped or
+//! destroyed when it has been idle for its lifetime, and brought back by the next call. The ledger
+//! names it before it exists, so a crash at any instruction leaves a row that [`Sandboxes::settle`]
+//! deals with at the next start.
+//!
+//! - [`Sandboxes::lease`] is the way in; a [`Lease`] keeps a sandbox from being let go.
+//! - [`Sandboxes::keep_house`] is the reaper: idle sandboxes, and destroys that have to be tried
+//!   again.
+
+#![forbid(unsafe_code)]
+
+mod house;
+mod lease;
+mod plan;
+mod sandboxes;
+mod settle;
+mod slot;
+
+pub use lease::Lease;
+pub use plan::Plan;
+pub use sandboxes::{LeaseError, LetGoError, Sandboxes};
+pub use settle::Settled;

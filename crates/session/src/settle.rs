@@ -1,0 +1,102 @@
+//! What a start finds, and what becomes of it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+
+use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Persistence, Spec};
+use hermetic_store::{Entry, LedgerState, StoreError};
+use hermetic_types::SandboxId;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::Sandboxes;
+use crate::slot::{Slot, Tenant};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Settled {
+    /// Alive and in the ledger: goes on where it was.
+    pub adopted: usize,
+    /// Files kept, no process: comes back with the next message.
+    pub stopped: usize,
+    /// Gone now.
+    pub destroyed: usize,
+    /// Could not be removed yet; the house tries again.
+    pub left: usize,
+}
+
+#[derive(Debug, Error)]
+pub enum SettleError {
+    #[error("cannot read the ledger")]
+    Ledger(#[from] StoreError),
+    #[error("cannot list the sandboxes that exist")]
+    List(#[from] BackendError),
+}
+
+impl Sandboxes {
+    /// Brings ledger and world together after a start: adopts what lives, destroys what no
+    /// conversation wants, and never touches another installation's, which no backend lists.
+    pub async fn settle(&self) -> Result<Settled, SettleError> {
+        let mut settled = Settled::default();
+        let entries = self.ledger.entries().await?;
+        for backend in self.backends.values() {
+            let mut found: HashMap<SandboxId, Found> =
+                backend.list().await?.into_iter().map(|found| (found.id.clone(), found)).collect();
+            for entry in entries.iter().filter(|entry| entry.backend == backend.kind()) {
+                let state = found.remove(&entry.id).map(|found| found.state);
+                self.settle_entry(entry, state, &mut settled).await?;
+            }
+            for stray in found.into_values() {
+                settle_stray(backend, &stray, &mut settled).await;
+            }
+        }
+        tracing::info!(?settled, "sandboxes settled");
+        Ok(settled)
+    }
+
+    async fn settle_entry(
+        &self,
+        entry: &Entry,
+        found: Option<FoundState>,
+        settled: &mut Settled,
+    ) -> Result<(), StoreError> {
+        let spec = serde_json::from_str::<Spec>(&entry.spec).ok();
+        let kept = spec.as_ref().is_some_and(|spec| spec.persistence == Persistence::Kept);
+        match (entry.state, found, spec) {
+            (LedgerState::Running, Some(FoundState::Running), Some(spec)) => {
+                self.adopt(entry, spec);
+                settled.adopted += 1;
+            }
+            (
+                LedgerState::Running | LedgerState::Stopping | LedgerState::Stopped,
+                Some(FoundState::Running | FoundState::Stopped),
+                _,
+            ) if kept => match self.stop(&entry.id, entry.backend).await {
+                Ok(()) => settled.stopped += 1,
+                Err(_) => settled.left += 1,
+            },
+            _ => match self.destroy(&entry.id, entry.backend).await {
+                Ok(()) => settled.destroyed += 1,
+                Err(_) => settled.left += 1,
+            },
+        }
+        Ok(())
+    }
+
+    /// It gets a place and a fresh idle clock; the link is made when somebody needs it.
+    fn adopt(&self, entry: &Entry, spec: Spec) {
+        let tenant = Tenant { spec: Arc::new(spec), sandbox: None };
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.insert(entry.conversation.clone(), Arc::new(Slot::with(Some(tenant))));
+    }
+}
+
+/// Exists, is ours, and no row speaks of it: the crash came between two steps.
+async fn settle_stray(backend: &Arc<dyn Backend>, stray: &Found, settled: &mut Settled) {
+    match backend.destroy(&stray.id).await {
+        Ok(()) => settled.destroyed += 1,
+        Err(error) => {
+            tracing::warn!(sandbox = %stray.id, %error, "a stray sandbox could not be removed");
+            settled.left += 1;
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! One conversation's place: empty, or with a living sandbox in it.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hermetic_sandbox::{Sandbox, Spec};
+use tokio::time::Instant;
+
+/// The gate is held while a sandbox is made, resumed, stopped or destroyed, so that concurrent
+/// first calls of one conversation make one sandbox and a reset never races a create.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) gate: tokio::sync::Mutex<Option<Tenant>>,
+    /// Counts towards the bound on living sandboxes. Set before one is made, so that two newcomers
+    /// cannot both take the last place.
+    claimed: AtomicBool,
+    leases: AtomicUsize,
+    last_use: Mutex<Instant>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Tenant {
+    pub(crate) spec: Arc<Spec>,
+    /// Absent when it was adopted after a restart and nobody has spoken to it yet.
+    pub(crate) sandbox: Option<Arc<Sandbox>>,
+}
+
+impl Slot {
+    pub(crate) fn empty() -> Self {
+        Self::with(None)
+    }
+
+    pub(crate) fn with(tenant: Option<Tenant>) -> Self {
+        Self {
+            claimed: AtomicBool::new(tenant.is_some()),
+            gate: tokio::sync::Mutex::new(tenant),
+            leases: AtomicUsize::new(0),
+            last_use: Mutex::new(Instant::now()),
+        }
+    }
+
+    pub(crate) fn claim(&self) {
+        self.claimed.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn vacate(&self) {
+        self.claimed.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.claimed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn take_lease(&self) {
+        self.leases.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn return_lease(&self) {
+        self.touch();
+        self.leases.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn touch(&self) {
+        *self.last_use.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Since when nobody holds a lease; nothing while somebody does.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let last_use = *self.last_use.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.leases.load(Ordering::SeqCst) == 0).then_some(last_use)
+    }
+}

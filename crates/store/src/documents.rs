@@ -1,0 +1,137 @@
+//! Small things with one owner each, replaced whole if nobody else did meanwhile.
+
+use sqlx::{Row, SqlitePool};
+
+use crate::StoreError;
+
+#[derive(Clone, Debug)]
+pub struct Documents {
+    pool: SqlitePool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    pub body: String,
+    /// Counts up from 1 with each replacement.
+    pub version: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Replaced {
+    Yes,
+    /// Somebody else was faster: load again.
+    Outrun,
+}
+
+impl Documents {
+    pub(crate) fn new(pool: SqlitePool) -> Self {
+        Self { pool }
+    }
+
+    pub async fn load(&self, name: &str) -> Result<Option<Document>, StoreError> {
+        let row = sqlx::query("SELECT body, version FROM documents WHERE name = ?")
+            .bind(name)
+            .fetch_optional(&self.pool)
+            .await;
+        let document = row.and_then(|row| {
+            row.map(|row| {
+                let version: i64 = row.try_get("version")?;
+                Ok(Document {
+                    body: row.try_get("body")?,
+                    version: version.unsigned_abs(),
+                })
+            })
+            .transpose()
+        });
+        document.map_err(StoreError::while_doing("read a document"))
+    }
+
+    /// Writes if the stored version is still `expected`; 0 stands for a document never written.
+    pub async fn replace(
+        &self,
+        name: &str,
+        body: &str,
+        expected: u64,
+    ) -> Result<Replaced, StoreError> {
+        let expected = i64::try_from(expected).unwrap_or(i64::MAX - 1);
+        let done = sqlx::query(
+            "INSERT INTO documents (name, version, body) SELECT ?1, 1, ?2 WHERE ?3 = 0
+             ON CONFLICT (name) DO NOTHING",
+        )
+        .bind(name)
+        .bind(body)
+        .bind(expected)
+        .execute(&self.pool)
+        .await
+        .map_err(StoreError::while_doing("write a document"))?;
+        if expected == 0 {
+            return Ok(outcome(done.rows_affected()));
+        }
+        let done = sqlx::query(
+            "UPDATE documents SET body = ?, version = version + 1 WHERE name = ? AND version = ?",
+        )
+        .bind(body)
+        .bind(name)
+        .bind(expected)
+        .execute(&self.pool)
+        .await
+        .map_err(StoreError::while_doing("write a document"))?;
+        Ok(outcome(done.rows_affected()))
+    }
+
+    /// Writes whatever is there: for documents with a single writer.
+    pub async fn put(&self, name: &str, body: &str) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO documents (name, version, body) VALUES (?, 1, ?)
+             ON CONFLICT (name) DO UPDATE SET body = excluded.body, version = version + 1",
+        )
+        .bind(name)
+        .bind(body)
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(StoreError::while_doing("write a document"))
+    }
+}
+
+fn outcome(rows: u64) -> Replaced {
+    if rows == 1 {
+        Replaced::Yes
+    } else {
+        Replaced::Outrun
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    #[tokio::test]
+    async fn of_two_who_read_the_same_version_one_is_outrun() {
+        let folder = tempfile::tempdir().unwrap();
+        let documents = Store::open(&folder.path().join("s.db"))
+            .await
+            .unwrap()
+            .documents();
+        assert_eq!(documents.load("a").await.unwrap(), None);
+        assert_eq!(documents.replace("a", "1", 0).await.unwrap(), Replaced::Yes);
+        assert_eq!(
+            documents.replace("a", "x", 0).await.unwrap(),
+            Replaced::Outrun
+        );
+        let (one, two) = tokio::join!(
+            documents.replace("a", "one", 1),
+            documents.replace("a", "two", 1)
+        );
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert_ne!(one, two);
+        let winner = if one == Replaced::Yes { "one" } else { "two" };
+        let expected = Document {
+            body: winner.to_owned(),
+            version: 2,
+        };
+        assert_eq!(documents.load("a").await.unwrap(), Some(expected));
+    }
+}

@@ -1,0 +1,244 @@
+//! The sandbox ledger: every sandbox is named here before it exists.
+
+use hermetic_types::{BackendKind, ConversationKey, SandboxId, Timestamp};
+use serde::Serialize;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqlitePool};
+
+use crate::StoreError;
+
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    pool: SqlitePool,
+}
+
+/// One sandbox that exists, may exist, or still has to be seen gone.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entry {
+    pub id: SandboxId,
+    pub conversation: ConversationKey,
+    pub backend: BackendKind,
+    pub state: LedgerState,
+    /// The sandbox's `Spec` as JSON; the ledger does not look inside.
+    pub spec: String,
+    pub named_at: Timestamp,
+    pub touched_at: Timestamp,
+    pub failures: u32,
+    pub last_failure: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LedgerState {
+    Creating,
+    Running,
+    Stopping,
+    Stopped,
+    Destroying,
+}
+
+impl Ledger {
+    pub(crate) fn new(pool: SqlitePool) -> Self {
+        Self { pool }
+    }
+
+    /// Names a sandbox that is about to be created. Fails if the conversation has one already.
+    pub async fn name(
+        &self,
+        id: &SandboxId,
+        conversation: &ConversationKey,
+        backend: BackendKind,
+        spec: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO sandboxes (id, conversation, backend, state, spec, named_at, touched_at)
+             VALUES (?, ?, ?, 'creating', ?, ?, ?)",
+        )
+        .bind(id.as_str())
+        .bind(conversation.as_str())
+        .bind(backend.name())
+        .bind(spec)
+        .bind(now.millis())
+        .bind(now.millis())
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(StoreError::while_doing("name a sandbox in the ledger"))
+    }
+
+    pub async fn mark(&self, id: &SandboxId, state: LedgerState) -> Result<(), StoreError> {
+        sqlx::query("UPDATE sandboxes SET state = ? WHERE id = ?")
+            .bind(state.name())
+            .bind(id.as_str())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing(
+                "change a sandbox's state in the ledger",
+            ))
+    }
+
+    pub async fn touch(&self, id: &SandboxId, now: Timestamp) -> Result<(), StoreError> {
+        sqlx::query("UPDATE sandboxes SET touched_at = ? WHERE id = ?")
+            .bind(now.millis())
+            .bind(id.as_str())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing("touch a sandbox in the ledger"))
+    }
+
+    /// Notes a failure to stop or destroy; the entry stays until that has worked.
+    pub async fn note_failure(&self, id: &SandboxId, failure: &str) -> Result<(), StoreError> {
+        sqlx::query("UPDATE sandboxes SET failures = failures + 1, last_failure = ? WHERE id = ?")
+            .bind(failure)
+            .bind(id.as_str())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing("note a failure in the ledger"))
+    }
+
+    /// Strikes out a sandbox that was seen to be gone.
+    pub async fn forget(&self, id: &SandboxId) -> Result<(), StoreError> {
+        sqlx::query("DELETE FROM sandboxes WHERE id = ?")
+            .bind(id.as_str())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing(
+                "strike a sandbox out of the ledger",
+            ))
+    }
+
+    pub async fn find(&self, id: &SandboxId) -> Result<Option<Entry>, StoreError> {
+        sqlx::query("SELECT * FROM sandboxes WHERE id = ?")
+            .bind(id.as_str())
+            .fetch_optional(&self.pool)
+            .await
+            .and_then(|row| row.as_ref().map(entry).transpose())
+            .map_err(StoreError::while_doing("read the ledger"))
+    }
+
+    /// The conversation's sandbox, leaving aside one that is on its way out.
+    pub async fn of(&self, conversation: &ConversationKey) -> Result<Option<Entry>, StoreError> {
+        sqlx::query("SELECT * FROM sandboxes WHERE conversation = ? AND state <> 'destroying'")
+            .bind(conversation.as_str())
+            .fetch_optional(&self.pool)
+            .await
+            .and_then(|row| row.as_ref().map(entry).transpose())
+            .map_err(StoreError::while_doing("read the ledger"))
+    }
+
+    /// Everything, the longest untouched first.
+    pub async fn entries(&self) -> Result<Vec<Entry>, StoreError> {
+        sqlx::query("SELECT * FROM sandboxes ORDER BY touched_at, id")
+            .fetch_all(&self.pool)
+            .await
+            .and_then(|rows| rows.iter().map(entry).collect())
+            .map_err(StoreError::while_doing("read the ledger"))
+    }
+}
+
+impl LedgerState {
+    const ALL: [Self; 5] = [
+        Self::Creating,
+        Self::Running,
+        Self::Stopping,
+        Self::Stopped,
+        Self::Destroying,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Creating => "creating",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Stopped => "stopped",
+            Self::Destroying => "destroying",
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+fn entry(row: &SqliteRow) -> Result<Entry, sqlx::Error> {
+    Ok(Entry {
+        id: parsed(row, "id", |text| text.parse().ok())?,
+        conversation: ConversationKey::new(row.try_get::<String, _>("conversation")?),
+        backend: parsed(row, "backend", |text| text.parse().ok())?,
+        state: parsed(row, "state", LedgerState::parse)?,
+        spec: row.try_get("spec")?,
+        named_at: Timestamp::from_millis(row.try_get("named_at")?),
+        touched_at: Timestamp::from_millis(row.try_get("touched_at")?),
+        failures: row.try_get("failures")?,
+        last_failure: row.try_get("last_failure")?,
+    })
+}
+
+fn parsed<T>(
+    row: &SqliteRow,
+    column: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, sqlx::Error> {
+    let text: String = row.try_get(column)?;
+    parse(&text).ok_or_else(|| sqlx::Error::ColumnDecode {
+        index: column.to_owned(),
+        source: format!("{text:?} is not a known {column}").into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    const NOW: i64 = 1_000;
+
+    async fn ledger() -> (tempfile::TempDir, Ledger) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("state.db")).await.unwrap();
+        (folder, store.ledger())
+    }
+
+    async fn named(ledger: &Ledger, conversation: &str) -> Result<SandboxId, StoreError> {
+        let id = SandboxId::random();
+        let now = Timestamp::from_millis(NOW);
+        let conversation = ConversationKey::new(conversation);
+        ledger
+            .name(&id, &conversation, BackendKind::Native, "{}", now)
+            .await?;
+        Ok(id)
+    }
+
+    #[tokio::test]
+    async fn a_named_sandbox_is_there_until_it_is_forgotten() {
+        let (_folder, ledger) = ledger().await;
+        let id = named(&ledger, "a").await.unwrap();
+        ledger.mark(&id, LedgerState::Running).await.unwrap();
+        ledger.note_failure(&id, "busy").await.unwrap();
+        let entry = ledger.find(&id).await.unwrap().unwrap();
+        assert_eq!((entry.state, entry.failures), (LedgerState::Running, 1));
+        ledger.forget(&id).await.unwrap();
+        assert_eq!(ledger.entries().await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn a_conversation_has_one_sandbox_besides_those_on_their_way_out() {
+        let (_folder, ledger) = ledger().await;
+        let old = named(&ledger, "a").await.unwrap();
+        assert!(named(&ledger, "a").await.is_err());
+        ledger.mark(&old, LedgerState::Destroying).await.unwrap();
+        let new = named(&ledger, "a").await.unwrap();
+        let found = ledger
+            .of(&ConversationKey::new("a"))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(found.id, new);
+        assert_eq!(ledger.entries().await.unwrap().len(), 2);
+    }
+}

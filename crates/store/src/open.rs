@@ -1,0 +1,192 @@
+//! Opening the file, bringing it up to date, and knowing whose it is.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hermetic_types::InstallationId;
+use sqlx::SqlitePool;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use thiserror::Error;
+
+use crate::{Deliveries, Documents, History, Inbox, Ledger, ToolCalls};
+
+/// The open file. Clones share one pool.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pool: SqlitePool,
+    installation: InstallationId,
+}
+
+#[derive(Debug, Error)]
+pub enum OpenError {
+    #[error("cannot open the state file {}", path.display())]
+    Open {
+        path: PathBuf,
+        #[source]
+        source: sqlx::Error,
+    },
+    #[error("cannot bring the state file {} up to date", path.display())]
+    Migrate {
+        path: PathBuf,
+        #[source]
+        source: sqlx::migrate::MigrateError,
+    },
+    #[error("the state file {} holds no valid installation id", path.display())]
+    Installation { path: PathBuf },
+}
+
+/// A row could not be read or written.
+#[derive(Debug, Error)]
+#[error("cannot {doing}")]
+pub struct StoreError {
+    doing: &'static str,
+    #[source]
+    source: sqlx::Error,
+}
+
+/// In the order they are applied. A landed migration is never edited.
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "ledger", include_str!("../migrations/0001_ledger.sql")),
+    (
+        2,
+        "messages",
+        include_str!("../migrations/0002_messages.sql"),
+    ),
+];
+
+/// Readers next to the one writer that SQLite allows.
+const CONNECTIONS: u32 = 4;
+
+/// How long a writer waits for another process (the command line next to the gateway).
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Store {
+    pub async fn open(path: &Path) -> Result<Self, OpenError> {
+        let opened = |source| OpenError::Open {
+            path: path.to_owned(),
+            source,
+        };
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Normal)
+            .busy_timeout(PATIENCE)
+            .foreign_keys(true);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .connect_with(options)
+            .await
+            .map_err(opened)?;
+        migrator()
+            .run(&pool)
+            .await
+            .map_err(|source| OpenError::Migrate {
+                path: path.to_owned(),
+                source,
+            })?;
+        let id = installation(&pool).await.map_err(opened)?;
+        let installation = id.parse().map_err(|_| OpenError::Installation {
+            path: path.to_owned(),
+        })?;
+        Ok(Self { pool, installation })
+    }
+
+    /// The name this `$HERMES_HOME` was given at its first start.
+    pub fn installation(&self) -> &InstallationId {
+        &self.installation
+    }
+
+    pub fn ledger(&self) -> Ledger {
+        Ledger::new(self.pool.clone())
+    }
+
+    pub fn inbox(&self) -> Inbox {
+        Inbox::new(self.pool.clone())
+    }
+
+    pub fn tool_calls(&self) -> ToolCalls {
+        ToolCalls::new(self.pool.clone())
+    }
+
+    pub fn history(&self) -> History {
+        History::new(self.pool.clone())
+    }
+
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries::new(self.pool.clone())
+    }
+
+    pub fn documents(&self) -> Documents {
+        Documents::new(self.pool.clone())
+    }
+
+    /// Waits for running statements and folds the write-ahead log into the file.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+impl StoreError {
+    pub(crate) fn while_doing(doing: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
+        move |source| Self { doing, source }
+    }
+}
+
+fn migrator() -> Migrator {
+    let migrations = MIGRATIONS.map(|(version, name, sql)| {
+        Migration::new(
+            version,
+            Cow::Borrowed(name),
+            MigrationType::Simple,
+            sqlx::SqlStr::from_static(sql),
+            false,
+        )
+    });
+    Migrator::with_migrations(migrations.to_vec())
+}
+
+/// Two first starts at once agree on one id: the second insert is ignored.
+async fn installation(pool: &SqlitePool) -> Result<String, sqlx::Error> {
+    sqlx::query("INSERT INTO installation (only_one, id) VALUES (1, ?) ON CONFLICT DO NOTHING")
+        .bind(InstallationId::random().as_str())
+        .execute(pool)
+        .await?;
+    sqlx::query_scalar("SELECT id FROM installation")
+        .fetch_one(pool)
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_installation_keeps_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let first = Store::open(&path).await.unwrap();
+        let name = first.installation().clone();
+        first.close().await;
+        assert_eq!(Store::open(&path).await.unwrap().installation(), &name);
+    }
+
+    #[tokio::test]
+    async fn two_first_starts_at_once_agree_on_the_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let (one, two) = tokio::join!(Store::open(&path), Store::open(&path));
+        assert_eq!(one.unwrap().installation(), two.unwrap().installation());
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_no_database_is_named_in_the_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        std::fs::write(&path, vec![b'x'; 8192]).unwrap();
+        let error = Store::open(&path).await.unwrap_err();
+        assert!(error.to_string().contains("state.db"), "{error}");
+    }
+}
