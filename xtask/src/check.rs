@@ -33,7 +33,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         "warnings",
     ]))?;
 
-    say::step("Dependency arrows");
+    say::step("Dependency arrows, and documents that name what exists");
     NEXTEST.provide()?;
     program::show(machine::cargo().args([
         "nextest",
@@ -41,6 +41,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         "--package",
         "hermetic-promises",
         "arrows::",
+        "documents::",
     ]))?;
 
     say::end(match advisories {
