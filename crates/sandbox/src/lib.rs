@@ -7,6 +7,9 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+#[cfg(feature = "conformance")]
+#[expect(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "these are tests")]
+pub mod conformance;
 mod finished;
 mod output;
 mod sandbox;

@@ -1,0 +1,127 @@
+//! A sandbox to try things in, gone when the story is over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_policy::Cleared;
+use hermetic_types::{Command, ConversationKey, InstallationId, Limits, SandboxId};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView,
+};
+
+/// A backend to be examined.
+pub struct Candidate {
+    pub backend: Arc<dyn Backend>,
+    /// The same kind of backend for another installation, on the same host.
+    pub other: Arc<dyn Backend>,
+    pub installation: InstallationId,
+    pub system: SystemView,
+    /// Whether it bounds processes and open files.
+    pub keeps_limits: bool,
+    /// Whether a sandbox sees only its own processes and files.
+    pub is_sealed: bool,
+    /// Whether a stopped sandbox can come back.
+    pub resumes: bool,
+    /// Keeps what the backend lives on, such as a temporary state folder.
+    pub holds: Box<dyn Send + Sync>,
+}
+
+pub struct Lab {
+    pub candidate: Candidate,
+    pub spec: Spec,
+    pub sandbox: Sandbox,
+}
+
+/// Long enough for a loaded machine; nothing waits for it when all is well.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What a story may collect of a command's output.
+const BOUND: usize = 1 << 20;
+
+impl Candidate {
+    pub fn spec(&self, conversation: &str, persistence: Persistence) -> Spec {
+        Spec {
+            installation: self.installation.clone(),
+            conversation: ConversationKey::new(conversation),
+            id: SandboxId::random(),
+            system: self.system.clone(),
+            limits: Limits::default(),
+            mounts: Vec::new(),
+            env: BTreeMap::from([("FROM_SPEC".to_owned(), "yes".to_owned())]),
+            network: Network::Closed,
+            persistence,
+            lifeline: Lifeline::Ledger,
+            lifetime: Duration::from_secs(600),
+        }
+    }
+
+    pub async fn make(&self, spec: &Spec) -> Sandbox {
+        let link = self.backend.create(spec).await.expect("a sandbox can be created");
+        Sandbox::greet(&spec.id, self.backend.kind(), link).await.expect("its warden answers")
+    }
+
+    /// A second link to a living sandbox.
+    pub async fn reach(&self, spec: &Spec) -> Sandbox {
+        let link = self.backend.connect(&spec.id).await.expect("a sandbox can be reached again");
+        Sandbox::greet(&spec.id, self.backend.kind(), link).await.expect("its warden answers")
+    }
+}
+
+impl Lab {
+    pub async fn open(candidate: Candidate) -> Self {
+        let spec = candidate.spec("conformance", Persistence::Ephemeral);
+        let sandbox = candidate.make(&spec).await;
+        Self { candidate, spec, sandbox }
+    }
+
+    /// Runs shell text to its end.
+    pub async fn sh(&self, text: &str) -> Finished {
+        run(&self.sandbox, Command::script(text)).await
+    }
+
+    pub async fn close(self) {
+        self.candidate.backend.destroy(&self.spec.id).await.expect("a sandbox can be destroyed");
+        let left = self.candidate.backend.list().await.expect("sandboxes can be listed");
+        assert!(!left.iter().any(|found| found.id == self.spec.id), "still listed: {left:?}");
+    }
+}
+
+pub async fn run(sandbox: &Sandbox, mut command: Command) -> Finished {
+    command.timeout.get_or_insert(DEADLINE);
+    sandbox
+        .run(Cleared::typed_by_operator(command), BOUND, &CancellationToken::new())
+        .await
+        .expect("a command can be run")
+}
+
+pub fn stdout(finished: &Finished) -> String {
+    String::from_utf8_lossy(&finished.stdout.clone().into_bytes()).into_owned()
+}
+
+/// How many living processes have `marker` among their words, as seen from inside.
+pub async fn count_marked(sandbox: &Sandbox, marker: &str) -> usize {
+    // The searching shell would find itself: the marker is put together at run time.
+    let (front, back) = marker.split_at(marker.len() / 2);
+    let text = format!(
+        "m={front}; m=$m{back}; n=0
+         for f in /proc/[0-9]*/cmdline; do
+           if tr '\\0' ' ' < $f 2>/dev/null | grep -q -- \"$m\"; then n=$((n+1)); fi
+         done; echo $n"
+    );
+    let counted = run(sandbox, Command::script(text)).await;
+    stdout(&counted).trim().parse().expect("the count is a number")
+}
+
+/// Waits until no process carries the marker.
+pub async fn until_gone(sandbox: &Sandbox, marker: &str) {
+    for _ in 0..200 {
+        if count_marked(sandbox, marker).await == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("processes marked {marker} are still alive");
+}
