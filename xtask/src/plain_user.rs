@@ -4,13 +4,13 @@
 //! of its own. There the folders above the source tree, which may be closed to others (as `/root`
 //! is), are covered by open ones that lead to this tree only.
 
+use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::PathBuf;
 use std::process::Command;
-use std::{fs, process};
 
 use crate::failure::Failure;
-use crate::{machine, program, say};
+use crate::{leftovers, machine, program, say};
 
 pub(crate) struct PlainUser {
     runner: PathBuf,
@@ -29,8 +29,7 @@ impl PlainUser {
     pub(crate) fn new() -> Result<Result<Self, Impossible>, Failure> {
         let folder = machine::folder("plain-user")?;
         let runner = folder.join("run");
-        // Not root's TMPDIR, which may be closed to others.
-        let home = PathBuf::from(format!("/tmp/hermetic-nobody-{}", process::id()));
+        let home = leftovers::folder("nobody");
         fs::create_dir(&home)
             .and_then(|()| chown(&home, Some(NOBODY), Some(NOBODY)))
             .map_err(Failure::file(format!("make {}", home.display())))?;
