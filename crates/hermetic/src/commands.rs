@@ -2,8 +2,11 @@
 
 mod completions;
 mod config;
+mod doctor;
+mod exec;
 mod gateway;
 mod man;
+mod sandbox;
 mod status;
 
 use clap::Subcommand;
@@ -17,6 +20,12 @@ use crate::failure::Failure;
 pub(crate) enum Command {
     /// Serve the chats
     Gateway(gateway::Args),
+    /// Run one command in a sandbox
+    Exec(exec::Args),
+    /// The sandboxes of this home
+    Sandbox(sandbox::Args),
+    /// Which layers of the seal hold here
+    Doctor(doctor::Args),
     /// What runs, and how sealed it is
     Status(status::Args),
     /// Look at the configuration, check it, start one
@@ -30,6 +39,9 @@ pub(crate) enum Command {
 pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Gateway(args) => gateway::run(cli, args),
+        Command::Exec(args) => exec::run(cli, args),
+        Command::Sandbox(args) => sandbox::run(cli, args),
+        Command::Doctor(args) => doctor::run(cli, args),
         Command::Status(args) => status::run(cli, args),
         Command::Config(args) => config::run(cli, args),
         Command::Completions(args) => completions::run(args),

@@ -8,6 +8,8 @@ pub(crate) enum Exit {
     Failed,
     /// As sysexits.h has it.
     BadConfig,
+    /// The code of a command that was run.
+    Passed(u8),
 }
 
 pub(crate) const HELP: &str = "\
@@ -25,6 +27,7 @@ impl From<Exit> for ExitCode {
             Exit::Ok => Self::SUCCESS,
             Exit::Failed => Self::FAILURE,
             Exit::BadConfig => Self::from(78),
+            Exit::Passed(code) => Self::from(code),
         }
     }
 }

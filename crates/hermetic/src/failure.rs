@@ -1,8 +1,12 @@
 //! Why a command did not do what was asked: one line of what happened, one of what to do.
 
+use std::error::Error;
 use std::path::Path;
 
 use hermetic_config::{BackendDoubt, NoHome, Problems};
+use hermetic_sandbox::BackendError;
+use hermetic_store::StoreError;
+use hermetic_warden::client::CallError;
 use thiserror::Error;
 
 use crate::exit::Exit;
@@ -15,6 +19,9 @@ pub(crate) enum Failure {
     Backend(BackendDoubt),
     #[error("{what}")]
     Other { what: String, remedy: String },
+    /// Of `hermetic exec`, whose codes leave room for the command's own.
+    #[error("{failure}")]
+    Exec { failure: Box<Failure>, code: u8 },
 }
 
 impl Failure {
@@ -33,11 +40,39 @@ impl Failure {
         )
     }
 
+    /// An error with its causes, in one line.
+    pub(crate) fn caused(error: &dyn Error, remedy: impl Into<String>) -> Self {
+        let mut what = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Transparent errors repeat the text of their cause.
+            if !what.ends_with(&text) {
+                what = format!("{what}: {text}");
+            }
+            cause = error.source();
+        }
+        Self::new(what, remedy)
+    }
+
+    pub(crate) fn with(self, code: u8) -> Self {
+        Self::Exec { failure: Box::new(self), code }
+    }
+
+    /// A failure of our own under `exec`.
+    pub(crate) fn of_exec(self) -> Self {
+        match self {
+            Self::Exec { .. } | Self::Config(_) => self,
+            other => other.with(125),
+        }
+    }
+
     pub(crate) fn remedy(&self) -> &str {
         match self {
             Self::Config(_) => "mend the file and run `hermetic config check`",
             Self::Backend(doubt) => doubt.remedy(),
             Self::Other { remedy, .. } => remedy,
+            Self::Exec { failure, .. } => failure.remedy(),
         }
     }
 
@@ -45,6 +80,7 @@ impl Failure {
         match self {
             Self::Config(_) | Self::Backend(_) => Exit::BadConfig,
             Self::Other { .. } => Exit::Failed,
+            Self::Exec { code, .. } => Exit::Passed(*code),
         }
     }
 }
@@ -64,5 +100,29 @@ impl From<BackendDoubt> for Failure {
 impl From<NoHome> for Failure {
     fn from(no_home: NoHome) -> Self {
         Self::new(no_home.to_string(), "set HERMES_HOME, or pass --home")
+    }
+}
+
+impl From<BackendError> for Failure {
+    fn from(error: BackendError) -> Self {
+        let remedy = match &error {
+            BackendError::Unavailable { remedy, .. } => remedy.clone(),
+            BackendError::NoSuchSandbox { .. } => "see `hermetic sandbox list`".to_owned(),
+            BackendError::Refused { .. } => "change what was asked for".to_owned(),
+            BackendError::Failed { .. } => "`hermetic doctor` tells what this host lacks".to_owned(),
+        };
+        Self::caused(&error, remedy)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::caused(&error, "check the state folder's permissions and the space left")
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self::caused(&error, "try again; destroy the sandbox if it persists")
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn failure(failure: &Failure) {
                 failure.remedy()
             )
         }
-        Failure::Backend(_) | Failure::Other { .. } => {
+        Failure::Backend(_) | Failure::Other { .. } | Failure::Exec { .. } => {
             writeln!(
                 err,
                 "{RED}error{RED:#}: {failure}\n  = {}",

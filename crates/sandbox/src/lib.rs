@@ -11,6 +11,7 @@ mod backend;
 #[expect(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "these are tests")]
 pub mod conformance;
 mod finished;
+pub mod host;
 mod output;
 mod sandbox;
 mod spec;

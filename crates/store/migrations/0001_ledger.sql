@@ -1,8 +1,3 @@
-CREATE TABLE installation (
-    only_one INTEGER PRIMARY KEY CHECK (only_one = 1),
-    id       TEXT NOT NULL
-) STRICT;
-
 -- A sandbox is named here before it exists and forgotten after it is seen to be gone.
 CREATE TABLE sandboxes (
     id           TEXT PRIMARY KEY,

@@ -1,10 +1,9 @@
-//! Opening the file, bringing it up to date, and knowing whose it is.
+//! Opening the file and bringing it up to date.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hermetic_types::InstallationId;
 use sqlx::SqlitePool;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -16,7 +15,6 @@ use crate::{Deliveries, Documents, History, Inbox, Ledger, ToolCalls};
 #[derive(Clone, Debug)]
 pub struct Store {
     pool: SqlitePool,
-    installation: InstallationId,
 }
 
 #[derive(Debug, Error)]
@@ -33,8 +31,6 @@ pub enum OpenError {
         #[source]
         source: sqlx::migrate::MigrateError,
     },
-    #[error("the state file {} holds no valid installation id", path.display())]
-    Installation { path: PathBuf },
 }
 
 /// A row could not be read or written.
@@ -87,16 +83,7 @@ impl Store {
                 path: path.to_owned(),
                 source,
             })?;
-        let id = installation(&pool).await.map_err(opened)?;
-        let installation = id.parse().map_err(|_| OpenError::Installation {
-            path: path.to_owned(),
-        })?;
-        Ok(Self { pool, installation })
-    }
-
-    /// The name this `$HERMES_HOME` was given at its first start.
-    pub fn installation(&self) -> &InstallationId {
-        &self.installation
+        Ok(Self { pool })
     }
 
     pub fn ledger(&self) -> Ledger {
@@ -148,37 +135,17 @@ fn migrator() -> Migrator {
     Migrator::with_migrations(migrations.to_vec())
 }
 
-/// Two first starts at once agree on one id: the second insert is ignored.
-async fn installation(pool: &SqlitePool) -> Result<String, sqlx::Error> {
-    sqlx::query("INSERT INTO installation (only_one, id) VALUES (1, ?) ON CONFLICT DO NOTHING")
-        .bind(InstallationId::random().as_str())
-        .execute(pool)
-        .await?;
-    sqlx::query_scalar("SELECT id FROM installation")
-        .fetch_one(pool)
-        .await
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_installation_keeps_its_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state.db");
-        let first = Store::open(&path).await.unwrap();
-        let name = first.installation().clone();
-        first.close().await;
-        assert_eq!(Store::open(&path).await.unwrap().installation(), &name);
-    }
-
-    #[tokio::test]
-    async fn two_first_starts_at_once_agree_on_the_name() {
+    async fn two_first_starts_at_once_both_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
         let (one, two) = tokio::join!(Store::open(&path), Store::open(&path));
-        assert_eq!(one.unwrap().installation(), two.unwrap().installation());
+        assert_eq!(one.unwrap().ledger().entries().await.unwrap(), []);
+        assert_eq!(two.unwrap().ledger().entries().await.unwrap(), []);
     }
 
     #[tokio::test]

@@ -1,6 +1,49 @@
-use std::ffi::OsString;
-use std::process::ExitCode;
+//! `warden connect PATH`: a pair of pipes to the warden's socket and back.
+//!
+//! Started inside the sandbox by whatever exec the backend offers. Each direction ends by itself:
+//! the end of stdin is passed on while answers still come.
 
-pub fn main(_words: impl Iterator<Item = OsString>) -> ExitCode {
-    ExitCode::from(70)
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::thread;
+
+/// sysexits(3).
+const USAGE: u8 = 64;
+const UNAVAILABLE: u8 = 69;
+
+pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    let (Some(path), None) = (words.next(), words.next()) else {
+        return ExitCode::from(USAGE);
+    };
+    let Ok(socket) = UnixStream::connect(path) else {
+        return ExitCode::from(UNAVAILABLE);
+    };
+    let Ok(upward) = socket.try_clone() else {
+        return ExitCode::from(UNAVAILABLE);
+    };
+    thread::spawn(move || {
+        let _ = copy(&mut io::stdin().lock(), &mut &upward);
+        let _ = upward.shutdown(Shutdown::Write);
+    });
+    // When the warden closes there is nothing left to say, whatever stdin still holds.
+    let _ = copy(&mut &socket, &mut io::stdout().lock());
+    ExitCode::SUCCESS
+}
+
+fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; 128 << 10];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => {
+                to.write_all(&buffer[..read])?;
+                to.flush()?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }

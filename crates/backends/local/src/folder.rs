@@ -1,0 +1,84 @@
+//! What is known of one sandbox, in a folder of its own.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use hermetic_sandbox::Spec;
+use hermetic_sandbox::host::Process;
+use hermetic_types::SandboxId;
+use rustix::fs::{Mode, OFlags, open};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(crate) fn new(sandboxes: &Path, id: &SandboxId) -> Self {
+        Self { path: sandboxes.join(id.as_str()) }
+    }
+
+    /// Fails where the id is taken. What it is comes first, before there is a process.
+    pub(crate) fn make(&self, spec: &Spec) -> io::Result<()> {
+        DirBuilder::new().mode(0o700).create(&self.path)?;
+        fs::write(self.path.join("spec.json"), serde_json::to_vec(spec)?)
+    }
+
+    pub(crate) fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
+    pub(crate) fn spec(&self) -> Option<Spec> {
+        serde_json::from_slice(&fs::read(self.path.join("spec.json")).ok()?).ok()
+    }
+
+    pub(crate) fn note_life(&self, process: &Process) -> io::Result<()> {
+        let partial = self.path.join("life.partial");
+        fs::write(&partial, serde_json::to_vec(process)?)?;
+        fs::rename(partial, self.path.join("life.json"))
+    }
+
+    /// The warden, if it still runs.
+    pub(crate) fn living(&self) -> Option<(Process, OwnedFd)> {
+        let text = fs::read(self.path.join("life.json")).ok()?;
+        let process: Process = serde_json::from_slice(&text).ok()?;
+        let pidfd = process.open()?;
+        Some((process, pidfd))
+    }
+
+    pub(crate) fn was_alive(&self) -> bool {
+        self.path.join("life.json").exists()
+    }
+
+    pub(crate) fn listen(&self) -> io::Result<UnixListener> {
+        let (_folder, socket) = self.socket()?;
+        let _ = fs::remove_file(&socket);
+        UnixListener::bind(socket)
+    }
+
+    pub(crate) fn connect(&self) -> io::Result<UnixStream> {
+        let (_folder, socket) = self.socket()?;
+        let stream = UnixStream::connect(socket)?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Through a descriptor: a socket's address holds 108 bytes, a state folder's path may not.
+    fn socket(&self) -> io::Result<(OwnedFd, PathBuf)> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = open(&self.path, flags, Mode::empty())?;
+        let socket = PathBuf::from(format!("/proc/self/fd/{}/warden.sock", folder.as_raw_fd()));
+        Ok((folder, socket))
+    }
+}

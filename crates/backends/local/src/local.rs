@@ -1,0 +1,238 @@
+//! The backend itself.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hermetic_sandbox::host::{self, Process, Program};
+use hermetic_sandbox::{
+    Backend, BackendError, Found, FoundState, Layer, LayerState, Lifeline, Link, Readiness, Spec,
+};
+use hermetic_types::{BackendKind, SandboxId};
+
+use crate::folder::Folder;
+use crate::tree;
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// A folder of ours alone.
+    pub state: PathBuf,
+    /// The embedded warden program.
+    pub program: &'static [u8],
+    /// Where commands start that name no directory.
+    pub workdir: PathBuf,
+    /// What a login on this host has and a command cannot do without: `PATH`, `HOME`, `USER`,
+    /// `LANG`. A sandbox's own variables are set on top.
+    pub env: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Local(Arc<Host>);
+
+#[derive(Debug)]
+struct Host {
+    config: Config,
+    program: Program,
+}
+
+impl Local {
+    pub fn open(config: Config) -> Result<Self, BackendError> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(config.state.join("local"))
+            .map_err(|source| BackendError::failed("make the state folder", source))?;
+        let program = Program::seal(config.program)
+            .map_err(|source| BackendError::failed("hold the warden program", source))?;
+        Ok(Self(Arc::new(Host { config, program })))
+    }
+}
+
+impl Backend for Local {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Local
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+        let layer = Layer {
+            name: "boundary",
+            state: LayerState::Missing,
+            detail: "none: commands run on this host as this user, and are judged first".to_owned(),
+            remedy: Some("choose native, which is sealed".to_owned()),
+        };
+        async move { Readiness { layers: vec![layer] } }.boxed()
+    }
+
+    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        let (host, spec) = (Arc::clone(&self.0), spec.clone());
+        async move {
+            let stream = blocking(move || {
+                let folder = host.folder(&spec.id);
+                folder
+                    .make(&spec)
+                    .map_err(|source| BackendError::failed("write the sandbox down", source))?;
+                host.start(&spec, &folder).inspect_err(|_| drop(host.destroy(&spec.id)))
+            })
+            .await?;
+            linked(stream)
+        }
+        .boxed()
+    }
+
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+        let folder = self.0.folder(id);
+        async move {
+            folder.living().ok_or_else(|| missing(id))?;
+            let stream = folder
+                .connect()
+                .map_err(|source| BackendError::failed("reach the warden", source))?;
+            linked(stream)
+        }
+        .boxed()
+    }
+
+    fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        let (host, id) = (Arc::clone(&self.0), id.clone());
+        blocking(move || {
+            if !host.folder(&id).exists() {
+                return Err(missing(&id));
+            }
+            host.end(&id)
+        })
+        .boxed()
+    }
+
+    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        let (host, spec) = (Arc::clone(&self.0), spec.clone());
+        async move {
+            let stream = blocking(move || {
+                let folder = host.folder(&spec.id);
+                if !folder.exists() {
+                    return Err(missing(&spec.id));
+                }
+                host.start(&spec, &folder)
+            })
+            .await?;
+            linked(stream)
+        }
+        .boxed()
+    }
+
+    fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        let (host, id) = (Arc::clone(&self.0), id.clone());
+        blocking(move || host.destroy(&id)).boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+        let host = Arc::clone(&self.0);
+        blocking(move || host.list()).boxed()
+    }
+}
+
+impl Host {
+    fn folder(&self, id: &SandboxId) -> Folder {
+        Folder::new(&self.config.state.join("local"), id)
+    }
+
+    /// Starts the warden with a socket that was made here; the link is there before it is.
+    fn start(&self, spec: &Spec, folder: &Folder) -> Result<std::os::unix::net::UnixStream, BackendError> {
+        let socket =
+            folder.listen().map_err(|source| BackendError::failed("make the socket", source))?;
+        let child = self
+            .spawn(spec, socket.into())
+            .map_err(|source| BackendError::failed("start the warden", source))?;
+        let process = i32::try_from(child.id()).ok().and_then(Process::observe);
+        let process = process.ok_or_else(|| io::Error::other("the warden ended at once"));
+        process
+            .and_then(|process| {
+                // Until it is waited for, the number is the child's.
+                if let Some(pidfd) = process.open() {
+                    tokio::spawn(host::collect(pidfd));
+                }
+                folder.note_life(&process)
+            })
+            .map_err(|source| BackendError::failed("write the warden's process down", source))?;
+        folder.connect().map_err(|source| BackendError::failed("reach the warden", source))
+    }
+
+    fn spawn(&self, spec: &Spec, socket: OwnedFd) -> io::Result<Child> {
+        let mut command = Command::new(self.program.path());
+        command.args(["serve", "--listen-fd", "0", "--lifetime"]);
+        command.arg(spec.lifetime.as_secs().to_string());
+        if spec.lifeline == Lifeline::Creator {
+            command.arg("--tied");
+        }
+        command
+            .env_clear()
+            .envs(&self.config.env)
+            .envs(&spec.env)
+            .current_dir(&self.config.workdir)
+            .stdin(Stdio::from(socket))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Signals of the terminal are the gateway's, not the sandbox's.
+            .process_group(0)
+            .spawn()
+    }
+
+    fn end(&self, id: &SandboxId) -> Result<(), BackendError> {
+        let Some((process, pidfd)) = self.folder(id).living() else { return Ok(()) };
+        if tree::end(process.pid, pidfd.as_fd()) {
+            return Ok(());
+        }
+        let late = io::Error::from(io::ErrorKind::TimedOut);
+        Err(BackendError::failed(format!("end process {}", process.pid), late))
+    }
+
+    fn destroy(&self, id: &SandboxId) -> Result<(), BackendError> {
+        self.end(id)?;
+        self.folder(id)
+            .remove()
+            .map_err(|source| BackendError::failed("remove the sandbox's folder", source))
+    }
+
+    fn list(&self) -> Result<Vec<Found>, BackendError> {
+        let unreadable = |source: io::Error| BackendError::failed("read the state folder", source);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(self.config.state.join("local")).map_err(unreadable)? {
+            let name = entry.map_err(unreadable)?.file_name();
+            let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+            let folder = self.folder(&id);
+            let spec = folder.spec();
+            let state = match (&spec, folder.living()) {
+                (Some(_), Some(_)) => FoundState::Running,
+                (Some(_), None) if folder.was_alive() => FoundState::Stopped,
+                _ => FoundState::Broken,
+            };
+            found.push(Found { id, conversation: spec.map(|spec| spec.conversation), state });
+        }
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(found)
+    }
+}
+
+fn linked(stream: std::os::unix::net::UnixStream) -> Result<Link, BackendError> {
+    tokio::net::UnixStream::from_std(stream)
+        .map(Link::new)
+        .map_err(|source| BackendError::failed("wait for the warden", source))
+}
+
+fn missing(id: &SandboxId) -> BackendError {
+    BackendError::NoSuchSandbox { id: id.clone() }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
+) -> Result<T, BackendError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|source| Err(BackendError::failed("finish the work", source)))
+}

@@ -1,8 +1,0 @@
-//! Builds the sandbox around the process it runs in.
-
-use std::ffi::OsString;
-use std::process::ExitCode;
-
-pub fn main(_words: impl Iterator<Item = OsString>) -> ExitCode {
-    ExitCode::from(70)
-}

@@ -1,0 +1,170 @@
+//! Builds the sandbox around the process it runs in, and then becomes its warden.
+//!
+//! The order of the steps in [`inside`] is the security argument: everything that needs a power
+//! comes before the power is given up, and nothing that is not ours runs before the last of them.
+
+mod guard;
+mod identity;
+mod landlock;
+mod limits;
+mod network;
+mod proc;
+mod seal;
+mod snag;
+#[allow(unsafe_code, reason = "the system calls that no safe crate wraps")]
+mod sys;
+mod syscalls;
+mod view;
+mod warden;
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
+use rustix::thread::UnshareFlags;
+
+use self::snag::{Snag, Step};
+use self::sys::clone::{Side, clone_into};
+use crate::cord::Cord;
+use crate::plan::{GO, Identity, Plan, Report};
+
+/// The gateway hung up before or while the cage was built. Nobody is left to be told.
+const ABANDONED: u8 = 75;
+
+pub fn main(_words: impl Iterator<Item = OsString>) -> ExitCode {
+    let Ok(cord) = take_cord() else {
+        return ExitCode::from(64);
+    };
+    let Ok((plan, fds)) = cord.receive::<Plan>() else {
+        return ExitCode::from(ABANDONED);
+    };
+    match clone_into(namespaces(&plan.identity)) {
+        Ok(Side::Outside { pid, pidfd }) => {
+            drop(fds);
+            guard::outside(cord, pid, &pidfd, plan.tied)
+        }
+        Ok(Side::Inside) => become_warden(&cord, plan, fds),
+        Err(errno) => {
+            let snag = Snag::new("make the namespaces", errno);
+            let _ = cord.send(&snag.report(), &[]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The cord arrives as stdin, the one descriptor a plain spawn can hand over.
+fn take_cord() -> std::io::Result<Cord> {
+    let cord = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    rustix::stdio::dup2_stdin(rustix::stdio::stdout())?;
+    sys::fds::close_all_but(&[cord.as_fd()])?;
+    Ok(Cord::from_fd(cord))
+}
+
+/// A plain user needs the user namespace first to be allowed the others.
+fn namespaces(identity: &Identity) -> UnshareFlags {
+    let all = UnshareFlags::NEWNS
+        | UnshareFlags::NEWPID
+        | UnshareFlags::NEWIPC
+        | UnshareFlags::NEWUTS
+        | UnshareFlags::NEWNET;
+    match identity {
+        Identity::Assumed(_) => all,
+        Identity::Own { .. } => all | UnshareFlags::NEWUSER,
+    }
+}
+
+fn become_warden(cord: &Cord, plan: Plan, fds: Vec<OwnedFd>) -> ExitCode {
+    let mut sockets = fds.into_iter();
+    let (Some(listener), first) = (sockets.next(), sockets.next()) else {
+        return ExitCode::from(64);
+    };
+    let sealed = match inside(&plan) {
+        Ok(sealed) => sealed,
+        Err(snag) => {
+            let _ = cord.send(&snag.report(), &[]);
+            return ExitCode::FAILURE;
+        }
+    };
+    let ready = Report::Ready {
+        landlock: sealed.landlock,
+    };
+    if cord.send(&ready, &[]).is_err() || !told_to_go(cord) {
+        return ExitCode::from(ABANDONED);
+    }
+    if sys::fds::close_all_but(&kept(
+        &listener,
+        first.as_ref(),
+        sealed.oom_counter.as_ref(),
+    ))
+    .is_err()
+    {
+        return ExitCode::FAILURE;
+    }
+    warden::serve(plan, listener, first, sealed.oom_counter)
+}
+
+/// Until the gateway has written down whom it started, its death is ours.
+fn told_to_go(cord: &Cord) -> bool {
+    let mut word = [0; GO.len()];
+    matches!(cord.receive_bytes(&mut word), Ok((length, _)) if &word[..length] == GO)
+}
+
+struct Sealed {
+    landlock: Option<u8>,
+    oom_counter: Option<OwnedFd>,
+}
+
+fn inside(plan: &Plan) -> Result<Sealed, Snag> {
+    sys::signals::reset();
+    setsid().step("start a session")?;
+    umask(Mode::from_raw_mode(0o022));
+    if let Identity::Own { uid, gid } = plan.identity {
+        identity::map_own_user(uid, gid)?;
+    }
+
+    // Before anything is allocated for the sandbox, so that all of it is counted.
+    let oom_counter = limits::enter_groups(&plan.groups)?;
+
+    network::name_host()?;
+    network::raise_loopback()?;
+    view::build(plan)?;
+    reopen_standard_streams()?;
+    limits::apply(&plan.bounds)?;
+
+    // As root, only now: mounts made by the real root are out of reach of the new user namespace.
+    if let Identity::Assumed(id) = plan.identity {
+        identity::assume(id)?;
+    }
+    seal::drop_capabilities()?;
+    // Landlock needs no_new_privs, and its own calls before the filter judges calls.
+    let landlock = landlock::restrict(&view::writable(plan))?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hide the warden's memory")?;
+    syscalls::filter(&plan.bounds)?;
+    Ok(Sealed {
+        landlock,
+        oom_counter,
+    })
+}
+
+/// The ones inherited belong to the host's `/dev`.
+fn reopen_standard_streams() -> Result<(), Snag> {
+    let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .step("open /dev/null inside")?;
+    rustix::stdio::dup2_stdin(&null).step("replace stdin")?;
+    rustix::stdio::dup2_stdout(&null).step("replace stdout")?;
+    rustix::stdio::dup2_stderr(&null).step("replace stderr")
+}
+
+fn kept<'a>(
+    listener: &'a OwnedFd,
+    first: Option<&'a OwnedFd>,
+    oom_counter: Option<&'a OwnedFd>,
+) -> Vec<std::os::fd::BorrowedFd<'a>> {
+    [Some(listener), first, oom_counter]
+        .into_iter()
+        .flatten()
+        .map(AsFd::as_fd)
+        .collect()
+}

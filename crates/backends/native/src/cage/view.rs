@@ -1,0 +1,294 @@
+//! What the sandbox sees: a root of its own, put together from parts that it cannot change.
+//!
+//! Everything is built below one fresh tmpfs by relative paths, then that becomes `/` and the old
+//! root is let go. Sources are the host's; targets are only ever made in what we just mounted.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
+    unmount,
+};
+use rustix::process::{chdir, pivot_root};
+
+use super::proc;
+use super::snag::{Snag, Step};
+use super::sys::mounts::{NO_DEV, NO_SUID, READ_ONLY, Reach, restrict};
+use crate::plan::{Bind, Files, HOME, Identity, Plan, System, WORKSPACE};
+
+/// Where the scratch space hangs while its parts are bound to their places.
+const SCRATCH: &str = ".scratch";
+
+/// Device nodes that are safe in anybody's hands.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// The parts of the scratch space, by place and mode.
+const SCRATCH_PLACES: [(&str, &str, u32); 4] = [
+    ("tmp", "tmp", 0o1777),
+    ("var-tmp", "var/tmp", 0o1777),
+    ("run", "run", 0o755),
+    ("shm", "dev/shm", 0o1777),
+];
+
+pub(crate) fn build(plan: &Plan) -> Result<(), Snag> {
+    // Nothing we mount may show up outside, nor the other way round.
+    mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )
+    .step("keep mounts private")?;
+    let options = format!("mode=0755,size={},nr_inodes=4096", 4 << 20);
+    tmpfs(&plan.root, &options).step("mount the new root")?;
+    chdir(&plan.root).step("enter the new root")?;
+
+    match &plan.system {
+        System::Host { etc } => show_host(etc)?,
+        System::Rootfs(folder) => show_rootfs(folder)?,
+    }
+    show_devices()?;
+    show_scratch(plan)?;
+    show_files(plan)?;
+    proc::mount_masked()?;
+    for wanted in &plan.binds {
+        show_bind(wanted)?;
+    }
+    fs::remove_dir(SCRATCH).step("remove the scratch mount point")?;
+
+    pivot_root(".", ".").step("pivot into the new root")?;
+    unmount(".", UnmountFlags::DETACH).step("let go of the host's root")?;
+    chdir("/").step("enter /")?;
+    restrict(Path::new("/"), READ_ONLY | NO_SUID | NO_DEV, Reach::This)
+        .step("make the root read-only")?;
+    chdir(WORKSPACE).step("enter the workspace")
+}
+
+/// The places a sandbox may write to, as it names them.
+pub(crate) fn writable(plan: &Plan) -> Vec<PathBuf> {
+    let own = [WORKSPACE, HOME]
+        .into_iter()
+        .map(PathBuf::from)
+        .chain(SCRATCH_PLACES.map(|(_, place, _)| Path::new("/").join(place)));
+    let asked = plan
+        .binds
+        .iter()
+        .filter(|bind| bind.writable)
+        .map(|bind| bind.target.clone());
+    own.chain(asked).filter(|place| place.exists()).collect()
+}
+
+fn show_host(etc: &Path) -> Result<(), Snag> {
+    for name in ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
+        show_system_part(Path::new("/"), name)?;
+    }
+    read_only(etc, Path::new("etc"))?;
+    make_dir("var/tmp")?;
+    make_dir("sys")
+}
+
+/// Every top entry of the image that is not a place of ours.
+fn show_rootfs(folder: &Path) -> Result<(), Snag> {
+    const OURS: [&str; 8] = [
+        "dev",
+        "proc",
+        "sys",
+        "tmp",
+        "run",
+        "home",
+        "workspace",
+        SCRATCH,
+    ];
+    for entry in fs::read_dir(folder).step("read the root file system")? {
+        let name = entry.step("read the root file system")?.file_name();
+        match name.to_str() {
+            Some(name) if !OURS.contains(&name) => show_system_part(folder, name)?,
+            _ => {}
+        }
+    }
+    make_dir("sys")?;
+    if !Path::new("var").exists() {
+        make_dir("var/tmp")?;
+    }
+    Ok(())
+}
+
+/// A folder is bound, a link is copied, anything else is no part of a system.
+fn show_system_part(root: &Path, name: &str) -> Result<(), Snag> {
+    let source = root.join(name);
+    let Ok(found) = fs::symlink_metadata(&source) else {
+        return Ok(());
+    };
+    if found.is_symlink() {
+        let target = fs::read_link(&source).step("read a system link")?;
+        symlink(target, name).step("copy a system link")
+    } else if found.is_dir() {
+        read_only(&source, Path::new(name))
+    } else {
+        Ok(())
+    }
+}
+
+fn show_devices() -> Result<(), Snag> {
+    make_dir("dev/pts")?;
+    for name in DEVICES {
+        let target = Path::new("dev").join(name);
+        fs::File::create(&target).step("make a device's place")?;
+        mount_bind_recursive(Path::new("/dev").join(name), &target)
+            .step(&format!("bind /dev/{name}"))?;
+    }
+    mount(
+        "devpts",
+        "dev/pts",
+        "devpts",
+        MountFlags::NOSUID | MountFlags::NOEXEC,
+        Some(c"newinstance,ptmxmode=0666,mode=0620"),
+    )
+    .step("mount /dev/pts")?;
+    for (target, link) in [
+        ("pts/ptmx", "dev/ptmx"),
+        ("/proc/self/fd", "dev/fd"),
+        ("/proc/self/fd/0", "dev/stdin"),
+        ("/proc/self/fd/1", "dev/stdout"),
+        ("/proc/self/fd/2", "dev/stderr"),
+    ] {
+        symlink(target, link).step("link in /dev")?;
+    }
+    Ok(())
+}
+
+fn show_scratch(plan: &Plan) -> Result<(), Snag> {
+    make_dir(SCRATCH)?;
+    let options = format!(
+        "mode=0755,size={},nr_inodes={}",
+        plan.scratch.bytes, plan.scratch.inodes
+    );
+    tmpfs(Path::new(SCRATCH), &options).step("mount the scratch space")?;
+    for (part, place, mode) in SCRATCH_PLACES {
+        // An image may have a `/var` without a `tmp`, and it is read-only by now.
+        if make_dir(place).is_ok() {
+            bind_scratch(plan, part, place, mode)?;
+        }
+    }
+    Ok(())
+}
+
+fn show_files(plan: &Plan) -> Result<(), Snag> {
+    make_dir("home/agent")?;
+    make_dir("workspace")?;
+    match &plan.files {
+        Files::Disk { workspace, home } => {
+            show_folder(workspace, Path::new("workspace"))?;
+            show_folder(home, Path::new("home/agent"))?;
+        }
+        Files::Memory => {
+            bind_scratch(plan, "workspace", "workspace", 0o755)?;
+            bind_scratch(plan, "home", "home/agent", 0o755)?;
+        }
+    }
+    // Its parts hold it from here on.
+    unmount(SCRATCH, UnmountFlags::DETACH).step("hide the scratch space")
+}
+
+fn bind_scratch(plan: &Plan, part: &str, place: &str, mode: u32) -> Result<(), Snag> {
+    let source = Path::new(SCRATCH).join(part);
+    fs::create_dir(&source).step("make a scratch folder")?;
+    fs::set_permissions(&source, fs::Permissions::from_mode(mode)).step("open a scratch folder")?;
+    if let Identity::Assumed(id) = plan.identity {
+        chown(&source, Some(id), Some(id)).step("give a scratch folder away")?;
+    }
+    mount_bind_recursive(&source, place).step(&format!("bind /{place}"))
+}
+
+fn show_folder(source: &Path, target: &Path) -> Result<(), Snag> {
+    mount_bind_recursive(source, target).step(&format!("bind /{}", target.display()))?;
+    restrict(target, NO_SUID | NO_DEV, Reach::Tree).step(&format!("restrict /{}", target.display()))
+}
+
+fn read_only(source: &Path, target: &Path) -> Result<(), Snag> {
+    make_dir(target)?;
+    mount_bind_recursive(source, target).step(&format!("bind /{}", target.display()))?;
+    restrict(target, READ_ONLY | NO_SUID | NO_DEV, Reach::Tree)
+        .step(&format!("make /{} read-only", target.display()))
+}
+
+/// A folder or file that the operator lets in. Neither end may go through a symbolic link: the
+/// source could lie in what another sandbox writes, the target in what this one wrote before.
+fn show_bind(wanted: &Bind) -> Result<(), Snag> {
+    let named = wanted.target.display();
+    let here = rustix::fs::CWD;
+    let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let source = openat2(
+        here,
+        &wanted.source,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        strict,
+    )
+    .step(&format!("open the source of {named}"))?;
+    let folder = rustix::fs::fstat(&source)
+        .map(|found| found.st_mode & 0o170_000 == 0o040_000)
+        .step(&format!("look at the source of {named}"))?;
+
+    let inside: PathBuf = wanted
+        .target
+        .components()
+        .filter(|part| matches!(part, Component::Normal(_)))
+        .collect();
+    make_place(&inside, folder).step(&format!("make the place for {named}"))?;
+    let target = openat2(
+        here,
+        &inside,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        strict | ResolveFlags::BENEATH,
+    )
+    .step(&format!("open the place for {named}"))?;
+
+    let place = of_descriptor(&target);
+    mount_bind_recursive(of_descriptor(&source), &place).step(&format!("bind {named}"))?;
+    let kept_out = NO_SUID | NO_DEV | if wanted.writable { 0 } else { READ_ONLY };
+    restrict(&inside, kept_out, Reach::Tree).step(&format!("restrict {named}"))
+}
+
+fn of_descriptor(fd: &std::os::fd::OwnedFd) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+}
+
+/// Part by part, so that a link planted on the way is met before it is followed.
+fn make_place(path: &Path, folder: bool) -> io::Result<()> {
+    let mut so_far = PathBuf::new();
+    let last = path.components().count();
+    for (number, part) in path.components().enumerate() {
+        so_far.push(part);
+        match fs::symlink_metadata(&so_far) {
+            Ok(found) if found.is_symlink() => return Err(io::ErrorKind::NotADirectory.into()),
+            Ok(_) => {}
+            Err(_) if number + 1 == last && !folder => {
+                fs::File::create_new(&so_far)?;
+            }
+            Err(_) => fs::create_dir(&so_far)?,
+        }
+    }
+    Ok(())
+}
+
+fn make_dir(path: impl AsRef<Path>) -> Result<(), Snag> {
+    let path = path.as_ref();
+    fs::create_dir_all(path).step(&format!("make /{}", path.display()))
+}
+
+fn tmpfs(target: &Path, options: &str) -> io::Result<()> {
+    let options = std::ffi::CString::new(options)?;
+    mount(
+        "tmpfs",
+        target,
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        Some(options.as_c_str()),
+    )?;
+    Ok(())
+}

@@ -1,0 +1,279 @@
+//! From a spec to a sealed, confirmed sandbox, or to nothing.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_sandbox::{BackendError, Lifeline, Persistence, Spec};
+use hermetic_types::SandboxId;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+
+use super::death;
+use super::folder::{Folder, Made};
+use super::kin::{Born, Tie};
+use super::mounts;
+use super::native::{Demand, Host, missing};
+use super::planning;
+use super::process::{self, Process};
+use super::remedy;
+use crate::cord::Cord;
+use crate::plan::{Files, GO, Plan, Report};
+
+/// Longer than any host needs; a cage that takes this long is stuck.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A confirmed sandbox that nobody has taken charge of yet. Dropped, it is destroyed.
+pub(super) struct Newborn {
+    host: Arc<Host>,
+    parts: Option<(UnixStream, Born)>,
+    landlock: Option<u8>,
+}
+
+impl Newborn {
+    /// The Landlock ABI that holds in it.
+    pub(super) fn landlock(&self) -> Option<u8> {
+        self.landlock
+    }
+
+    pub(super) fn into_parts(mut self) -> (UnixStream, Born) {
+        self.parts
+            .take()
+            .expect("the parts are only taken here, and here takes self")
+    }
+}
+
+impl Drop for Newborn {
+    fn drop(&mut self) {
+        if let Some((_, born)) = self.parts.take() {
+            process::kill(born.pidfd.as_fd(), PATIENCE);
+            let id = born.id.clone();
+            drop(born);
+            let _ = death::destroy(&self.host, &id);
+        }
+    }
+}
+
+pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendError> {
+    check(host, spec)?;
+    let folder = host.folder(&spec.id);
+    folder.make(spec).map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => BackendError::Refused {
+            what: format!("sandbox {}", spec.id),
+            why: "the id is taken".to_owned(),
+        },
+        _ => BackendError::failed("write down the sandbox", source),
+    })?;
+    let born = planning::plan(host, &folder, spec).and_then(|planned| {
+        prepare(&folder, &planned)?;
+        bear(host, &folder, spec, &planned)
+    });
+    if born.is_err() {
+        let _ = death::destroy(host, &spec.id);
+    }
+    born
+}
+
+pub(super) fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendError> {
+    check(host, spec)?;
+    let folder = host.folder(&spec.id);
+    match folder.spec() {
+        Some(before) if before.persistence == Persistence::Kept && folder.was_alive() => {}
+        _ => return Err(missing(&spec.id)),
+    }
+    // Whatever is left of its last life must not meet the next one.
+    death::stop(host, &spec.id)?;
+    folder.forget_ended();
+    let planned = planning::plan(host, &folder, spec)?;
+    let born = note(&folder, &planned).and_then(|()| bear(host, &folder, spec, &planned));
+    if born.is_err() {
+        let _ = death::stop(host, &spec.id);
+    }
+    born
+}
+
+fn check(host: &Host, spec: &Spec) -> Result<(), BackendError> {
+    if spec.installation != host.config.installation {
+        return Err(BackendError::Refused {
+            what: format!("sandbox {}", spec.id),
+            why: "it belongs to another installation".to_owned(),
+        });
+    }
+    host.groups.check(host.demands(Demand::CgroupLimits))?;
+    mounts::check_environment(&spec.env)
+}
+
+fn prepare(folder: &Folder, planned: &Plan) -> Result<(), BackendError> {
+    if let Files::Disk { .. } = planned.files {
+        folder
+            .make_files(planned.owner())
+            .map_err(|source| BackendError::failed("make the workspace", source))?;
+    }
+    note(folder, planned)
+}
+
+fn note(folder: &Folder, planned: &Plan) -> Result<(), BackendError> {
+    let made = Made {
+        groups: planned
+            .groups
+            .iter()
+            .map(|group| group.folder.clone())
+            .collect(),
+        on_disk: matches!(planned.files, Files::Disk { .. }),
+    };
+    folder
+        .note_made(&made)
+        .map_err(|source| BackendError::failed("write down the cgroups", source))
+}
+
+fn bear(
+    host: &Arc<Host>,
+    folder: &Folder,
+    spec: &Spec,
+    planned: &Plan,
+) -> Result<Newborn, BackendError> {
+    let listener = folder
+        .listen()
+        .map_err(|source| BackendError::failed("listen for the warden's callers", source))?;
+    let (link, theirs) =
+        UnixStream::pair().map_err(|source| BackendError::failed("make the link", source))?;
+    let (cord, end) =
+        Cord::pair().map_err(|source| BackendError::failed("make the cord", source))?;
+    let _ = set_socket_timeout(&cord, Timeout::Recv, Some(PATIENCE));
+    let outer = spawn(host, end)?;
+    let labour = Labour {
+        outer: Some(outer),
+        pidfd: None,
+    };
+    let sent = cord.send(planned, &[listener.as_fd(), theirs.as_fd()]);
+    drop((listener, theirs));
+    sent.map_err(|source| BackendError::failed("send the plan", source))?;
+    let (born, landlock) = labour.deliver(host, cord, folder, spec)?;
+    link.set_nonblocking(true)
+        .map_err(|source| BackendError::failed("wait on the link", source))?;
+    Ok(Newborn {
+        host: Arc::clone(host),
+        parts: Some((link, born)),
+        landlock,
+    })
+}
+
+/// A plain spawn: no fork of a process with threads, and nothing inherited but the cord.
+fn spawn(host: &Host, cord: OwnedFd) -> Result<Child, BackendError> {
+    Command::new(host.program.path())
+        .arg0("hermetic-cage")
+        .arg("cage")
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(cord))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => BackendError::Unavailable {
+                what: "the kernel does not let a memory file be executed".to_owned(),
+                remedy: "sysctl vm.memfd_noexec=0".to_owned(),
+            },
+            _ => BackendError::failed("start the cage", source),
+        })
+}
+
+/// What exists between the spawn and the confirmation. Dropped, it ends all of it.
+struct Labour {
+    outer: Option<Child>,
+    pidfd: Option<Arc<OwnedFd>>,
+}
+
+impl Labour {
+    fn deliver(
+        mut self,
+        host: &Host,
+        cord: Cord,
+        folder: &Folder,
+        spec: &Spec,
+    ) -> Result<(Born, Option<u8>), BackendError> {
+        let (pid, landlock) = self.await_seal(&cord, &spec.id)?;
+        if landlock.is_none() && host.demands(Demand::Landlock) {
+            return Err(BackendError::Unavailable {
+                what: "this kernel has no Landlock, which the configuration requires".to_owned(),
+                remedy: "boot a kernel since 5.13 with landlock in its lsm= list".to_owned(),
+            });
+        }
+        let process = Process::observe(pid).ok_or_else(|| missing(&spec.id))?;
+        folder
+            .note_life(&process)
+            .map_err(|source| BackendError::failed("write down the process", source))?;
+        cord.send_bytes(GO, &[])
+            .map_err(|source| BackendError::failed("confirm the sandbox", source))?;
+
+        let pidfd = self.pidfd.take().ok_or_else(|| missing(&spec.id))?;
+        let outer = self.outer.take();
+        let tie = match (spec.lifeline, outer) {
+            (Lifeline::Creator, Some(guard)) => Some(Tie { cord, guard }),
+            (_, outer) => {
+                // It has reported, which was its last act.
+                if let Some(mut outer) = outer {
+                    let _ = outer.wait();
+                }
+                None
+            }
+        };
+        let born = Born {
+            id: spec.id.clone(),
+            pidfd,
+            tie,
+        };
+        Ok((born, landlock))
+    }
+
+    /// Two processes report over one cord, so the order is open.
+    fn await_seal(
+        &mut self,
+        cord: &Cord,
+        id: &SandboxId,
+    ) -> Result<(i32, Option<u8>), BackendError> {
+        let (mut pid, mut sealed, mut failure) = (None, None, None);
+        loop {
+            match (pid, sealed, failure.take()) {
+                (Some(pid), Some(landlock), None) => return Ok((pid, landlock)),
+                (Some(_), _, Some(error)) => return Err(error),
+                (_, _, kept) => failure = kept,
+            }
+            let (report, mut fds) = match cord.receive::<Report>() {
+                Ok(received) => received,
+                Err(source) => {
+                    return Err(failure
+                        .unwrap_or_else(|| BackendError::failed("hear from the cage", source)));
+                }
+            };
+            match report {
+                Report::Born { pid: number } => {
+                    pid = Some(number);
+                    self.pidfd = fds.pop().map(Arc::new);
+                }
+                Report::Ready { landlock } => {
+                    tracing::debug!(sandbox = %id, landlock, "sealed");
+                    sealed = Some(landlock);
+                }
+                Report::Failed { step, errno } => {
+                    failure = Some(remedy::explain(&step, errno));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Labour {
+    fn drop(&mut self) {
+        if let Some(pidfd) = self.pidfd.take() {
+            process::kill(pidfd.as_fd(), PATIENCE);
+        }
+        if let Some(mut outer) = self.outer.take() {
+            let _ = outer.kill();
+            let _ = outer.wait();
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Seeing a sandbox out: by its name, and finished only when it is seen to be gone.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hermetic_sandbox::BackendError;
+use hermetic_types::SandboxId;
+
+use super::folder::Folder;
+use super::native::Host;
+use super::process;
+
+/// How long processes get to vanish after SIGKILL. Only an unresponsive disk makes them need it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Ends every process, and keeps the files.
+pub(super) fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+    let folder = host.folder(id);
+    host.watch.forget(id);
+    end_processes(&folder)?;
+    host.kin.part(id);
+    remove_groups(&folder)
+}
+
+pub(super) fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+    let folder = host.folder(id);
+    if !folder.exists() {
+        return Ok(());
+    }
+    stop(host, id)?;
+    match folder.remove() {
+        // Somebody else's destroy was faster.
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(BackendError::failed("remove the sandbox's files", source))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn end_processes(folder: &Folder) -> Result<(), BackendError> {
+    let Some((process, pidfd)) = folder.living() else {
+        return Ok(());
+    };
+    if process::kill(pidfd.as_fd(), PATIENCE) {
+        return Ok(());
+    }
+    Err(BackendError::failed(
+        format!("end process {}", process.pid),
+        io::Error::from(io::ErrorKind::TimedOut),
+    ))
+}
+
+fn remove_groups(folder: &Folder) -> Result<(), BackendError> {
+    let Some(made) = folder.made() else {
+        return Ok(());
+    };
+    for group in &made.groups {
+        // What the folder says is believed only for groups that carry this sandbox's name.
+        if group.file_name().and_then(|name| name.to_str()) == Some(folder.id.as_str()) {
+            remove_group(group).map_err(|source| {
+                BackendError::failed(format!("remove the cgroup {}", group.display()), source)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// A group stays busy for a moment after its last process is gone. A process that never got as far
+/// as being written down may still be in it; it is ours by the group's name.
+fn remove_group(group: &Path) -> io::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match fs::remove_dir(group) {
+            Err(error) if error.raw_os_error() == Some(16) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => return other,
+        }
+        if Instant::now() > deadline {
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
+        kill_members(group);
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn kill_members(group: &Path) {
+    let Ok(members) = fs::read_to_string(group.join("cgroup.procs")) else {
+        return;
+    };
+    for pid in members.lines().filter_map(|line| line.parse().ok()) {
+        let Some(pid) = rustix::process::Pid::from_raw(pid) else {
+            continue;
+        };
+        let flags = rustix::process::PidfdFlags::empty();
+        let Ok(pidfd) = rustix::process::pidfd_open(pid, flags) else {
+            continue;
+        };
+        // Read again with the process held: the number may have passed on in between.
+        let still = fs::read_to_string(group.join("cgroup.procs"))
+            .is_ok_and(|members| members.lines().any(|line| line == pid.to_string()));
+        if still {
+            let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
+            process::reap(pidfd.as_fd());
+        }
+    }
+}

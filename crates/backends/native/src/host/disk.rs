@@ -1,0 +1,142 @@
+//! How much a sandbox has written, counted without following anything it made.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, statvfs};
+
+use super::tree::is_dots;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    pub(super) bytes: u64,
+    pub(super) inodes: u64,
+}
+
+/// Deeper than anybody's work, and as many descriptors as we want to spend.
+const DEEPEST: usize = 200;
+
+/// What lies below these folders. Fails for a tree that cannot be counted: locked by its owner, or
+/// too deep.
+pub(super) fn count(folders: &[PathBuf]) -> io::Result<Usage> {
+    let mut usage = Usage::default();
+    for folder in folders {
+        let top = openat(CWD, folder, folder_flags(), Mode::empty())?;
+        walk(top, &mut usage)?;
+    }
+    Ok(usage)
+}
+
+/// Files that have no name any more but are still open in one of these processes, on the device.
+pub(super) fn count_unnamed(pids: &[i32], device: u64) -> Usage {
+    let mut seen = std::collections::HashSet::new();
+    let mut usage = Usage::default();
+    for pid in pids {
+        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            // Follows the kernel's own link to the open file, not a path.
+            let Ok(found) = fs::metadata(entry.path()) else {
+                continue;
+            };
+            let unnamed = found.is_file() && found.nlink() == 0 && found.dev() == device;
+            if unnamed && seen.insert(found.ino()) {
+                usage.bytes += found.blocks() * 512;
+                usage.inodes += 1;
+            }
+        }
+    }
+    usage
+}
+
+/// What is in use on the whole file system: cheap to ask, and the most that can have grown.
+pub(super) fn in_use(path: &Path) -> io::Result<Usage> {
+    let stat = statvfs(path)?;
+    Ok(Usage {
+        bytes: (stat.f_blocks - stat.f_bfree) * stat.f_frsize,
+        inodes: stat.f_files - stat.f_ffree,
+    })
+}
+
+fn walk(top: OwnedFd, usage: &mut Usage) -> io::Result<()> {
+    let mut open = vec![Dir::new(top)?];
+    while let depth @ 1.. = open.len() {
+        let folder = &mut open[depth - 1];
+        let Some(entry) = folder.next() else {
+            open.pop();
+            continue;
+        };
+        let entry = entry?;
+        if is_dots(entry.file_name()) {
+            continue;
+        }
+        let fd = folder.fd()?;
+        let Ok(found) = statat(fd, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
+            // Gone between the two looks.
+            continue;
+        };
+        // Every name of a file lies in this tree, so each pays its share.
+        let links = found.st_nlink.max(1);
+        usage.inodes += 1;
+        if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+            usage.bytes += blocks(found.st_blocks);
+            if depth >= DEEPEST {
+                return Err(io::ErrorKind::InvalidFilename.into());
+            }
+            let inner = match openat(fd, entry.file_name(), folder_flags(), Mode::empty()) {
+                Err(rustix::io::Errno::NOENT) => continue,
+                other => other?,
+            };
+            open.push(Dir::new(inner)?);
+        } else {
+            usage.bytes += blocks(found.st_blocks) / links;
+        }
+    }
+    Ok(())
+}
+
+fn blocks(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or_default() * 512
+}
+
+fn folder_flags() -> OFlags {
+    OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+}
+
+pub(super) fn device(path: &Path) -> io::Result<u64> {
+    let fd = openat(CWD, path, folder_flags(), Mode::empty())?;
+    Ok(rustix::fs::fstat(fd.as_fd())?.st_dev)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_out_of_the_tree_weighs_nothing() {
+        let big = tempfile::tempdir().unwrap();
+        fs::write(big.path().join("big"), vec![1; 1 << 20]).unwrap();
+        let small = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(big.path(), small.path().join("folder")).unwrap();
+        std::os::unix::fs::symlink(big.path().join("big"), small.path().join("file")).unwrap();
+
+        let usage = count(&[small.path().to_owned()]).unwrap();
+        assert_eq!(usage.inodes, 2);
+        assert!(usage.bytes < 1 << 16, "{usage:?}");
+    }
+
+    #[test]
+    fn two_names_of_one_file_weigh_as_much_as_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+        fs::write(&one, vec![1; 1 << 20]).unwrap();
+        let before = count(&[folder.path().to_owned()]).unwrap();
+        fs::hard_link(one, two).unwrap();
+        let after = count(&[folder.path().to_owned()]).unwrap();
+        assert_eq!(before.bytes, after.bytes);
+    }
+}

@@ -1,0 +1,179 @@
+//! An `/etc` that holds what programs need and nothing that is anybody's secret.
+//!
+//! Made once and bound read-only into every sandbox. Named after its content: a running sandbox
+//! keeps the one it started with when the host's changes.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// Copied as far as everybody may read it. Not `gitconfig`, `npmrc`, `pip.conf`, `environment`:
+/// tokens are kept there.
+const COPIED: [&str; 24] = [
+    "alternatives",
+    "bash.bashrc",
+    "ca-certificates.conf",
+    "debian_version",
+    "fonts",
+    "inputrc",
+    "java-17-openjdk",
+    "java-21-openjdk",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "locale.alias",
+    "localtime",
+    "magic",
+    "mime.types",
+    "os-release",
+    "perl",
+    "pki/tls",
+    "protocols",
+    "python3",
+    "python3.11",
+    "services",
+    "ssl",
+    "terminfo",
+];
+
+const WRITTEN: [(&str, &str); 9] = [
+    (
+        "passwd",
+        "root:x:0:0:root:/root:/usr/sbin/nologin\n\
+         agent:x:1000:1000:agent:/home/agent:/bin/sh\n\
+         nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    ),
+    (
+        "group",
+        "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n",
+    ),
+    (
+        "hosts",
+        "127.0.0.1 localhost hermetic\n::1 localhost hermetic\n",
+    ),
+    ("hostname", "hermetic\n"),
+    ("resolv.conf", ""),
+    (
+        "nsswitch.conf",
+        "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nprotocols: files\n",
+    ),
+    ("host.conf", "multi on\n"),
+    ("shells", "/bin/sh\n/bin/bash\n"),
+    ("profile", "PS1='\\w \\$ '\numask 022\n"),
+];
+
+/// Enough for every certificate and then some; more is a mistake.
+const MOST_ENTRIES: usize = 20_000;
+const MOST_BYTES: u64 = 64 << 20;
+
+pub(super) fn prepare(state: &Path) -> io::Result<PathBuf> {
+    let partial = state.join(format!("etc.partial-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&partial);
+    make_dir(&partial)?;
+    let mut copy = Copy::default();
+    for name in COPIED {
+        let target = partial.join(name);
+        if let Some(parent) = target.parent().filter(|parent| !parent.exists()) {
+            make_dir(parent)?;
+        }
+        // `localtime` and `os-release` are links to what is meant.
+        let source = Path::new("/etc").join(name);
+        match fs::metadata(&source) {
+            Ok(found) if found.is_file() => copy.file(&source, &found, &target)?,
+            Ok(found) if found.is_dir() => copy.folder(&source, &target)?,
+            _ => {}
+        }
+    }
+    for (name, text) in WRITTEN {
+        copy.add(text.as_bytes());
+        fs::write(partial.join(name), text)?;
+    }
+    symlink("/proc/self/mounts", partial.join("mtab"))?;
+
+    let named = state.join(format!("etc-{:016x}", copy.digest));
+    if named.exists() || fs::rename(&partial, &named).is_err() {
+        fs::remove_dir_all(&partial)?;
+    }
+    Ok(named)
+}
+
+struct Copy {
+    entries: usize,
+    bytes: u64,
+    digest: u64,
+}
+
+impl Default for Copy {
+    fn default() -> Self {
+        Self {
+            entries: 0,
+            bytes: 0,
+            digest: 0xcbf2_9ce4_8422_2325,
+        }
+    }
+}
+
+impl Copy {
+    fn folder(&mut self, source: &Path, target: &Path) -> io::Result<()> {
+        make_dir(target)?;
+        let Ok(entries) = fs::read_dir(source) else {
+            return Ok(());
+        };
+        let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+        names.sort();
+        for name in names {
+            let (source, target) = (source.join(&name), target.join(&name));
+            let Ok(found) = fs::symlink_metadata(&source) else {
+                continue;
+            };
+            self.count(found.len())?;
+            if found.is_symlink() {
+                let link = fs::read_link(&source)?;
+                self.add(link.as_os_str().as_encoded_bytes());
+                symlink(link, target)?;
+            } else if found.is_dir() && found.mode() & 0o005 == 0o005 {
+                self.folder(&source, &target)?;
+            } else if found.is_file() {
+                self.file(&source, &found, &target)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is not for everybody is not for a sandbox.
+    fn file(&mut self, source: &Path, found: &fs::Metadata, target: &Path) -> io::Result<()> {
+        if found.mode() & 0o004 == 0 {
+            return Ok(());
+        }
+        self.count(found.len())?;
+        let content = fs::read(source)?;
+        self.add(target.file_name().unwrap_or_default().as_encoded_bytes());
+        self.add(&content);
+        fs::write(target, content)?;
+        fs::set_permissions(
+            target,
+            fs::Permissions::from_mode(found.mode() & 0o755 | 0o444),
+        )
+    }
+
+    fn count(&mut self, bytes: u64) -> io::Result<()> {
+        self.entries += 1;
+        self.bytes += bytes;
+        if self.entries > MOST_ENTRIES || self.bytes > MOST_BYTES {
+            return Err(io::Error::other("the host's /etc holds too much to copy"));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().chain(&[0]) {
+            self.digest = (self.digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+fn make_dir(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}

@@ -1,0 +1,158 @@
+//! What the host knows of one sandbox, in a folder that the sandbox never sees.
+//!
+//! `spec.json` comes first, before anything exists that would have to be cleaned up; `life.json`
+//! once there is a process, before that process is told to go on. Whatever a crash leaves, one of
+//! the two says what it was.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use hermetic_sandbox::Spec;
+use hermetic_types::SandboxId;
+use rustix::fs::{Mode, OFlags, open};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::process::Process;
+use super::tree;
+use super::watch::Ended;
+
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    pub(super) id: SandboxId,
+    path: PathBuf,
+}
+
+/// What was made for it elsewhere, and so must be unmade.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Made {
+    pub(super) groups: Vec<PathBuf>,
+    /// Workspace and home are files on disk, to be watched and counted.
+    pub(super) on_disk: bool,
+}
+
+impl Folder {
+    pub(super) fn new(sandboxes: &Path, id: &SandboxId) -> Self {
+        Self {
+            id: id.clone(),
+            path: sandboxes.join(id.as_str()),
+        }
+    }
+
+    pub(super) fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
+    /// Fails where the id is taken.
+    pub(super) fn make(&self, spec: &Spec) -> io::Result<()> {
+        private_dir(&self.path)?;
+        self.write("spec.json", spec)?;
+        private_dir(&self.root())
+    }
+
+    pub(super) fn make_files(&self, owner: Option<u32>) -> io::Result<()> {
+        for path in [self.workspace(), self.home()] {
+            private_dir(&path)?;
+            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+            chown(&path, owner, owner)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn spec(&self) -> Option<Spec> {
+        self.read("spec.json")
+    }
+
+    pub(super) fn note_made(&self, made: &Made) -> io::Result<()> {
+        self.write("made.json", made)
+    }
+
+    pub(super) fn made(&self) -> Option<Made> {
+        self.read("made.json")
+    }
+
+    pub(super) fn note_life(&self, process: &Process) -> io::Result<()> {
+        self.write("life.json", process)
+    }
+
+    /// Whether it ever was confirmed: its files then are somebody's work.
+    pub(super) fn was_alive(&self) -> bool {
+        self.read::<Process>("life.json").is_some()
+    }
+
+    pub(super) fn living(&self) -> Option<(Process, OwnedFd)> {
+        let process: Process = self.read("life.json")?;
+        let pidfd = process.open()?;
+        Some((process, pidfd))
+    }
+
+    pub(super) fn note_ended(&self, ended: Ended) -> io::Result<()> {
+        self.write("ended.json", &ended)
+    }
+
+    pub(super) fn ended(&self) -> Option<Ended> {
+        self.read("ended.json")
+    }
+
+    pub(super) fn forget_ended(&self) {
+        let _ = fs::remove_file(self.path.join("ended.json"));
+    }
+
+    pub(super) fn root(&self) -> PathBuf {
+        self.path.join("root")
+    }
+
+    pub(super) fn workspace(&self) -> PathBuf {
+        self.path.join("workspace")
+    }
+
+    pub(super) fn home(&self) -> PathBuf {
+        self.path.join("home")
+    }
+
+    pub(super) fn listen(&self) -> io::Result<UnixListener> {
+        let (_folder, socket) = self.socket()?;
+        let _ = fs::remove_file(&socket);
+        UnixListener::bind(socket)
+    }
+
+    pub(super) fn connect(&self) -> io::Result<UnixStream> {
+        let (_folder, socket) = self.socket()?;
+        let stream = UnixStream::connect(socket)?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+
+    /// Everything in it, however it is named, nested or locked. Its own name goes last.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        tree::remove(&self.path)
+    }
+
+    /// Through a descriptor: a socket's address holds 108 bytes, a state folder's path may not.
+    fn socket(&self) -> io::Result<(OwnedFd, PathBuf)> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = open(&self.path, flags, Mode::empty())?;
+        let socket = PathBuf::from(format!("/proc/self/fd/{}/warden.sock", folder.as_raw_fd()));
+        Ok((folder, socket))
+    }
+
+    fn write<T: Serialize>(&self, name: &str, value: &T) -> io::Result<()> {
+        // In one piece or not at all: a reader after a crash sees the old or the new.
+        let partial = self.path.join(format!("{name}.partial"));
+        fs::write(&partial, serde_json::to_vec(value)?)?;
+        fs::rename(partial, self.path.join(name))
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let text = fs::read(self.path.join(name)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+fn private_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(path)
+}

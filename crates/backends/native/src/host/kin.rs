@@ -1,0 +1,83 @@
+//! The sandboxes this very process started: it is their parent and must collect them, and it holds
+//! the cords of those that are to die with it.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Child;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hermetic_types::SandboxId;
+use tokio::task::JoinHandle;
+
+use super::{process, sys};
+use crate::cord::Cord;
+
+#[derive(Debug)]
+pub(super) struct Born {
+    pub(super) id: SandboxId,
+    pub(super) pidfd: Arc<OwnedFd>,
+    /// Present where the sandbox is tied to us.
+    pub(super) tie: Option<Tie>,
+}
+
+/// Letting go of the cord ends the sandbox; the guard then ends by itself.
+#[derive(Debug)]
+pub(super) struct Tie {
+    pub(super) cord: Cord,
+    pub(super) guard: Child,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Kin(Mutex<HashMap<SandboxId, Member>>);
+
+#[derive(Debug)]
+struct Member {
+    reaper: JoinHandle<()>,
+    tie: Option<Tie>,
+}
+
+impl Kin {
+    /// Must be called within a runtime.
+    pub(super) fn adopt(&self, born: Born) {
+        let reaper = tokio::spawn(collect(born.pidfd));
+        let member = Member {
+            reaper,
+            tie: born.tie,
+        };
+        let before = self.members().insert(born.id, member);
+        drop(before);
+    }
+
+    pub(super) fn part(&self, id: &SandboxId) {
+        let member = self.members().remove(id);
+        drop(member);
+    }
+
+    fn members(&self) -> std::sync::MutexGuard<'_, HashMap<SandboxId, Member>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.reaper.abort();
+    }
+}
+
+impl Drop for Tie {
+    fn drop(&mut self) {
+        // The guard may still be waiting for the end that is under way; it needs no help to see it,
+        // but it is our child.
+        let _ = rustix::net::shutdown(self.cord.as_fd(), rustix::net::Shutdown::Both);
+        let _ = self.guard.wait();
+    }
+}
+
+/// A sandbox that ends by itself would otherwise stay in the process table until we do.
+async fn collect(pidfd: Arc<OwnedFd>) {
+    if let Ok(pidfd) = sys::readable(pidfd)
+        && pidfd.readable().await.is_ok()
+    {
+        process::reap(pidfd.get_ref().as_fd());
+    }
+}

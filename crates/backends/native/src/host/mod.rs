@@ -1,0 +1,24 @@
+//! The side in the gateway: names, plans, starts, finds again and sees out.
+
+mod birth;
+mod death;
+mod disk;
+mod etc;
+mod folder;
+mod groups;
+mod kin;
+mod memory;
+mod mounts;
+mod native;
+mod planning;
+mod process;
+mod program;
+mod readiness;
+mod remedy;
+#[allow(unsafe_code, reason = "registering a descriptor with the runtime")]
+mod sys;
+mod tree;
+mod watch;
+
+pub use native::{Config, Demand, Native};
+pub use watch::Ended;

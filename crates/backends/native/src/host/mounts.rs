@@ -1,0 +1,85 @@
+//! What an operator may show a sandbox of the host.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Component, Path, PathBuf};
+
+use hermetic_sandbox::{BackendError, Mount, MountMode};
+
+use super::native::overlaps;
+use crate::plan::Bind;
+
+/// Folders through which a sandbox would become the host.
+const NEVER: [&str; 9] = [
+    "/proc",
+    "/sys",
+    "/dev",
+    "/boot",
+    "/run/docker.sock",
+    "/var/run/docker.sock",
+    "/run/containerd",
+    "/run/podman",
+    "/run/systemd",
+];
+
+/// Places that are the sandbox's own and may not be covered.
+const OWN: [&str; 6] = ["/proc", "/sys", "/dev", "/usr", "/etc", "/tmp"];
+
+pub(super) fn check(mount: &Mount, state: &Path) -> Result<Bind, BackendError> {
+    let refuse = |why: &str| BackendError::Refused {
+        what: format!("mounting {}", mount.source.display()),
+        why: why.to_owned(),
+    };
+    let source = fs::canonicalize(&mount.source)
+        .map_err(|source| refuse(&format!("it cannot be found ({source})")))?;
+    if source == Path::new("/") {
+        return Err(refuse("it is the whole host"));
+    }
+    if overlaps(&source, state) {
+        return Err(refuse("it would show the sandboxes' own state"));
+    }
+    if NEVER
+        .iter()
+        .any(|never| overlaps(&source, Path::new(never)))
+    {
+        return Err(refuse("it is a way to control the host"));
+    }
+    let kind = fs::symlink_metadata(&source)
+        .map_err(|source| refuse(&format!("it cannot be looked at ({source})")))?
+        .file_type();
+    if kind.is_socket() || kind.is_block_device() || kind.is_char_device() {
+        return Err(refuse("only folders and plain files can be shown"));
+    }
+    let target = clean(&mount.target)
+        .ok_or_else(|| refuse("the place for it must be an absolute path without '..'"))?;
+    if OWN.iter().any(|own| target.starts_with(own)) || target == Path::new("/") {
+        return Err(refuse("the place for it belongs to the sandbox's system"));
+    }
+    Ok(Bind {
+        source,
+        target,
+        writable: mount.mode == MountMode::ReadWrite,
+    })
+}
+
+/// A name with `=` or NUL in it would become another variable.
+pub(super) fn check_environment(env: &BTreeMap<String, String>) -> Result<(), BackendError> {
+    let broken = env.iter().find(|(name, value)| {
+        name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+    });
+    match broken {
+        Some((name, _)) => Err(BackendError::Refused {
+            what: format!("the variable {name:?}"),
+            why: "it is no valid name or value".to_owned(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn clean(target: &Path) -> Option<PathBuf> {
+    let plain = target
+        .components()
+        .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    (plain && target.is_absolute()).then(|| target.components().collect())
+}

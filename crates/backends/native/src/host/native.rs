@@ -1,0 +1,262 @@
+//! The backend itself: which step does what, in the order of a sandbox's life.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hermetic_sandbox::{
+    Backend, BackendError, Found, FoundState, Link, Persistence, Readiness, Spec,
+};
+use hermetic_types::{BackendKind, InstallationId, SandboxId};
+
+use super::birth::{self, Newborn};
+use super::death;
+use super::etc;
+use super::folder::Folder;
+use super::groups::Groups;
+use super::kin::Kin;
+use super::program::Program;
+use super::readiness;
+use super::watch::{Ended, Watch};
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// A folder of ours alone; it must not be visible in any sandbox.
+    pub state: PathBuf,
+    pub installation: InstallationId,
+    /// The embedded program that becomes the cage.
+    pub program: &'static [u8],
+    /// Layers that the operator insists on. A host without one refuses.
+    pub require: Vec<Demand>,
+}
+
+/// A layer that a sandbox can live without, unless the operator says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    Landlock,
+    /// Memory, processes and CPU time counted by cgroups, not by weaker means.
+    CgroupLimits,
+}
+
+#[derive(Clone)]
+pub struct Native(Arc<Host>);
+
+/// What creating, finding and ending sandboxes shares.
+pub(super) struct Host {
+    pub(super) config: Config,
+    pub(super) program: Program,
+    pub(super) groups: Groups,
+    pub(super) etc: PathBuf,
+    pub(super) kin: Kin,
+    pub(super) watch: Watch,
+}
+
+impl Native {
+    /// Prepares the state folder. Whether this host can hold a sandbox is [`Backend::readiness`]'s
+    /// to say.
+    pub fn open(config: Config) -> Result<Self, BackendError> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(config.state.join("sandboxes"))
+            .map_err(|source| BackendError::failed("make the state folder", source))?;
+        let config = Config {
+            state: fs::canonicalize(&config.state)
+                .map_err(|source| BackendError::failed("find the state folder", source))?,
+            ..config
+        };
+        let program = Program::seal(config.program)
+            .map_err(|source| BackendError::failed("hold the cage program", source))?;
+        let etc = etc::prepare(&config.state)
+            .map_err(|source| BackendError::failed("prepare /etc", source))?;
+        Ok(Self(Arc::new(Host {
+            program,
+            etc,
+            groups: Groups::detect(&config.installation),
+            kin: Kin::default(),
+            watch: Watch::default(),
+            config,
+        })))
+    }
+
+    /// Why a sandbox was stopped by us, if it was.
+    pub fn why_ended(&self, id: &SandboxId) -> Option<Ended> {
+        self.0.folder(id).ended()
+    }
+
+    async fn start(&self, spec: &Spec, start: Start) -> Result<Link, BackendError> {
+        let host = Arc::clone(&self.0);
+        let spec = spec.clone();
+        // Blocking: a handful of small file operations and a wait of milliseconds. If the caller
+        // goes away meanwhile, the newborn is dropped, which ends it.
+        let newborn = blocking(move || match start {
+            Start::Fresh => birth::create(&host, &spec),
+            Start::Again => birth::resume(&host, &spec),
+        })
+        .await?;
+        newborn.keep(&self.0)
+    }
+}
+
+enum Start {
+    Fresh,
+    Again,
+}
+
+impl Backend for Native {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Native
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+        let host = Arc::clone(&self.0);
+        async move {
+            tokio::task::spawn_blocking(move || readiness::examine(&host))
+                .await
+                .unwrap_or_else(|_| Readiness { layers: Vec::new() })
+        }
+        .boxed()
+    }
+
+    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        self.start(spec, Start::Fresh).boxed()
+    }
+
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+        async move {
+            let folder = self.0.folder(id);
+            let living = folder.living().ok_or_else(|| missing(id))?;
+            let stream = folder
+                .connect()
+                .map_err(|source| BackendError::failed("reach the warden", source))?;
+            self.0.watch_over(&folder, living);
+            let stream = tokio::net::UnixStream::from_std(stream)
+                .map_err(|source| BackendError::failed("wait for the warden", source))?;
+            Ok(Link::new(stream))
+        }
+        .boxed()
+    }
+
+    fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        let host = Arc::clone(&self.0);
+        let id = id.clone();
+        async move {
+            blocking(move || {
+                let folder = host.folder(&id);
+                match folder.spec() {
+                    Some(spec) if spec.persistence == Persistence::Kept => death::stop(&host, &id),
+                    Some(_) => death::destroy(&host, &id),
+                    None => Err(missing(&id)),
+                }
+            })
+            .await
+        }
+        .boxed()
+    }
+
+    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        self.start(spec, Start::Again).boxed()
+    }
+
+    fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        let host = Arc::clone(&self.0);
+        let id = id.clone();
+        blocking(move || death::destroy(&host, &id)).boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+        let host = Arc::clone(&self.0);
+        blocking(move || host.list()).boxed()
+    }
+}
+
+impl Host {
+    pub(super) fn folder(&self, id: &SandboxId) -> Folder {
+        Folder::new(&self.sandboxes(), id)
+    }
+
+    pub(super) fn demands(&self, layer: Demand) -> bool {
+        self.config.require.contains(&layer)
+    }
+
+    pub(super) fn sandboxes(&self) -> PathBuf {
+        self.config.state.join("sandboxes")
+    }
+
+    fn list(&self) -> Result<Vec<Found>, BackendError> {
+        let unreadable = |source: io::Error| BackendError::failed("read the state folder", source);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(self.sandboxes()).map_err(unreadable)? {
+            let name = entry.map_err(unreadable)?.file_name();
+            let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            found.push(self.describe(id));
+        }
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(found)
+    }
+
+    fn describe(&self, id: SandboxId) -> Found {
+        let folder = self.folder(&id);
+        let spec = folder.spec();
+        let state = match (&spec, folder.living()) {
+            (Some(_), Some(living)) => {
+                self.watch_over(&folder, living);
+                FoundState::Running
+            }
+            (Some(spec), None) if spec.persistence == Persistence::Kept && folder.was_alive() => {
+                FoundState::Stopped
+            }
+            _ => FoundState::Broken,
+        };
+        Found {
+            id,
+            conversation: spec.map(|spec| spec.conversation),
+            state,
+        }
+    }
+}
+
+impl Newborn {
+    /// From here on the sandbox is accounted for by its folder and outlives this call.
+    fn keep(self, host: &Arc<Host>) -> Result<Link, BackendError> {
+        let (link, born) = self.into_parts();
+        let folder = host.folder(&born.id);
+        host.kin.adopt(born);
+        if let Some(living) = folder.living() {
+            host.watch_over(&folder, living);
+        }
+        let stream = tokio::net::UnixStream::from_std(link)
+            .map_err(|source| BackendError::failed("wait for the warden", source))?;
+        Ok(Link::new(stream))
+    }
+}
+
+impl fmt::Debug for Native {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Native").field(&self.0.config.state).finish()
+    }
+}
+
+pub(super) fn missing(id: &SandboxId) -> BackendError {
+    BackendError::NoSuchSandbox { id: id.clone() }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
+) -> Result<T, BackendError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|source| Err(BackendError::failed("finish the work", source)))
+}
+
+/// Whether the path is, contains or lies in the other.
+pub(super) fn overlaps(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}

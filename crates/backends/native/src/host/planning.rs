@@ -1,0 +1,138 @@
+//! Every decision about one sandbox, made once and written into its plan.
+
+use hermetic_sandbox::{BackendError, Lifeline, Persistence, Spec, SystemView};
+use hermetic_types::{Limits, SandboxId};
+use rustix::process::{getgid, getuid};
+
+use super::folder::Folder;
+use super::mounts;
+use super::native::Host;
+use crate::plan::{Bounds, Files, Identity, Pin, Plan, Scratch, System};
+
+/// Ids in this range belong to nobody: above what systems hand out to users and containers.
+const FIRST_ASSUMED: u32 = 0x7000_0000;
+const ASSUMED: u32 = 0x0fff_ffff;
+
+pub(super) fn plan(host: &Host, folder: &Folder, spec: &Spec) -> Result<Plan, BackendError> {
+    let limits = &spec.limits;
+    let files = files(folder, spec);
+    let groups = host.groups.of(&spec.id, limits);
+    Ok(Plan {
+        identity: identity(&spec.id),
+        root: folder.root(),
+        system: system(host, spec)?,
+        scratch: scratch(limits, &files),
+        files,
+        binds: spec
+            .mounts
+            .iter()
+            .map(|mount| mounts::check(mount, &host.config.state))
+            .collect::<Result<_, _>>()?,
+        bounds: bounds(spec, host.groups.bound_cpu()),
+        groups,
+        env: spec.env.clone(),
+        lifetime: spec.lifetime,
+        tied: spec.lifeline == Lifeline::Creator,
+    })
+}
+
+impl Plan {
+    /// Who owns the sandbox's files outside, where that is not us.
+    pub(super) fn owner(&self) -> Option<u32> {
+        match self.identity {
+            Identity::Assumed(id) => Some(id),
+            Identity::Own { .. } => None,
+        }
+    }
+}
+
+pub(super) fn identity(id: &SandboxId) -> Identity {
+    if getuid().is_root() {
+        Identity::Assumed(FIRST_ASSUMED + (spread(id) & ASSUMED))
+    } else {
+        Identity::Own {
+            uid: getuid().as_raw(),
+            gid: getgid().as_raw(),
+        }
+    }
+}
+
+/// FNV-1a: the same id always gives the same user, so a resumed sandbox owns its files.
+fn spread(id: &SandboxId) -> u32 {
+    id.as_str().bytes().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+fn system(host: &Host, spec: &Spec) -> Result<System, BackendError> {
+    match &spec.system {
+        SystemView::Host => Ok(System::Host {
+            etc: host.etc.clone(),
+        }),
+        SystemView::Rootfs(folder) => {
+            let folder = std::fs::canonicalize(folder)
+                .map_err(|source| BackendError::failed("find the root file system", source))?;
+            if super::native::overlaps(&folder, &host.config.state) {
+                return Err(BackendError::Refused {
+                    what: format!("the root file system {}", folder.display()),
+                    why: "it would show the sandboxes' own state".to_owned(),
+                });
+            }
+            Ok(System::Rootfs(folder))
+        }
+        SystemView::Image(name) => Err(BackendError::Refused {
+            what: format!("the image {name:?}"),
+            why: "the native backend shows the host's system or a folder (terminal.native_rootfs)"
+                .to_owned(),
+        }),
+    }
+}
+
+/// In memory where that is affordable: a sized tmpfs is a disk limit that nothing gets around.
+fn files(folder: &Folder, spec: &Spec) -> Files {
+    let affordable = spec.limits.disk_bytes <= spec.limits.memory_bytes / 2;
+    if spec.persistence == Persistence::Ephemeral && affordable {
+        Files::Memory
+    } else {
+        Files::Disk {
+            workspace: folder.workspace(),
+            home: folder.home(),
+        }
+    }
+}
+
+fn scratch(limits: &Limits, files: &Files) -> Scratch {
+    // The kernel takes zero for "no limit" in both.
+    let at_least = |value: u64| value.max(4096);
+    match files {
+        Files::Memory => Scratch {
+            bytes: at_least(limits.disk_bytes),
+            inodes: at_least(limits.inodes.min(1 << 20)),
+        },
+        // Memory that no disk limit covers: less of it, and fewer names.
+        Files::Disk { .. } => Scratch {
+            bytes: at_least((limits.memory_bytes / 4).min(limits.disk_bytes)),
+            inodes: at_least(limits.inodes.min(1 << 16)),
+        },
+    }
+}
+
+fn bounds(spec: &Spec, cpu_by_group: bool) -> Bounds {
+    let limits = &spec.limits;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float cast saturates, and the value is at least one"
+    )]
+    let cpus = limits.cpu.ceil().max(1.0) as usize;
+    Bounds {
+        open_files: u64::from(limits.open_files),
+        file_bytes: limits.disk_bytes,
+        processes: u64::from(limits.pids),
+        data_bytes: limits.memory_bytes,
+        pin: (!cpu_by_group).then(|| Pin {
+            cpus,
+            first: spread(&spec.id) as usize,
+        }),
+    }
+}

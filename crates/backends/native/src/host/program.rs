@@ -1,0 +1,36 @@
+//! The embedded program, held where nobody can change it: not a file that could be replaced, and
+//! sealed so that not even a sandbox that finds its own `/proc/self/exe` can write to it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+#[derive(Debug)]
+pub(super) struct Program(OwnedFd);
+
+impl Program {
+    pub(super) fn seal(bytes: &[u8]) -> io::Result<Self> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let fd = match memfd_create("warden", flags | MemfdFlags::EXEC) {
+            // Kernels before 6.3 do not know the flag and need none.
+            Err(rustix::io::Errno::INVAL) => memfd_create("warden", flags)?,
+            created => created?,
+        };
+        let mut file = File::from(fd);
+        file.write_all(bytes)?;
+        let fd = OwnedFd::from(file);
+        fcntl_add_seals(
+            &fd,
+            SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
+        )?;
+        Ok(Self(fd))
+    }
+
+    /// Good in a child of ours until it executes it.
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+}

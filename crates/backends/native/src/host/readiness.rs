@@ -1,0 +1,189 @@
+//! What holds on this host, told by trying it: a sandbox is built and taken down again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_sandbox::{
+    BackendError, Layer, LayerState, Lifeline, Network, Persistence, Readiness, Spec, SystemView,
+};
+use hermetic_types::{ConversationKey, Limits, SandboxId};
+use rustix::process::getuid;
+
+use super::birth;
+use super::native::{Demand, Host};
+
+/// How a plain user gets cgroups.
+const DELEGATE: &str =
+    "run as root, or as a systemd service with Delegate=yes (systemd-run --user -p Delegate=yes)";
+
+pub(super) fn examine(host: &Arc<Host>) -> Readiness {
+    let mut layers = vec![identity()];
+    match birth::create(host, &trial(host)) {
+        Ok(newborn) => {
+            layers.push(held(
+                "namespaces",
+                "user, mount, pid, ipc, uts, network and cgroup, all new",
+            ));
+            layers.push(held("capabilities", "none in any set, no_new_privs"));
+            layers.push(held("seccomp", "an allowlist of system calls"));
+            layers.push(landlock(newborn.landlock(), host.demands(Demand::Landlock)));
+        }
+        Err(error) => layers.push(broken(&error)),
+    }
+    let insisted = host.demands(Demand::CgroupLimits);
+    let groups = &host.groups;
+    let version = groups.version();
+    layers.extend([
+        limit(
+            "process limit",
+            &groups.pids,
+            version,
+            insisted,
+            "RLIMIT_NPROC in a user namespace of its own",
+        ),
+        limit(
+            "memory limit",
+            &groups.memory,
+            version,
+            insisted,
+            "RLIMIT_DATA for each process, and a watch that stops the sandbox at the sum",
+        ),
+        limit(
+            "cpu limit",
+            &groups.cpu,
+            version,
+            insisted,
+            "pinned to as many CPUs as it may use, rounded up",
+        ),
+        disk(),
+    ]);
+    Readiness { layers }
+}
+
+/// Small enough to live in memory and to die with this process.
+fn trial(host: &Host) -> Spec {
+    Spec {
+        installation: host.config.installation.clone(),
+        conversation: ConversationKey::new("doctor"),
+        id: SandboxId::random(),
+        system: SystemView::Host,
+        limits: Limits {
+            memory_bytes: 64 << 20,
+            disk_bytes: 1 << 20,
+            ..Limits::default()
+        },
+        mounts: Vec::new(),
+        env: BTreeMap::new(),
+        network: Network::Closed,
+        persistence: Persistence::Ephemeral,
+        lifeline: Lifeline::Creator,
+        lifetime: Duration::from_secs(10),
+    }
+}
+
+fn identity() -> Layer {
+    if getuid().is_root() {
+        held(
+            "identity",
+            "each sandbox is a host user of its own, unused elsewhere and never root",
+        )
+    } else {
+        Layer {
+            name: "identity",
+            state: LayerState::Weaker,
+            detail: "every sandbox is the user who runs hermetic, apart by namespaces".to_owned(),
+            remedy: Some("run as root for a host user per sandbox".to_owned()),
+        }
+    }
+}
+
+fn broken(error: &BackendError) -> Layer {
+    let remedy = match error {
+        BackendError::Unavailable { remedy, .. } => Some(remedy.clone()),
+        _ => None,
+    };
+    let mut detail = error.to_string();
+    if let Some(source) = std::error::Error::source(error) {
+        detail = format!("{detail}: {source}");
+    }
+    Layer {
+        name: "namespaces",
+        state: LayerState::Required,
+        detail,
+        remedy,
+    }
+}
+
+fn landlock(abi: Option<u8>, insisted: bool) -> Layer {
+    match abi {
+        Some(abi) => Layer {
+            name: "landlock",
+            state: LayerState::Active,
+            detail: format!("ABI {abi}"),
+            remedy: None,
+        },
+        None => Layer {
+            name: "landlock",
+            state: missing(LayerState::Missing, insisted),
+            detail: "this kernel has it not, or not switched on".to_owned(),
+            remedy: Some("a kernel since 5.13, booted with landlock in its lsm= list".to_owned()),
+        },
+    }
+}
+
+fn limit(
+    name: &'static str,
+    group: &Result<std::path::PathBuf, String>,
+    version: u8,
+    insisted: bool,
+    instead: &str,
+) -> Layer {
+    match group {
+        Ok(base) => Layer {
+            name,
+            state: LayerState::Active,
+            detail: format!("cgroup version {version}, below {}", base.display()),
+            remedy: None,
+        },
+        Err(why) => Layer {
+            name,
+            state: missing(LayerState::Weaker, insisted),
+            detail: format!("{instead} ({why})"),
+            remedy: Some(DELEGATE.to_owned()),
+        },
+    }
+}
+
+fn disk() -> Layer {
+    Layer {
+        name: "disk limit",
+        state: LayerState::Weaker,
+        detail:
+            "exact, by a sized tmpfs, for a sandbox that keeps no files and whose disk limit is \
+                 at most half its memory limit; else RLIMIT_FSIZE for each file and a watch that \
+                 stops the sandbox within moments of passing the limit"
+                .to_owned(),
+        remedy: Some(
+            "container_persistent: false with a container_disk of at most half container_memory"
+                .to_owned(),
+        ),
+    }
+}
+
+fn held(name: &'static str, detail: &str) -> Layer {
+    Layer {
+        name,
+        state: LayerState::Active,
+        detail: detail.to_owned(),
+        remedy: None,
+    }
+}
+
+fn missing(otherwise: LayerState, insisted: bool) -> LayerState {
+    if insisted {
+        LayerState::Required
+    } else {
+        otherwise
+    }
+}

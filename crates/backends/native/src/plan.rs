@@ -1,0 +1,133 @@
+//! What the gateway asks of a fresh process, and what that one reports.
+//!
+//! Everything that is a decision (which folders, which limits, by which means) is made before this
+//! is sent: the cage has no policy of its own, so there is one place to read it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The user every sandbox sees itself as, whoever it is outside.
+pub(crate) const INNER_UID: u32 = 1000;
+pub(crate) const WORKSPACE: &str = "/workspace";
+pub(crate) const HOME: &str = "/home/agent";
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub identity: Identity,
+    /// An empty folder outside that the new root is mounted on.
+    pub root: PathBuf,
+    pub system: System,
+    pub files: Files,
+    pub scratch: Scratch,
+    pub binds: Vec<Bind>,
+    pub groups: Vec<Group>,
+    pub bounds: Bounds,
+    pub env: BTreeMap<String, String>,
+    pub lifetime: Duration,
+    /// The sandbox dies with the gateway's end of the cord.
+    pub tied: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Identity {
+    /// We are root: the sandbox becomes this unused host id, never 0.
+    Assumed(u32),
+    /// We are a plain user, and so is the sandbox.
+    Own { uid: u32, gid: u32 },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum System {
+    /// The host's system folders, with this folder as `/etc`.
+    Host {
+        etc: PathBuf,
+    },
+    Rootfs(PathBuf),
+}
+
+/// Where `/workspace` and `/home/agent` live.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Files {
+    Disk {
+        workspace: PathBuf,
+        home: PathBuf,
+    },
+    /// In the scratch space, whose size is then the disk limit.
+    Memory,
+}
+
+/// The one tmpfs behind `/tmp`, `/var/tmp`, `/run` and `/dev/shm`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Scratch {
+    pub bytes: u64,
+    pub inodes: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Bind {
+    /// Free of symbolic links; the cage refuses to follow one.
+    pub source: PathBuf,
+    pub target: PathBuf,
+    pub writable: bool,
+}
+
+/// A cgroup to make, set and enter, in this order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Group {
+    pub folder: PathBuf,
+    pub settings: Vec<Setting>,
+    /// The file that counts kills for memory.
+    pub oom_counter: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Setting {
+    pub file: String,
+    pub value: String,
+    /// Whether the sandbox may run where the kernel has no such file.
+    pub required: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Bounds {
+    pub open_files: u64,
+    pub file_bytes: u64,
+    pub processes: u64,
+    /// Private memory of one process.
+    pub data_bytes: u64,
+    /// Pin to this many CPUs, where no cgroup bounds the time.
+    pub pin: Option<Pin>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Pin {
+    pub cpus: usize,
+    /// Where to start counting, so that sandboxes spread.
+    pub first: usize,
+}
+
+/// What comes back over the cord.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Report {
+    /// Pid 1 exists; its pidfd travels with this.
+    Born {
+        pid: i32,
+    },
+    /// Sealed and waiting for [`GO`].
+    Ready {
+        landlock: Option<u8>,
+    },
+    Failed {
+        step: String,
+        errno: i32,
+    },
+}
+
+/// Sent when the gateway has written down whom it started.
+pub(crate) const GO: &[u8] = b"go";
+
+/// A plan that is larger is refused before anything is started.
+pub(crate) const MAX_MESSAGE: usize = 128 << 10;

@@ -1,0 +1,83 @@
+//! `hermetic doctor`: which layers hold here, and what to do about those that do not.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use hermetic_config::resolve_gateway_backend;
+use hermetic_sandbox::{Backend, LayerState, Readiness};
+use hermetic_types::BackendKind;
+use serde_json::json;
+
+use super::load;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{self, BOLD, DIM};
+use crate::wiring;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Ends with 1 when a layer is missing without which nothing may run.
+
+Example:
+  hermetic doctor --backend native")]
+pub(crate) struct Args {
+    /// Examine this backend instead of the gateway's
+    #[arg(long, value_name = "BACKEND")]
+    backend: Option<BackendKind>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let config = load(cli)?;
+    let kind = match args.backend {
+        Some(kind) => kind,
+        None => resolve_gateway_backend(&config)?.backend,
+    };
+    let installation = wiring::installation(config.home())?;
+    let backend = wiring::backend(&config, &installation, kind)?;
+    let readiness = examine(&backend)?;
+    if args.json {
+        output::print_json(&json!({ "backend": kind, "layers": readiness.layers }))?;
+    } else {
+        output::print(&as_text(kind, &readiness))?;
+    }
+    Ok(match readiness.missing() {
+        Some(_) => Exit::Failed,
+        None => Exit::Ok,
+    })
+}
+
+fn examine(backend: &Arc<dyn Backend>) -> Result<Readiness, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
+    Ok(runtime.block_on(backend.readiness()))
+}
+
+fn as_text(kind: BackendKind, readiness: &Readiness) -> String {
+    let mut text = format!("{BOLD}{kind}{BOLD:#}\n");
+    let width = readiness.layers.iter().map(|layer| layer.name.len()).max().unwrap_or(0);
+    for layer in &readiness.layers {
+        let mark = match layer.state {
+            LayerState::Active => "holds  ",
+            LayerState::Weaker => "weaker ",
+            LayerState::Missing => "missing",
+            LayerState::Required => "MISSING",
+        };
+        let _ = writeln!(text, "  {mark} {:width$}  {}", layer.name, layer.detail);
+        if let Some(remedy) = &layer.remedy {
+            let _ = writeln!(text, "  {:7} {:width$}  {DIM}= {remedy}{DIM:#}", "", "");
+        }
+    }
+    match readiness.missing() {
+        Some(layer) => {
+            let _ = writeln!(text, "\nNothing may run here without: {}", layer.name);
+        }
+        None => text.push_str("\nSandboxes can run here.\n"),
+    }
+    text
+}

@@ -1,0 +1,202 @@
+//! `hermetic exec`: one command in a sandbox.
+
+mod relay;
+mod terminal;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hermetic_config::{Config, resolve_cli_backend};
+use hermetic_policy::Cleared;
+use hermetic_sandbox::{
+    Backend, Lifeline, Mount, MountMode, Network, Persistence, Sandbox, Spec, SystemView,
+};
+use hermetic_types::{BackendKind, Command, ConversationKey, SandboxId, Stdin};
+use tracing::warn;
+
+use super::load;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::wiring;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The command's own exit code is passed on; 124 is a timeout, 125 a failure of hermetic itself,
+126 a command that cannot be run, 127 one that is not there.
+
+Without --session the sandbox is fresh and gone afterwards, whatever ends this program.
+
+Examples:
+  hermetic exec -- python3 -c 'print(6 * 7)'
+  hermetic exec --here -- make test
+  echo hi | hermetic exec -- tr a-z A-Z
+  hermetic exec --session work -- bash -c 'echo kept > note'
+  hermetic exec --mount ~/data:/data -- ls /data")]
+pub(crate) struct Args {
+    /// Where to run it, instead of terminal.backend
+    #[arg(long, value_name = "BACKEND")]
+    backend: Option<BackendKind>,
+    /// The image, for backends that have images; a root file system folder, for native
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// In this session's sandbox, which stays, instead of a fresh one
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// End the command after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: Option<u64>,
+    /// Set a variable; may be repeated
+    #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
+    env: Vec<(String, String)>,
+    /// Show a host folder inside, read-only unless it ends in :rw; may be repeated
+    #[arg(long = "mount", value_name = "HOST:INSIDE[:rw]", value_parser = mount)]
+    mounts: Vec<Mount>,
+    /// The current folder is the workspace, writable
+    #[arg(long, conflicts_with = "session")]
+    here: bool,
+    /// Start in this folder inside
+    #[arg(long, short = 'w', value_name = "FOLDER")]
+    workdir: Option<String>,
+    /// Give the command a terminal
+    #[arg(long, short = 't')]
+    tty: bool,
+    /// The command and its words
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Where the workspace is inside every sealed sandbox.
+const WORKSPACE: &str = "/workspace";
+
+/// A sandbox of a session that nobody comes back to ends itself after this.
+const ALONE: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
+    let done = runtime.block_on(exec(cli, args));
+    // A reader of our stdin may still sit in its system call; it has nothing to finish.
+    runtime.shutdown_background();
+    done.map_err(Failure::of_exec)
+}
+
+async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let config = load(cli)?;
+    let kind = match args.backend {
+        Some(kind) => kind,
+        None => resolve_cli_backend(&config)?,
+    };
+    if kind == BackendKind::Local {
+        warn!("⚠ this command runs on this machine, not in a sandbox: the backend is local");
+    }
+    let installation = wiring::installation(config.home())?;
+    match &args.session {
+        Some(name) => {
+            let mut plan = wiring::plan(&config, kind, config.terminal().lifetime);
+            plan.mounts.extend(args.mounts.clone());
+            if let Some(image) = &args.image {
+                plan.system = system_of(kind, image)?;
+            }
+            let sandboxes = wiring::sandboxes(&config, installation, plan).await?;
+            let lease = sandboxes
+                .lease(&ConversationKey::new(format!("cli:{name}")))
+                .await
+                .map_err(|error| Failure::caused(&error, "`hermetic doctor` tells what is missing"))?;
+            relay::run(&lease, command(args), args.tty).await
+        }
+        None => {
+            let backend = wiring::backend(&config, &installation, kind)?;
+            let spec = spec(&config, args, kind, installation)?;
+            let link = backend.create(&spec).await?;
+            let ran = match Sandbox::greet(&spec.id, kind, link).await {
+                Ok(sandbox) => relay::run(&sandbox, command(args), args.tty).await,
+                Err(error) => Err(Failure::caused(&error, "try again; if it persists, report it")),
+            };
+            backend.destroy(&spec.id).await?;
+            ran
+        }
+    }
+}
+
+fn spec(
+    config: &Config,
+    args: &Args,
+    kind: BackendKind,
+    installation: hermetic_types::InstallationId,
+) -> Result<Spec, Failure> {
+    let system = match &args.image {
+        Some(image) => system_of(kind, image)?,
+        None => wiring::system(config, kind),
+    };
+    let mut mounts = wiring::mounts(config);
+    mounts.extend(args.mounts.clone());
+    if args.here {
+        let here = std::env::current_dir()
+            .map_err(|error| Failure::caused(&error, "go to a folder that exists"))?;
+        mounts.push(Mount {
+            source: here,
+            target: WORKSPACE.into(),
+            mode: MountMode::ReadWrite,
+        });
+    }
+    Ok(Spec {
+        installation,
+        conversation: ConversationKey::new("cli"),
+        id: SandboxId::random(),
+        system,
+        limits: config.terminal().limits.clone(),
+        mounts,
+        env: BTreeMap::new(),
+        network: Network::Closed,
+        persistence: Persistence::Ephemeral,
+        lifeline: Lifeline::Creator,
+        lifetime: ALONE,
+    })
+}
+
+fn system_of(kind: BackendKind, image: &str) -> Result<SystemView, Failure> {
+    match kind {
+        BackendKind::Native => Ok(SystemView::Rootfs(PathBuf::from(image))),
+        BackendKind::Local | BackendKind::Ssh => Err(Failure::new(
+            format!("the {kind} backend has no images"),
+            "leave --image out",
+        )),
+        _ => Ok(SystemView::Image(image.to_owned())),
+    }
+}
+
+fn command(args: &Args) -> Cleared {
+    let mut command = Command::words(args.command.iter().cloned());
+    command.workdir = args.workdir.clone();
+    command.env = args.env.iter().cloned().collect();
+    command.stdin = Stdin::Open;
+    command.pty = args.tty.then(terminal::size);
+    command.timeout = args.timeout.map(Duration::from_secs);
+    Cleared::typed_by_operator(command)
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+fn mount(text: &str) -> Result<Mount, String> {
+    let wrong = || "expected HOST:INSIDE, with :rw at the end to allow writing".to_owned();
+    let (rest, mode) = match text.strip_suffix(":rw") {
+        Some(rest) => (rest, MountMode::ReadWrite),
+        None => (text.strip_suffix(":ro").unwrap_or(text), MountMode::ReadOnly),
+    };
+    let (source, target) = rest.split_once(':').ok_or_else(wrong)?;
+    if source.is_empty() || !target.starts_with('/') {
+        return Err(wrong());
+    }
+    let source = std::path::absolute(source).map_err(|error| error.to_string())?;
+    Ok(Mount { source, target: target.into(), mode })
+}

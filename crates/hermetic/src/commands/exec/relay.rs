@@ -1,0 +1,125 @@
+//! Our own standard streams, signals and exit code, tied to a command's.
+
+use std::io::IsTerminal;
+
+use hermetic_policy::Cleared;
+use hermetic_sandbox::{RunError, Sandbox};
+use hermetic_warden::client::{CallError, Event, Running};
+use hermetic_warden::protocol::{Cut, Ended, FailureKind, Status};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::warn;
+
+use super::terminal::Raw;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+const SIGINT: i32 = 2;
+const SIGTERM: i32 = 15;
+const CHUNK: usize = 64 << 10;
+
+pub(super) async fn run(sandbox: &Sandbox, command: Cleared, tty: bool) -> Result<Exit, Failure> {
+    let raw = (tty && std::io::stdin().is_terminal()).then(Raw::enter).transpose()?;
+    let running = match sandbox.start(command).await {
+        Ok(running) => running,
+        Err(error) => return not_started(&error),
+    };
+    let input = tokio::spawn(feed(running.stdin()));
+    let ended = follow(running).await;
+    input.abort();
+    drop(raw);
+    ended
+}
+
+/// Our stdin into the command's. Ends with either.
+async fn feed(stdin: hermetic_warden::client::Stdin) {
+    let mut ours = tokio::io::stdin();
+    let mut buffer = vec![0; CHUNK];
+    while let Ok(length @ 1..) = ours.read(&mut buffer).await {
+        if stdin.write(&buffer[..length]).await.is_err() {
+            return;
+        }
+    }
+    let _ = stdin.end().await;
+}
+
+async fn follow(mut running: Running) -> Result<Exit, Failure> {
+    let signals = |error: std::io::Error| Failure::caused(&error, "report this as a bug");
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(signals)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(signals)?;
+    let (mut out, mut err) = (tokio::io::stdout(), tokio::io::stderr());
+    let mut asked = 0;
+    loop {
+        let event = tokio::select! {
+            event = running.next() => event,
+            _ = interrupt.recv() => {
+                asked += 1;
+                // Dropping it ends the whole tree; a second request does not wait for politeness.
+                if asked > 1 {
+                    return Ok(Exit::Passed(128 + 2));
+                }
+                let _ = running.signal(SIGINT).await;
+                continue;
+            }
+            _ = terminate.recv() => return Ok(Exit::Passed(128 + SIGTERM as u8)),
+        };
+        let gone = match event {
+            Ok(Some(Event::Out(bytes))) => write(&mut out, &bytes).await,
+            Ok(Some(Event::Err(bytes))) => write(&mut err, &bytes).await,
+            Ok(Some(Event::Ended(ended))) => return Ok(said(&ended)),
+            Ok(Some(Event::Started { .. } | Event::Skipped(_))) => false,
+            Ok(None) => return Err(lost()),
+            Err(error) => return not_started(&RunError::Call(error)),
+        };
+        // A reader who has gone away (`| head`) ends the command, as a pipe would.
+        if gone {
+            return Ok(Exit::Passed(128 + 13));
+        }
+    }
+}
+
+/// Whether our reader has gone.
+async fn write(to: &mut (impl tokio::io::AsyncWrite + Unpin), bytes: &[u8]) -> bool {
+    let written = async {
+        to.write_all(bytes).await?;
+        to.flush().await
+    };
+    written.await.is_err()
+}
+
+fn said(ended: &Ended) -> Exit {
+    if ended.killed_for_memory {
+        warn!("the memory limit was reached and something was ended for it");
+    }
+    match (ended.cut, ended.status) {
+        (Some(Cut::TimedOut), _) => {
+            warn!("timed out: the command and all it started were ended");
+            Exit::Passed(124)
+        }
+        (_, Status::Exited(code)) => Exit::Passed(u8::try_from(code & 0xff).unwrap_or(1)),
+        (_, Status::Signalled(signal)) => {
+            Exit::Passed(u8::try_from(128 + (signal & 0x7f)).unwrap_or(255))
+        }
+        (_, Status::Unknown) => Exit::Passed(128 + 9),
+    }
+}
+
+fn not_started(error: &RunError) -> Result<Exit, Failure> {
+    let code = match error {
+        RunError::Call(CallError::Failed(failure)) => match failure.kind {
+            FailureKind::ProgramNotFound => 127,
+            FailureKind::ProgramNotStarted | FailureKind::WorkingDirectory => 126,
+            _ => 125,
+        },
+        RunError::Call(CallError::LinkLost) => return Err(lost()),
+        _ => 125,
+    };
+    Err(Failure::caused(error, "check the command's name and folder inside the sandbox").with(code))
+}
+
+fn lost() -> Failure {
+    Failure::new(
+        "the sandbox ended before its command did",
+        "it may have reached its memory or disk limit; `hermetic doctor` tells how those are kept",
+    )
+}

@@ -1,0 +1,196 @@
+//! `hermetic sandbox …`: what lives, and seeing it out by hand.
+
+mod rows;
+
+use std::fmt::Write as _;
+
+use clap::Subcommand;
+use hermetic_sandbox::{Backend, Sandbox};
+use hermetic_types::{RunId, SandboxId};
+use hermetic_warden::client::Event;
+use serde_json::json;
+
+use self::rows::{Row, State};
+use super::load;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::gateway_state::{Seen, look};
+use crate::output;
+use crate::wiring;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: SandboxCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SandboxCommand {
+    /// Every sandbox of this home, alive or not
+    #[command(visible_alias = "ls")]
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// One sandbox: its spec, its processes, its state
+    Inspect {
+        id: SandboxId,
+        /// As JSON (the default; kept for symmetry)
+        #[arg(long)]
+        json: bool,
+    },
+    /// What ran in it lately; with a run's id, what that run wrote
+    Logs {
+        id: SandboxId,
+        run: Option<RunId>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End its processes, keep its files where it is a kept one
+    Stop { id: SandboxId },
+    /// End it and remove everything of it
+    #[command(visible_alias = "rm")]
+    Destroy {
+        #[arg(required = true)]
+        ids: Vec<SandboxId>,
+    },
+    /// Destroy what is broken, and what no conversation wants any more
+    Prune {
+        /// Stopped ones with kept files too
+        #[arg(long)]
+        stopped: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .block_on(act(cli, &args.command))
+}
+
+async fn act(cli: &Cli, command: &SandboxCommand) -> Result<Exit, Failure> {
+    let config = load(cli)?;
+    let installation = wiring::installation(config.home())?;
+    let backends = wiring::backends(&config, &installation)?;
+    let ledger = wiring::store(&config).await?.ledger();
+    let rows = rows::gather(&backends, &ledger).await?;
+    match command {
+        SandboxCommand::List { json: true } => output::print_json(&rows)?,
+        SandboxCommand::List { json: false } => output::print(&rows::table(&rows))?,
+        SandboxCommand::Inspect { id, .. } => {
+            let row = rows::find(&rows, id)?;
+            let info = match row.state {
+                State::Running => Some(reach(row).await?.warden().info().await?),
+                _ => None,
+            };
+            output::print_json(&json!({
+                "sandbox": row,
+                "warden": info.map(|info| json!({
+                    "pid_inside": info.pid,
+                    "memory_bytes": info.rss_bytes,
+                    "seconds_up": info.uptime.as_secs(),
+                    "clients": info.clients,
+                    "runs": info.runs,
+                    "shells": info.shells,
+                })),
+            }))?;
+        }
+        SandboxCommand::Logs { id, run, json } => {
+            logs(rows::find(&rows, id)?, run.as_ref(), *json).await?;
+        }
+        SandboxCommand::Stop { id } => {
+            let row = rows::find(&rows, id)?;
+            row.backend.stop(id).await?;
+            ledger.mark(id, hermetic_store::LedgerState::Stopped).await?;
+        }
+        SandboxCommand::Destroy { ids } => {
+            for id in ids {
+                let row = rows::find(&rows, id)?;
+                row.backend.destroy(id).await?;
+                ledger.forget(id).await?;
+            }
+        }
+        SandboxCommand::Prune { stopped, json } => {
+            if matches!(look(config.home()), Seen::Running(_)) {
+                return Err(Failure::new(
+                    "the gateway is running and keeps house itself",
+                    "stop it first, or destroy a sandbox by its id",
+                ));
+            }
+            let mut gone = Vec::new();
+            for row in rows.iter().filter(|row| row.is_rubbish(*stopped)) {
+                row.backend.destroy(&row.id).await?;
+                ledger.forget(&row.id).await?;
+                gone.push(row.id.clone());
+            }
+            match json {
+                true => output::print_json(&gone)?,
+                false => output::print(&format!("{} removed\n", gone.len()))?,
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn logs(row: &Row, run: Option<&RunId>, json: bool) -> Result<(), Failure> {
+    if row.state != State::Running {
+        return Err(Failure::new(
+            format!("sandbox {} is {}", row.id, row.state.name()),
+            "a sandbox keeps what its commands wrote only while it lives",
+        ));
+    }
+    let sandbox = reach(row).await?;
+    let Some(run) = run else {
+        let runs = sandbox.warden().runs().await?;
+        let mut text = String::new();
+        let mut values = Vec::new();
+        for run in runs {
+            let words: Vec<_> =
+                run.argv.iter().map(|word| String::from_utf8_lossy(&word.0).into_owned()).collect();
+            let state = match &run.ended {
+                None => "running".to_owned(),
+                Some(ended) => format!("{:?}", ended.status).to_lowercase(),
+            };
+            let line = words.join(" ");
+            let short: String = line.chars().filter(|c| !c.is_control()).take(60).collect();
+            let _ = writeln!(text, "{}  {state:14} {:>9} B  {short}", run.id, run.output);
+            values.push(json!({
+                "id": run.id, "command": words, "state": state, "output_bytes": run.output,
+            }));
+        }
+        return if json { output::print_json(&values) } else { output::print(&text) };
+    };
+    let mut running = sandbox.warden().attach(run.clone(), 0).await?;
+    let mut told = Vec::new();
+    while let Some(event) = running.next().await? {
+        match event {
+            Event::Out(bytes) | Event::Err(bytes) => told.extend_from_slice(&bytes),
+            Event::Skipped(lost) => {
+                told.extend_from_slice(format!("\n[{lost} bytes not kept]\n").as_bytes());
+            }
+            Event::Started { .. } => {}
+            Event::Ended(_) => break,
+        }
+    }
+    // A sandbox's bytes go to a person's terminal: no escape sequence of its may act there.
+    let text: String = String::from_utf8_lossy(&told)
+        .chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect();
+    output::print(&text)
+}
+
+async fn reach(row: &Row) -> Result<Sandbox, Failure> {
+    let link = row.backend.connect(&row.id).await?;
+    Sandbox::greet(&row.id, row.backend.kind(), link)
+        .await
+        .map_err(|error| Failure::caused(&error, "destroy it: a sandbox that does not answer is lost"))
+}

@@ -1,0 +1,156 @@
+//! From configuration to parts. Only this program knows which backends exist.
+
+mod installation;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_config::Config;
+use hermetic_local::Local;
+use hermetic_native::{Demand, Native};
+use hermetic_sandbox::{Backend, Mount, MountMode, Network, Persistence, SystemView};
+use hermetic_session::{Plan, Sandboxes};
+use hermetic_store::Store;
+use hermetic_types::{BackendKind, InstallationId};
+
+use crate::failure::Failure;
+
+pub(crate) use installation::installation;
+
+/// How many sandboxes live at once where the file does not say.
+const MOST_SANDBOXES: usize = 1000;
+
+/// What a command on the host cannot do without; nothing else of ours reaches it.
+const LOGIN_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL"];
+
+/// Opens one backend, or says why this program has none of that kind.
+pub(crate) fn backend(
+    config: &Config,
+    installation: &InstallationId,
+    kind: BackendKind,
+) -> Result<Arc<dyn Backend>, Failure> {
+    match kind {
+        BackendKind::Native => native(config, installation),
+        BackendKind::Local => local(config),
+        other => Err(Failure::new(
+            format!("the {other} backend is not there yet"),
+            "choose native, which is sealed, or local, which is this host",
+        )),
+    }
+}
+
+/// Every backend that can be opened here, for commands that look at all of them.
+pub(crate) fn backends(
+    config: &Config,
+    installation: &InstallationId,
+) -> Result<Vec<Arc<dyn Backend>>, Failure> {
+    [BackendKind::Native, BackendKind::Local]
+        .into_iter()
+        .map(|kind| backend(config, installation, kind))
+        .collect()
+}
+
+pub(crate) async fn store(config: &Config) -> Result<Store, Failure> {
+    let path = config.home().state().join("state.db");
+    Store::open(&path).await.map_err(|error| {
+        Failure::caused(&error, "check the folder's permissions and the space left")
+    })
+}
+
+pub(crate) async fn sandboxes(
+    config: &Config,
+    installation: InstallationId,
+    plan: Plan,
+) -> Result<Sandboxes, Failure> {
+    let backends = backends(config, &installation)?;
+    let ledger = store(config).await?.ledger();
+    Ok(Sandboxes::new(plan, installation, backends, ledger))
+}
+
+/// What every sandbox of this home is like, on the given backend.
+pub(crate) fn plan(config: &Config, backend: BackendKind, lifetime: Duration) -> Plan {
+    let terminal = config.terminal();
+    Plan {
+        backend,
+        system: system(config, backend),
+        limits: terminal.limits.clone(),
+        mounts: mounts(config),
+        env: BTreeMap::new(),
+        network: Network::Closed,
+        persistence: if terminal.persistent {
+            Persistence::Kept
+        } else {
+            Persistence::Ephemeral
+        },
+        lifetime,
+        most: config.gateway().max_sandboxes.unwrap_or(MOST_SANDBOXES),
+    }
+}
+
+pub(crate) fn system(config: &Config, backend: BackendKind) -> SystemView {
+    match (backend, &config.terminal().native.rootfs) {
+        (BackendKind::Native, Some(rootfs)) => SystemView::Rootfs(rootfs.clone()),
+        _ => SystemView::Host,
+    }
+}
+
+pub(crate) fn mounts(config: &Config) -> Vec<Mount> {
+    let mounts = config.terminal().native.mounts.iter();
+    mounts
+        .map(|mount| Mount {
+            source: mount.source.clone(),
+            target: mount.target.clone(),
+            mode: if mount.writable {
+                MountMode::ReadWrite
+            } else {
+                MountMode::ReadOnly
+            },
+        })
+        .collect()
+}
+
+fn native(config: &Config, installation: &InstallationId) -> Result<Arc<dyn Backend>, Failure> {
+    let require = config.terminal().native.require.iter();
+    let require = require.map(|name| demand(name)).collect::<Result<_, _>>()?;
+    let native = Native::open(hermetic_native::Config {
+        state: config.home().state(),
+        installation: installation.clone(),
+        program: hermetic_embedded::WARDEN,
+        require,
+    })?;
+    Ok(Arc::new(native))
+}
+
+fn demand(name: &str) -> Result<Demand, Failure> {
+    Demand::ALL
+        .into_iter()
+        .find(|demand| demand.name() == name)
+        .ok_or_else(|| {
+            let known: Vec<_> = Demand::ALL.iter().map(|demand| demand.name()).collect();
+            Failure::new(
+                format!("terminal.native_require names no known layer: {name:?}"),
+                format!("known: {}", known.join(", ")),
+            )
+        })
+}
+
+fn local(config: &Config) -> Result<Arc<dyn Backend>, Failure> {
+    let env = LOGIN_VARIABLES
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), env::var(name).ok()?)))
+        .collect();
+    let workdir = match &config.terminal().cwd {
+        Some(cwd) => PathBuf::from(cwd),
+        None => env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+    };
+    let local = Local::open(hermetic_local::Config {
+        state: config.home().state(),
+        program: hermetic_embedded::WARDEN,
+        workdir,
+        env,
+    })?;
+    Ok(Arc::new(local))
+}

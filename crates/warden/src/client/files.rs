@@ -1,0 +1,114 @@
+//! Files in and out, as streams: a file of any size costs one frame of memory.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::warden::{Call, Link};
+use super::{Breach, CallError};
+use crate::protocol::frame::Kind;
+use crate::protocol::{MAX_DATA, Metadata, Read, Reply, Request, Write};
+
+/// A file being read.
+#[derive(Debug)]
+pub struct FileReader {
+    call: Call,
+    metadata: Metadata,
+    /// How much the warden may still send, where a length was asked for.
+    left: Option<u64>,
+    done: bool,
+}
+
+/// A file being written. It does not exist before [`finish`](Self::finish); dropping this instead
+/// leaves no trace of it.
+#[derive(Debug)]
+pub struct FileWriter {
+    call: Call,
+}
+
+impl FileReader {
+    pub(super) async fn open(link: &Arc<Link>, read: Read) -> Result<Self, CallError> {
+        let left = read.length;
+        let mut call = link.call(&Request::Read(read)).await?;
+        match call.reply().await? {
+            Reply::Metadata(metadata) => Ok(Self {
+                call,
+                metadata,
+                left,
+                done: false,
+            }),
+            _ => Err(link.breach(Breach::WrongReply)),
+        }
+    }
+
+    /// As it was when the file was opened.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The next piece; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
+        if self.done {
+            return Ok(None);
+        }
+        let frame = self.call.frame().await?;
+        match frame.kind {
+            Kind::Data => {
+                if let Some(left) = &mut self.left {
+                    *left = left
+                        .checked_sub(frame.payload.len() as u64)
+                        .ok_or_else(|| self.call.link.breach(Breach::TooMuchData))?;
+                }
+                Ok(Some(frame.payload))
+            }
+            Kind::DataEnd => {
+                self.done = true;
+                Ok(None)
+            }
+            other => Err(self.call.link.breach(Breach::Unexpected(other))),
+        }
+    }
+
+    /// The rest of the file, or `None` if it is longer than `bound`.
+    pub async fn collect(mut self, bound: usize) -> Result<Option<Vec<u8>>, CallError> {
+        let mut whole = Vec::new();
+        while let Some(piece) = self.next().await? {
+            if whole.len() + piece.len() > bound {
+                return Ok(None);
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(Some(whole))
+    }
+}
+
+impl FileWriter {
+    pub(super) async fn open(link: &Arc<Link>, write: Write) -> Result<Self, CallError> {
+        let mut call = link.call(&Request::Write(write)).await?;
+        match call.reply().await? {
+            Reply::Done => Ok(Self { call }),
+            _ => Err(link.breach(Breach::WrongReply)),
+        }
+    }
+
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), CallError> {
+        for piece in bytes.chunks(MAX_DATA) {
+            if let Err(lost) = self.call.stream.send(Kind::Data, piece).await {
+                // A warden that stopped reading has said why, unless it is gone.
+                self.call.frame().await?;
+                return Err(lost.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The file takes its place.
+    pub async fn finish(mut self) -> Result<(), CallError> {
+        // When this fails the warden has stopped reading, and its answer says why.
+        let _ = self.call.stream.send(Kind::DataEnd, &[]).await;
+        match self.call.reply().await? {
+            Reply::Done => Ok(()),
+            _ => Err(self.call.link.breach(Breach::WrongReply)),
+        }
+    }
+}

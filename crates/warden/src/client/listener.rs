@@ -1,0 +1,156 @@
+//! Connections that were made inside the sandbox and arrive here.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::warden::{Call, Link};
+use super::{Breach, CallError};
+use crate::mux::MuxStream;
+use crate::protocol::frame::{Frames, Kind};
+use crate::protocol::{Endpoint, Listen, Listening, Reply, Request, decode};
+
+/// Accepted connections nobody has taken yet; further ones are closed.
+const BACKLOG: usize = 32;
+/// How long a stream that the warden opened may take to say what it is.
+const INTRODUCTION: Duration = Duration::from_secs(5);
+
+/// Listens inside the sandbox as long as it lives.
+#[derive(Debug)]
+pub struct Listener {
+    /// Ends the listener at the warden's side when it goes.
+    _call: Call,
+    _place: Place,
+    port: u16,
+    incoming: mpsc::Receiver<Relay>,
+}
+
+/// The entry that leads a relay to its listener.
+#[derive(Debug)]
+struct Place {
+    link: Arc<Link>,
+    id: u32,
+}
+
+/// One connection. Dropping it closes both directions.
+#[derive(Debug)]
+pub struct Relay {
+    stream: MuxStream,
+    unread: Bytes,
+}
+
+impl Listener {
+    pub(super) async fn open(
+        link: &Arc<Link>,
+        endpoint: Endpoint,
+        concurrent: u16,
+    ) -> Result<Self, CallError> {
+        let (give, incoming) = mpsc::channel(BACKLOG);
+        let id = link.next_listener.fetch_add(1, Ordering::Relaxed);
+        link.listeners().insert(id, give);
+        let place = Place {
+            link: Arc::clone(link),
+            id,
+        };
+        let request = Request::Listen(Listen {
+            listener: id,
+            endpoint,
+            concurrent,
+        });
+        let mut call = link.call(&request).await?;
+        match call.reply().await? {
+            Reply::Listening(Listening { port }) => Ok(Self {
+                _call: call,
+                _place: place,
+                port,
+                incoming,
+            }),
+            _ => Err(link.breach(Breach::WrongReply)),
+        }
+    }
+
+    /// The port, for a TCP listener.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The next connection; `None` when the link is gone.
+    pub async fn accept(&mut self) -> Option<Relay> {
+        self.incoming.recv().await
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.link.listeners().remove(&self.id);
+    }
+}
+
+/// Finds out which listener a stream that the warden opened belongs to. What belongs to none is
+/// closed: the listener may have been dropped a moment ago.
+pub(super) async fn greet_relay(link: Arc<Link>, stream: MuxStream) {
+    let mut frames = Frames::default();
+    let Ok(Ok(Some(frame))) = timeout(INTRODUCTION, stream.receive(&mut frames)).await else {
+        return;
+    };
+    if frame.kind != Kind::Accepted {
+        link.breach(Breach::Unexpected(frame.kind));
+        return;
+    }
+    let Ok(listener) = decode::<u32>(&frame.payload, "listener") else {
+        return;
+    };
+    let relay = Relay {
+        stream,
+        unread: frames.into_rest(),
+    };
+    if let Some(listener) = link.listeners().get(&listener) {
+        let _ = listener.try_send(relay);
+    }
+}
+
+impl AsyncRead for Relay {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        while this.unread.is_empty() {
+            match ready!(this.stream.poll_chunk(cx)) {
+                None => return Poll::Ready(Ok(())),
+                Some(chunk) => this.unread = chunk?,
+            }
+        }
+        let given = buffer.remaining().min(this.unread.len());
+        buffer.put_slice(&this.unread[..given]);
+        this.unread.advance(given);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Relay {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.stream.poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.poll_close(cx)
+    }
+}

@@ -1,0 +1,69 @@
+//! The gateway's end: calls a warden and believes nothing it says.
+//!
+//! Every frame is bounded and every value is only data. Bytes that break the protocol end the link,
+//! and with it every call on it, with an error that names the breach. A caller who does not read
+//! holds up his own call at the warden's side and costs one window of memory here.
+
+mod files;
+mod greet;
+mod listener;
+mod running;
+mod warden;
+
+pub use files::{FileReader, FileWriter};
+pub use greet::GreetError;
+pub use listener::{Listener, Relay};
+pub use running::{Event, Running, Stdin};
+pub use warden::Warden;
+
+use thiserror::Error;
+
+use crate::mux::StreamError;
+use crate::protocol::frame::{FrameError, Kind};
+use crate::protocol::{Failure, Malformed};
+
+/// Why a call did not end well.
+#[derive(Debug, Error)]
+pub enum CallError {
+    /// The warden said no.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    #[error("the link to the warden is gone")]
+    LinkLost,
+    #[error("the warden broke the protocol")]
+    Breach(#[from] Breach),
+    #[error("a request of {length} bytes is over the bound of {bound}")]
+    RequestTooLong { length: usize, bound: usize },
+}
+
+/// What a warden did that no warden of ours does.
+#[derive(Debug, Error)]
+pub enum Breach {
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error("a {0:?} frame where none belongs")]
+    Unexpected(Kind),
+    #[error("an answer to another question")]
+    WrongReply,
+    #[error("more stdin taken than was sent")]
+    StdinOvertaken,
+    #[error("more bytes than were asked for")]
+    TooMuchData,
+}
+
+impl From<StreamError> for CallError {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::Frame(error) => Self::Breach(error.into()),
+            StreamError::Closed | StreamError::Io(_) => Self::LinkLost,
+        }
+    }
+}
+
+impl From<Malformed> for CallError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Breach(malformed.into())
+    }
+}

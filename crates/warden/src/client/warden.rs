@@ -1,0 +1,268 @@
+//! The handle: one method for each thing a warden can do.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hermetic_types::RunId;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+use super::listener::greet_relay;
+use super::{Breach, CallError, FileReader, FileWriter, Listener, Relay, Running};
+use crate::mux::{self, MAX_CALLS, MuxStream, Opener, Side};
+use crate::protocol::frame::{Frames, Kind};
+use crate::protocol::{
+    Attach, Endpoint, Entry, Info, Kill, MAX_REQUEST, Metadata, PathAt, Read, Reply, Request, Run,
+    RunSummary, Shell, Write, decode, encode,
+};
+
+/// A living link to a warden. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Warden {
+    link: Arc<Link>,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    opener: Opener,
+    /// One permit for each open call, so that we never run into yamux's own bound, which would end
+    /// the link.
+    calls: Arc<Semaphore>,
+    pub(super) next_listener: AtomicU32,
+    listeners: Mutex<HashMap<u32, mpsc::Sender<Relay>>>,
+    breach: watch::Sender<bool>,
+    gone: watch::Receiver<bool>,
+}
+
+/// One open stream and the right to have it.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) stream: MuxStream,
+    pub(super) frames: Frames,
+    pub(super) link: Arc<Link>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Warden {
+    pub(super) fn over<S>(io: S) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (opener, driver) = mux::over(io, Side::Gateway);
+        let (breach, mut breached) = watch::channel(false);
+        let (say_gone, gone) = watch::channel(false);
+        let link = Arc::new(Link {
+            opener,
+            calls: Arc::new(Semaphore::new(MAX_CALLS)),
+            next_listener: AtomicU32::new(0),
+            listeners: Mutex::default(),
+            breach,
+            gone,
+        });
+        let weak = Arc::downgrade(&link);
+        tokio::spawn(async move {
+            let inbound = |stream| {
+                if let Some(link) = weak.upgrade() {
+                    tokio::spawn(greet_relay(link, stream));
+                }
+            };
+            tokio::select! {
+                // How the link failed matters to nobody: its calls end, and that is told there.
+                _ = driver.run(inbound) => {}
+                // Either somebody called it a breach, or nobody holds the link any more.
+                _ = breached.changed() => {}
+            }
+            let _ = say_gone.send(true);
+            if let Some(link) = weak.upgrade() {
+                link.listeners().clear();
+            }
+        });
+        Self { link }
+    }
+
+    /// Starts a command. The run goes when [`Running`] is dropped, unless it is a detached one.
+    pub async fn run(&self, run: Run) -> Result<Running, CallError> {
+        let detached = run.detach;
+        let call = self.link.call(&Request::Run(run)).await?;
+        Ok(Running::new(call, detached))
+    }
+
+    /// Runs text in a persistent shell.
+    pub async fn shell(&self, shell: Shell) -> Result<Running, CallError> {
+        let detached = shell.detach;
+        let call = self.link.call(&Request::Shell(shell)).await?;
+        Ok(Running::new(call, detached))
+    }
+
+    /// Picks up a run of an earlier link, from the byte of output that the caller has not seen.
+    pub async fn attach(&self, id: RunId, from: u64) -> Result<Running, CallError> {
+        let call = self
+            .link
+            .call(&Request::Attach(Attach { id, from }))
+            .await?;
+        Ok(Running::new(call, true))
+    }
+
+    /// What runs, and what ended lately.
+    pub async fn runs(&self) -> Result<Vec<RunSummary>, CallError> {
+        match self.link.ask(&Request::Runs).await? {
+            Reply::Runs(runs) => Ok(runs),
+            _ => Err(self.link.breach(Breach::WrongReply)),
+        }
+    }
+
+    /// Ends a run or a shell with everything it started; returns when nothing of it is left.
+    pub async fn kill(&self, kill: Kill) -> Result<(), CallError> {
+        self.done(&Request::Kill(kill)).await
+    }
+
+    pub async fn read_file(&self, read: Read) -> Result<FileReader, CallError> {
+        FileReader::open(&self.link, read).await
+    }
+
+    pub async fn write_file(&self, write: Write) -> Result<FileWriter, CallError> {
+        FileWriter::open(&self.link, write).await
+    }
+
+    /// Of the path itself: a symlink is not followed.
+    pub async fn stat(&self, at: PathAt) -> Result<Metadata, CallError> {
+        match self.link.ask(&Request::Stat(at)).await? {
+            Reply::Metadata(metadata) => Ok(metadata),
+            _ => Err(self.link.breach(Breach::WrongReply)),
+        }
+    }
+
+    pub async fn list_dir(&self, at: PathAt) -> Result<Vec<Entry>, CallError> {
+        match self.link.ask(&Request::ListDir(at)).await? {
+            Reply::Entries(entries) => Ok(entries),
+            _ => Err(self.link.breach(Breach::WrongReply)),
+        }
+    }
+
+    /// With its parents; one that is there already is fine.
+    pub async fn make_dir(&self, at: PathAt) -> Result<(), CallError> {
+        self.done(&Request::MakeDir(at)).await
+    }
+
+    /// A file, a symlink or an empty directory.
+    pub async fn remove(&self, at: PathAt) -> Result<(), CallError> {
+        self.done(&Request::Remove(at)).await
+    }
+
+    /// Listens inside the sandbox until the [`Listener`] is dropped, with at most `concurrent`
+    /// connections relayed at once.
+    pub async fn listen(&self, endpoint: Endpoint, concurrent: u16) -> Result<Listener, CallError> {
+        Listener::open(&self.link, endpoint, concurrent).await
+    }
+
+    pub async fn info(&self) -> Result<Info, CallError> {
+        match self.link.ask(&Request::Info).await? {
+            Reply::Info(info) => Ok(info),
+            _ => Err(self.link.breach(Breach::WrongReply)),
+        }
+    }
+
+    /// Returns when the link is gone, whoever ended it.
+    pub async fn closed(&self) {
+        let mut gone = self.link.gone.clone();
+        // An error means that the driver itself is gone.
+        let _ = gone.wait_for(|gone| *gone).await;
+    }
+
+    pub fn is_closed(&self) -> bool {
+        *self.link.gone.borrow()
+    }
+
+    /// Ends the link and every call on it.
+    pub fn close(&self) {
+        self.link.cut();
+    }
+
+    async fn done(&self, request: &Request) -> Result<(), CallError> {
+        match self.link.ask(request).await? {
+            Reply::Done => Ok(()),
+            _ => Err(self.link.breach(Breach::WrongReply)),
+        }
+    }
+}
+
+impl Link {
+    pub(super) async fn call(self: &Arc<Self>, request: &Request) -> Result<Call, CallError> {
+        let bytes = encode(request);
+        if bytes.len() > MAX_REQUEST {
+            return Err(CallError::RequestTooLong {
+                length: bytes.len(),
+                bound: MAX_REQUEST,
+            });
+        }
+        let permit = Arc::clone(&self.calls).acquire_owned().await;
+        let permit = permit.map_err(|_| CallError::LinkLost)?;
+        let stream = self.opener.open().await.ok_or(CallError::LinkLost)?;
+        stream.send(Kind::Request, &bytes).await?;
+        Ok(Call {
+            stream,
+            frames: Frames::default(),
+            link: Arc::clone(self),
+            _permit: permit,
+        })
+    }
+
+    async fn ask(self: &Arc<Self>, request: &Request) -> Result<Reply, CallError> {
+        self.call(request).await?.reply().await
+    }
+
+    /// Ends the link: who breaks the protocol once is not asked again.
+    pub(super) fn breach(&self, breach: Breach) -> CallError {
+        self.cut();
+        CallError::Breach(breach)
+    }
+
+    pub(super) fn listeners(&self) -> std::sync::MutexGuard<'_, HashMap<u32, mpsc::Sender<Relay>>> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cut(&self) {
+        self.breach.send_replace(true);
+    }
+}
+
+impl Call {
+    /// The next frame, with failures and breaches already turned into errors.
+    pub(super) async fn frame(&mut self) -> Result<crate::protocol::frame::Frame, CallError> {
+        let received = self.stream.receive(&mut self.frames).await;
+        match received.map_err(|error| self.judged(error.into()))? {
+            None => Err(CallError::LinkLost),
+            Some(frame) if frame.kind == Kind::Failed => {
+                Err(match decode(&frame.payload, "failure") {
+                    Ok(failure) => CallError::Failed(failure),
+                    Err(malformed) => self.link.breach(malformed.into()),
+                })
+            }
+            Some(frame) => Ok(frame),
+        }
+    }
+
+    pub(super) async fn reply(&mut self) -> Result<Reply, CallError> {
+        let frame = self.frame().await?;
+        if frame.kind != Kind::Reply {
+            return Err(self.link.breach(Breach::Unexpected(frame.kind)));
+        }
+        decode(&frame.payload, "reply").map_err(|malformed| self.link.breach(malformed.into()))
+    }
+
+    fn judged(&self, error: CallError) -> CallError {
+        match error {
+            CallError::Breach(breach) => self.link.breach(breach),
+            other => other,
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.stream.reset();
+    }
+}

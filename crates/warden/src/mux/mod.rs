@@ -1,0 +1,126 @@
+//! Many streams over one, by yamux. Nothing outside this module knows which multiplexer it is.
+
+mod plug;
+mod stream;
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot};
+use yamux::{Config, Connection, ConnectionError, Mode};
+
+use crate::protocol::MAX_DATA;
+use crate::protocol::frame::HEADER;
+use plug::Plug;
+pub(crate) use stream::{MuxStream, StreamError};
+
+/// Streams on one link, both directions together. yamux ends the whole link beyond it, so callers
+/// keep well below: see [`MAX_CALLS`] and [`MAX_RELAYS`].
+const MAX_STREAMS: usize = 1024;
+/// Calls the gateway has open at once on one link.
+#[cfg(feature = "client")]
+pub(crate) const MAX_CALLS: usize = 384;
+/// Accepted connections the warden relays at once on one link.
+#[cfg(feature = "serve")]
+pub(crate) const MAX_RELAYS: usize = 384;
+/// What fast streams may get beyond the 256 KiB that each is entitled to.
+const SPARE_WINDOW: usize = 16 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    #[cfg(feature = "client")]
+    Gateway,
+    #[cfg(feature = "serve")]
+    Warden,
+}
+
+#[derive(Debug, Error)]
+#[error("the multiplexed link failed")]
+pub(crate) struct MuxError(#[from] ConnectionError);
+
+/// Asks the driver for new streams.
+#[derive(Clone, Debug)]
+pub(crate) struct Opener(mpsc::Sender<oneshot::Sender<MuxStream>>);
+
+/// Moves the bytes; must be polled for anything to happen.
+pub(crate) struct Driver<T> {
+    connection: Connection<Plug<T>>,
+    asked: mpsc::Receiver<oneshot::Sender<MuxStream>>,
+    waiting: Option<oneshot::Sender<MuxStream>>,
+}
+
+pub(crate) fn over<T: AsyncRead + AsyncWrite + Unpin>(io: T, side: Side) -> (Opener, Driver<T>) {
+    let mut config = Config::default();
+    config.set_max_connection_receive_window(None);
+    config.set_max_num_streams(MAX_STREAMS);
+    config.set_max_connection_receive_window(Some(
+        MAX_STREAMS * yamux::DEFAULT_CREDIT as usize + SPARE_WINDOW,
+    ));
+    config.set_split_send_size(MAX_DATA + HEADER);
+    let mode = match side {
+        #[cfg(feature = "client")]
+        Side::Gateway => Mode::Client,
+        #[cfg(feature = "serve")]
+        Side::Warden => Mode::Server,
+    };
+    let (ask, asked) = mpsc::channel(16);
+    let driver = Driver {
+        connection: Connection::new(Plug::new(io), config, mode),
+        asked,
+        waiting: None,
+    };
+    (Opener(ask), driver)
+}
+
+impl Opener {
+    /// `None` when the link is gone.
+    pub(crate) async fn open(&self) -> Option<MuxStream> {
+        let (give, take) = oneshot::channel();
+        self.0.send(give).await.ok()?;
+        take.await.ok()
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
+    /// Runs until the link ends, handing over each stream that the other side opens.
+    pub(crate) async fn run(mut self, mut inbound: impl FnMut(MuxStream)) -> Result<(), MuxError> {
+        poll_fn(|cx| self.poll(cx, &mut inbound)).await
+    }
+
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbound: &mut impl FnMut(MuxStream),
+    ) -> Poll<Result<(), MuxError>> {
+        loop {
+            match self.connection.poll_next_inbound(cx) {
+                Poll::Ready(Some(Ok(stream))) => {
+                    inbound(MuxStream::new(stream));
+                    continue;
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Pending => {}
+            }
+            if self.waiting.is_none() {
+                match self.asked.poll_recv(cx) {
+                    Poll::Ready(Some(give)) => self.waiting = Some(give),
+                    // Every handle is gone; streams that are still open live on.
+                    Poll::Ready(None) | Poll::Pending => return Poll::Pending,
+                }
+            }
+            match self.connection.poll_new_outbound(cx) {
+                Poll::Ready(Ok(stream)) => {
+                    if let Some(give) = self.waiting.take() {
+                        // A caller that lost interest drops the stream, which resets it.
+                        let _ = give.send(MuxStream::new(stream));
+                    }
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What a warden answers. To the gateway all of it is hearsay: data, never a decision.
+
+use std::time::Duration;
+
+use hermetic_types::RunId;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::ByteString;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    Done,
+    Runs(Vec<RunSummary>),
+    Metadata(Metadata),
+    Entries(Vec<Entry>),
+    Listening(Listening),
+    Info(Info),
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    pub status: Status,
+    /// Set when it did not end by itself.
+    pub cut: Option<Cut>,
+    pub usage: Usage,
+    /// The kernel ended something in this sandbox for want of memory while the command ran.
+    pub killed_for_memory: bool,
+    /// Processes it left running in the background.
+    pub leftovers: u32,
+    /// Persistent shell only: where it is now.
+    pub cwd: Option<ByteString>,
+    /// Persistent shell only: the next command meets a fresh shell.
+    pub shell_lost: Option<ShellLost>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    Exited(i32),
+    Signalled(i32),
+    /// Its supervisor was killed; all that is known is that nothing of it is left.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cut {
+    TimedOut,
+    /// By request, or because the caller went away.
+    Killed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ShellLost {
+    /// The command ended the shell itself: `exit`, `exec`, `set -e`.
+    Exited,
+    /// Something killed it.
+    Killed,
+    /// It did not come back after an interrupt, so it was killed.
+    Stuck,
+}
+
+/// Of the command and those of its children that it waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub user: Duration,
+    pub system: Duration,
+    pub max_rss_bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSummary {
+    pub id: RunId,
+    pub argv: Vec<ByteString>,
+    pub pid: Option<u32>,
+    pub detached: bool,
+    pub age: Duration,
+    /// Bytes of output so far.
+    pub output: u64,
+    /// Absent while it runs.
+    pub ended: Option<Ended>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    pub kind: FileKind,
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// Seconds since the epoch.
+    pub modified: i64,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileKind {
+    File,
+    Directory,
+    Symlink,
+    Other,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub name: ByteString,
+    pub kind: FileKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listening {
+    /// The port that was picked, for TCP.
+    pub port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Info {
+    pub version: u16,
+    pub pid: u32,
+    pub rss_bytes: u64,
+    pub uptime: Duration,
+    pub clients: u32,
+    pub runs: u32,
+    pub shells: u32,
+    pub listeners: u32,
+}
+
+/// Why the warden did not do it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
+#[error("{text}")]
+pub struct Failure {
+    pub kind: FailureKind,
+    /// The system's word for it, where there is one.
+    pub errno: Option<i32>,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureKind {
+    /// The working directory cannot be entered.
+    WorkingDirectory,
+    /// The program is not there.
+    ProgramNotFound,
+    /// The program is there and cannot be started.
+    ProgramNotStarted,
+    /// bash is needed and missing.
+    NoShell,
+    /// The named shell is busy with another command.
+    ShellBusy,
+    NoSuchRun,
+    /// That run id is taken.
+    RunExists,
+    /// Another caller attached to the run.
+    Superseded,
+    /// A path, or what it leads to, is not acceptable.
+    Refused,
+    /// A system call failed.
+    System,
+    /// Too many at once.
+    TooMany,
+    /// The request makes no sense.
+    BadRequest,
+}

@@ -1,0 +1,215 @@
+//! What the gateway can ask for.
+
+use std::time::Duration;
+
+use hermetic_types::RunId;
+use serde::{Deserialize, Serialize};
+
+use super::ByteString;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    Run(Run),
+    Shell(Shell),
+    Attach(Attach),
+    Runs,
+    Kill(Kill),
+    Read(Read),
+    Write(Write),
+    Stat(PathAt),
+    ListDir(PathAt),
+    MakeDir(PathAt),
+    Remove(PathAt),
+    Listen(Listen),
+    Info,
+}
+
+/// A command of its own process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    pub id: RunId,
+    /// The first word is looked up in the command's `PATH` unless it has a slash.
+    pub argv: Vec<ByteString>,
+    /// The warden's working directory if absent.
+    pub cwd: Option<ByteString>,
+    /// Set on top of the sandbox's environment.
+    pub env: Vec<(ByteString, ByteString)>,
+    pub stdin: StdinMode,
+    pub output: Output,
+    pub timeout: Option<Duration>,
+    /// Goes on when the gateway goes away, and keeps its output (head and tail) meanwhile.
+    pub detach: bool,
+    pub leftovers: Leftovers,
+    /// From SIGTERM to SIGKILL when it is ended from outside.
+    pub grace: Duration,
+}
+
+/// A command for the persistent bash of this name, which is started when it is not there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shell {
+    pub id: RunId,
+    /// 1 to 63 of `a-z0-9-`.
+    pub shell: String,
+    pub text: ByteString,
+    /// Where a shell that has to be started begins. A running one stays where it is.
+    pub cwd: Option<ByteString>,
+    pub timeout: Option<Duration>,
+    /// Goes on when the gateway goes away; otherwise it is interrupted then.
+    pub detach: bool,
+}
+
+/// Picks up a run again. The newest caller gets the output; an earlier one is told so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attach {
+    pub id: RunId,
+    /// How many bytes of output the caller has already.
+    pub from: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kill {
+    /// The run and everything it started.
+    Run(RunId),
+    /// The shell, its jobs and all.
+    Shell(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StdinMode {
+    /// `/dev/null`.
+    Empty,
+    /// Written while the command runs.
+    Open,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Output {
+    /// Two pipes.
+    Apart,
+    /// One pipe for both, in the order of writing.
+    Merged,
+    /// A terminal of this size.
+    Pty(WindowSize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowSize {
+    pub columns: u16,
+    pub rows: u16,
+}
+
+/// What becomes of background processes when the command itself has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Leftovers {
+    Keep,
+    End,
+}
+
+/// A path, and the directory it must not lead out of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathAt {
+    /// If there, `path` is relative to it and symlinks that lead out of it are refused.
+    pub root: Option<ByteString>,
+    pub path: ByteString,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Read {
+    pub at: PathAt,
+    pub offset: u64,
+    /// To the end if absent.
+    pub length: Option<u64>,
+}
+
+/// The file appears whole or not at all: it is written aside and renamed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Write {
+    pub at: PathAt,
+    /// For a file that is new; an old one keeps its mode.
+    pub mode: u32,
+    /// Missing directories on the way are made.
+    pub parents: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listen {
+    /// Chosen by the gateway, so that it knows the listener before the first connection arrives.
+    pub listener: u32,
+    pub endpoint: Endpoint,
+    /// Connections relayed at once; further ones wait in the kernel's queue.
+    pub concurrent: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Endpoint {
+    /// A socket file that only its owner may use.
+    Unix(ByteString),
+    /// A port on the sandbox's own 127.0.0.1; 0 picks one.
+    Tcp(u16),
+}
+
+impl Run {
+    pub fn new<W: Into<ByteString>>(argv: impl IntoIterator<Item = W>) -> Self {
+        Self {
+            id: RunId::random(),
+            argv: argv.into_iter().map(Into::into).collect(),
+            cwd: None,
+            env: Vec::new(),
+            stdin: StdinMode::Empty,
+            output: Output::Apart,
+            timeout: None,
+            detach: false,
+            leftovers: Leftovers::Keep,
+            grace: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Shell {
+    pub fn new(shell: impl Into<String>, text: impl Into<ByteString>) -> Self {
+        Self {
+            id: RunId::random(),
+            shell: shell.into(),
+            text: text.into(),
+            cwd: None,
+            timeout: None,
+            detach: false,
+        }
+    }
+}
+
+impl PathAt {
+    pub fn anywhere(path: impl Into<ByteString>) -> Self {
+        Self {
+            root: None,
+            path: path.into(),
+        }
+    }
+
+    pub fn beneath(root: impl Into<ByteString>, path: impl Into<ByteString>) -> Self {
+        Self {
+            root: Some(root.into()),
+            path: path.into(),
+        }
+    }
+}
+
+impl Read {
+    pub fn whole(at: PathAt) -> Self {
+        Self {
+            at,
+            offset: 0,
+            length: None,
+        }
+    }
+}
+
+impl Write {
+    pub fn new(at: PathAt) -> Self {
+        Self {
+            at,
+            mode: 0o644,
+            parents: false,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `warden serve`: the command line, for backends that cannot call [`serve`](super::serve) within
+//! the program.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use std::{env, fs, io};
+
+use super::sys::adopt;
+use super::{ServeConfig, serve};
+
+/// sysexits(3): the command line makes no sense.
+const USAGE: u8 = 64;
+/// sysexits(3): the socket cannot be had.
+const CANNOT_CREATE: u8 = 73;
+
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(3600);
+
+/// `--listen PATH` makes the socket, `--listen-fd N` has it already; `--lifetime SECONDS`.
+pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
+    let Some(options) = Options::parse(words) else {
+        return ExitCode::from(USAGE);
+    };
+    let Ok(listener) = options.place.open() else {
+        return ExitCode::from(CANNOT_CREATE);
+    };
+    let code = serve(ServeConfig {
+        listener,
+        first: None,
+        lifetime: options.lifetime,
+        oom_counter: None,
+        is_init: std::process::id() == 1,
+        env: env::vars_os().collect(),
+        cwd: env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+        tied: false,
+    });
+    if let Place::Path(path) = &options.place {
+        let _ = fs::remove_file(path);
+    }
+    code
+}
+
+struct Options {
+    place: Place,
+    lifetime: Duration,
+}
+
+enum Place {
+    Path(PathBuf),
+    Descriptor(i32),
+}
+
+impl Options {
+    fn parse(mut words: impl Iterator<Item = OsString>) -> Option<Self> {
+        let mut place = None;
+        let mut lifetime = DEFAULT_LIFETIME;
+        while let Some(word) = words.next() {
+            let value = words.next()?;
+            match word.to_str()? {
+                "--listen" => place = Some(Place::Path(value.into())),
+                "--listen-fd" => place = Some(Place::Descriptor(value.to_str()?.parse().ok()?)),
+                "--lifetime" => lifetime = Duration::from_secs(value.to_str()?.parse().ok()?),
+                _ => return None,
+            }
+        }
+        Some(Self {
+            place: place?,
+            lifetime,
+        })
+    }
+}
+
+impl Place {
+    fn open(&self) -> io::Result<OwnedFd> {
+        match self {
+            Self::Descriptor(number) => adopt(*number),
+            Self::Path(path) => {
+                // A socket that an earlier warden left. One that answers stays: binding fails.
+                if std::os::unix::net::UnixStream::connect(path).is_err() {
+                    let _ = fs::remove_file(path);
+                }
+                // Nobody may connect between the making of the socket and the setting of its mode.
+                let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+                let listener = UnixListener::bind(path);
+                rustix::process::umask(before);
+                let listener = listener?;
+                fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+                Ok(listener.into())
+            }
+        }
+    }
+}

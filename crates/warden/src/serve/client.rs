@@ -1,0 +1,126 @@
+//! One connected gateway: hello, then a task for each call.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::process::getpid;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::task::spawn_local;
+use tokio::time::timeout;
+
+use super::world::{World, bad_request};
+use super::{files, listen, run, shell};
+use crate::mux::{self, MuxStream, Opener, Side, StreamError};
+use crate::protocol::frame::{Frames, Kind};
+use crate::protocol::hello::{self, VERSION};
+use crate::protocol::{Failure, Info, Kill, Reply, Request, decode, encode};
+
+const HELLO_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A call's stream, past its request.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) stream: MuxStream,
+    pub(crate) frames: Frames,
+}
+
+/// Serves one connection until it closes.
+pub(crate) async fn tend(world: Rc<World>, mut stream: UnixStream) {
+    world.client_came();
+    if let Ok(Ok(())) = timeout(HELLO_PATIENCE, greet(&mut stream)).await {
+        let (opener, driver) = mux::over(stream, Side::Warden);
+        let inbound = |stream| {
+            let (world, opener) = (Rc::clone(&world), opener.clone());
+            spawn_local(answer(world, opener, stream));
+        };
+        // How the link broke does not matter here: its calls notice.
+        let _ = driver.run(inbound).await;
+    }
+    world.client_left();
+}
+
+async fn greet(stream: &mut UnixStream) -> std::io::Result<()> {
+    stream.write_all(&hello::hello()).await?;
+    let mut theirs = [0; hello::LENGTH];
+    stream.read_exact(&mut theirs).await?;
+    hello::check(theirs).map_err(std::io::Error::other)
+}
+
+async fn answer(world: Rc<World>, opener: Opener, stream: MuxStream) {
+    let mut frames = Frames::default();
+    let request = match stream.receive(&mut frames).await {
+        Ok(Some(frame)) if frame.kind == Kind::Request => decode(&frame.payload, "request"),
+        _ => return,
+    };
+    let call = Call { stream, frames };
+    match request {
+        Ok(request) => dispatch(&world, opener, call, request).await,
+        Err(malformed) => call.fail(&bad_request(&malformed.to_string())).await,
+    }
+}
+
+async fn dispatch(world: &Rc<World>, opener: Opener, call: Call, request: Request) {
+    match request {
+        Request::Run(request) => run::run(world, call, request).await,
+        Request::Shell(request) => shell::run(world, call, request).await,
+        Request::Attach(request) => run::attach(world, call, &request).await,
+        Request::Runs => call.reply(&Reply::Runs(world.runs.list())).await,
+        Request::Kill(Kill::Run(id)) => call.answer(run::kill(world, &id).await).await,
+        Request::Kill(Kill::Shell(name)) => call.answer(shell::kill(world, &name).await).await,
+        Request::Read(request) => files::read(call, request).await,
+        Request::Write(request) => files::write(call, request).await,
+        Request::Stat(at) => call.answer(files::stat(&at)).await,
+        Request::ListDir(at) => call.answer(files::list(&at)).await,
+        Request::MakeDir(at) => call.answer(files::make_dir(&at)).await,
+        Request::Remove(at) => call.answer(files::remove(&at)).await,
+        Request::Listen(request) => listen::listen(world, opener, call, request).await,
+        Request::Info => call.reply(&Reply::Info(info(world))).await,
+    }
+}
+
+fn info(world: &World) -> Info {
+    Info {
+        version: VERSION,
+        pid: getpid().as_raw_pid().unsigned_abs(),
+        rss_bytes: rss_bytes().unwrap_or(0),
+        uptime: world.born.elapsed(),
+        clients: world.clients(),
+        runs: world.runs.count_running(),
+        shells: world.shells.count(),
+        listeners: world.listeners.get(),
+    }
+}
+
+/// The second number of `statm`, in pages.
+fn rss_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+impl Call {
+    pub(crate) async fn reply(&self, reply: &Reply) {
+        self.last(Kind::Reply, &encode(reply)).await;
+    }
+
+    pub(crate) async fn fail(&self, failure: &Failure) {
+        self.last(Kind::Failed, &encode(failure)).await;
+    }
+
+    pub(crate) async fn answer(&self, answer: Result<Reply, Failure>) {
+        match answer {
+            Ok(reply) => self.reply(&reply).await,
+            Err(failure) => self.fail(&failure).await,
+        }
+    }
+
+    async fn last(&self, kind: Kind, payload: &[u8]) {
+        // A caller who is gone does not miss the answer.
+        let _: Result<(), StreamError> = async {
+            self.stream.send(kind, payload).await?;
+            self.stream.close().await
+        }
+        .await;
+    }
+}

@@ -1,0 +1,186 @@
+//! One keeper, the command below it, and what became of them.
+
+use std::cell::{Cell, OnceCell};
+use std::collections::HashSet;
+use std::pin::pin;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::sys::{Record, Stage};
+use super::tree;
+use crate::protocol::{Failure, FailureKind, Status, Usage};
+
+/// After this long, what is still there cannot be killed: it hangs in the kernel.
+const GIVE_UP: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(crate) struct Family {
+    pub(crate) keeper: u32,
+    started: OnceCell<Result<u32, Failure>>,
+    exit: OnceCell<Exit>,
+    gone: Cell<bool>,
+    changed: Notify,
+}
+
+/// How the command itself ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit {
+    pub(crate) status: Status,
+    pub(crate) usage: Usage,
+    /// It left others behind.
+    pub(crate) others: bool,
+}
+
+impl Family {
+    pub(crate) fn new(keeper: u32) -> Self {
+        Self {
+            keeper,
+            started: OnceCell::new(),
+            exit: OnceCell::new(),
+            gone: Cell::new(false),
+            changed: Notify::new(),
+        }
+    }
+
+    pub(crate) fn hear(&self, record: &Record) {
+        // A second record of the same kind would be a lie; the first one counts.
+        let _ = match record.kind {
+            0 => self.started.set(Ok(record.detail)).is_ok(),
+            1 => self
+                .started
+                .set(Err(not_started(
+                    Stage::from_number(record.detail),
+                    record.status,
+                )))
+                .is_ok(),
+            _ => self.exit.set(Exit::from(record)).is_ok(),
+        };
+        self.changed.notify_waiters();
+    }
+
+    /// The keeper was reaped. What it did not tell is not known.
+    pub(crate) fn lose(&self) {
+        let _ = self.started.set(Err(Failure {
+            kind: FailureKind::System,
+            errno: None,
+            text: "the command's keeper was killed".into(),
+        }));
+        let _ = self.exit.set(Exit {
+            status: Status::Unknown,
+            usage: Usage::default(),
+            others: false,
+        });
+        self.gone.set(true);
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) async fn started(&self) -> Result<u32, Failure> {
+        self.until(|family| family.started.get().cloned()).await
+    }
+
+    pub(crate) async fn ended(&self) -> Exit {
+        self.until(|family| family.exit.get().copied()).await
+    }
+
+    /// Nothing of it is left.
+    pub(crate) async fn gone(&self) {
+        self.until(|family| family.gone.get().then_some(())).await;
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.get()
+    }
+
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        self.exit.get().copied()
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.started.get()?.as_ref().ok().copied()
+    }
+
+    /// To the command's own process group, while the command lives.
+    pub(crate) fn signal(&self, number: i32) {
+        let (Some(pid), None) = (self.pid(), self.exit.get()) else {
+            return;
+        };
+        let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        if let (Some(group), Some(signal)) = (group, Signal::from_named_raw(number)) {
+            // A command that is gone a moment ago needs no signal.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    /// Ends everything: asks with SIGTERM, waits for `grace`, then kills until nothing is left.
+    pub(crate) async fn end(&self, grace: Duration) {
+        if !grace.is_zero() && !self.is_gone() {
+            tree::signal(&tree::below(self.keeper, &HashSet::new()), Signal::TERM);
+            if timeout(grace, self.gone()).await.is_ok() {
+                return;
+            }
+        }
+        let deadline = Instant::now() + GIVE_UP;
+        let mut pause = Duration::from_micros(200);
+        while !self.is_gone() && Instant::now() < deadline {
+            tree::sweep(self.keeper, &HashSet::new());
+            // One that was stopped by its own command could not reap.
+            tree::signal_child(self.keeper, std::process::id(), Signal::CONT);
+            let _ = timeout(pause, self.gone()).await;
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+        if !self.is_gone() {
+            sleep(Duration::ZERO).await;
+        }
+    }
+
+    async fn until<T>(&self, ready: impl Fn(&Self) -> Option<T>) -> T {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if let Some(value) = ready(self) {
+                return value;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl From<&Record> for Exit {
+    fn from(record: &Record) -> Self {
+        let status = record.status;
+        let status = if libc::WIFEXITED(status) {
+            Status::Exited(libc::WEXITSTATUS(status))
+        } else {
+            Status::Signalled(libc::WTERMSIG(status))
+        };
+        Self {
+            status,
+            usage: Usage {
+                user: Duration::from_micros(record.user_us),
+                system: Duration::from_micros(record.system_us),
+                max_rss_bytes: record.max_rss_kib * 1024,
+            },
+            others: record.detail != 0,
+        }
+    }
+}
+
+fn not_started(stage: Stage, errno: i32) -> Failure {
+    let error = std::io::Error::from_raw_os_error(errno);
+    let (kind, what) = match (stage, errno) {
+        (Stage::WorkingDirectory, _) => (FailureKind::WorkingDirectory, "enter the directory"),
+        (Stage::Exec, libc::ENOENT) => (FailureKind::ProgramNotFound, "find the program"),
+        (Stage::Exec, _) => (FailureKind::ProgramNotStarted, "start the program"),
+        (Stage::Clone, _) => (FailureKind::System, "start a process"),
+        (Stage::Terminal, _) => (FailureKind::System, "give it a terminal"),
+        (Stage::Descriptors, _) => (FailureKind::System, "place its descriptors"),
+    };
+    Failure {
+        kind,
+        errno: Some(errno),
+        text: format!("cannot {what}: {error}"),
+    }
+}

@@ -1,0 +1,155 @@
+//! Files in and out.
+//!
+//! Only regular files are read or replaced: opening a FIFO or a device neither hangs nor has an
+//! effect. The calls block the warden's one thread for as long as the disk takes for one frame.
+
+mod place;
+mod write;
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, fstat, unlinkat};
+use rustix::io::{Errno, pread};
+
+use super::client::Call;
+use super::world::system;
+use crate::protocol::frame::{HEADER, Kind, header};
+use crate::protocol::{
+    ByteString, Entry, Failure, FailureKind, FileKind, MAX_DATA, MAX_ENTRIES, MAX_REPLY, Metadata,
+    PathAt, Read, Reply, encode,
+};
+use place::{open, open_parent, open_parent_making};
+pub(crate) use write::write;
+
+pub(crate) async fn read(call: Call, request: Read) {
+    let (file, metadata) = match open_regular(&request.at) {
+        Ok(opened) => opened,
+        Err(failure) => return call.fail(&failure).await,
+    };
+    let reply = encode(&Reply::Metadata(metadata));
+    if call.stream.send(Kind::Reply, &reply).await.is_err() {
+        return;
+    }
+    let mut frame = vec![0; HEADER + MAX_DATA];
+    let mut offset = request.offset;
+    let mut left = request.length.unwrap_or(u64::MAX);
+    while left > 0 {
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(MAX_DATA);
+        let length = match pread(&file, &mut frame[HEADER..HEADER + most], offset) {
+            Ok(0) => break,
+            Ok(length) => length,
+            Err(Errno::INTR) => continue,
+            Err(error) => return call.fail(&system("read", &error.into())).await,
+        };
+        frame[..HEADER].copy_from_slice(&header(Kind::Data, length));
+        if call
+            .stream
+            .write_all(&frame[..HEADER + length])
+            .await
+            .is_err()
+        {
+            return;
+        }
+        offset += length as u64;
+        left -= length as u64;
+        // A fast reader of a large file must not keep the others waiting.
+        tokio::task::yield_now().await;
+    }
+    if call.stream.send(Kind::DataEnd, &[]).await.is_ok() {
+        let _ = call.stream.close().await;
+    }
+}
+
+pub(crate) fn stat(at: &PathAt) -> Result<Reply, Failure> {
+    let file = open(at, OFlags::PATH | OFlags::NOFOLLOW)?;
+    let stat = fstat(&file).map_err(|error| system("look at the file", &error.into()))?;
+    Ok(Reply::Metadata(metadata(&stat)))
+}
+
+pub(crate) fn list(at: &PathAt) -> Result<Reply, Failure> {
+    let folder = open(at, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK)?;
+    let list = || -> Result<Vec<Entry>, Errno> {
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                entries.push(Entry {
+                    name: ByteString(name.to_vec()),
+                    kind: file_kind(entry.file_type()),
+                });
+            }
+        }
+        Ok(entries)
+    };
+    let mut entries = list().map_err(|error| system("list the directory", &error.into()))?;
+    entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    let size: usize = entries.iter().map(|entry| entry.name.0.len() + 8).sum();
+    if entries.len() > MAX_ENTRIES || size > MAX_REPLY - 64 {
+        return Err(Failure {
+            kind: FailureKind::TooMany,
+            errno: None,
+            text: format!("the directory has {} entries", entries.len()),
+        });
+    }
+    Ok(Reply::Entries(entries))
+}
+
+pub(crate) fn make_dir(at: &PathAt) -> Result<Reply, Failure> {
+    let within = PathAt {
+        root: at.root.clone(),
+        path: ByteString([at.path.0.as_slice(), b"/."].concat()),
+    };
+    open_parent_making(&within)?;
+    Ok(Reply::Done)
+}
+
+pub(crate) fn remove(at: &PathAt) -> Result<Reply, Failure> {
+    let (folder, name) = open_parent(at)?;
+    let removed = match unlinkat(&folder, &*name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => unlinkat(&folder, &*name, AtFlags::REMOVEDIR),
+        other => other,
+    };
+    removed.map_err(|error| system("remove it", &error.into()))?;
+    Ok(Reply::Done)
+}
+
+fn open_regular(at: &PathAt) -> Result<(OwnedFd, Metadata), Failure> {
+    // Non-blocking, so that a FIFO without a writer opens at once and can be refused.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = open(at, flags)?;
+    let stat = fstat(file.as_fd()).map_err(|error| system("look at the file", &error.into()))?;
+    let metadata = metadata(&stat);
+    if metadata.kind != FileKind::File {
+        return Err(refused("not a regular file"));
+    }
+    Ok((file, metadata))
+}
+
+fn metadata(stat: &Stat) -> Metadata {
+    Metadata {
+        kind: file_kind(FileType::from_raw_mode(stat.st_mode)),
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        mode: stat.st_mode & 0o7777,
+        modified: stat.st_mtime,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+    }
+}
+
+fn file_kind(kind: FileType) -> FileKind {
+    match kind {
+        FileType::RegularFile => FileKind::File,
+        FileType::Directory => FileKind::Directory,
+        FileType::Symlink => FileKind::Symlink,
+        _ => FileKind::Other,
+    }
+}
+
+fn refused(why: &str) -> Failure {
+    Failure {
+        kind: FailureKind::Refused,
+        errno: None,
+        text: why.to_owned(),
+    }
+}

@@ -1,0 +1,166 @@
+//! From start to end of a warden.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{DumpableBehavior, set_child_subreaper, set_dumpable_behavior};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Builder;
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::sys::{Arrived, Signals, uncatch_signals, watch_signals};
+use super::world::World;
+use super::{ServeConfig, client, tree};
+
+/// sysexits(3): the system would not let us.
+const OS_ERROR: u8 = 71;
+
+/// Serves until the lifetime is over, the creator is gone (if tied) or SIGTERM arrives; then ends
+/// every process that was started here.
+pub fn serve(config: ServeConfig) -> ExitCode {
+    match run(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(OS_ERROR),
+    }
+}
+
+fn run(config: ServeConfig) -> io::Result<()> {
+    occupy_standard_descriptors()?;
+    uncatch_signals();
+    // Processes of the same user must not trace us, read our memory or open our descriptors.
+    // Commands get a fresh, dumpable image by exec.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    if !config.is_init {
+        set_child_subreaper(Some(rustix::process::getpid()))?;
+    }
+    let signals = Signals::take_over()?;
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()?;
+    LocalSet::new().block_on(&runtime, live(config, signals))
+}
+
+async fn live(config: ServeConfig, signals: Signals) -> io::Result<()> {
+    let ServeConfig {
+        listener, first, ..
+    } = config;
+    let listener = into_listener(listener)?;
+    let (world, reports) = World::new(config.env, config.cwd, config.is_init, config.oom_counter)?;
+    let world = Rc::new(world);
+
+    spawn_local(Rc::clone(&world).read_reports(reports));
+    spawn_local(wait_for_signals(Rc::clone(&world), signals));
+    spawn_local(Rc::clone(&world).expire(config.lifetime));
+    if let Some(first) = first {
+        let stream = into_stream(first)?;
+        let world = Rc::clone(&world);
+        let tied = config.tied;
+        spawn_local(async move {
+            client::tend(Rc::clone(&world), stream).await;
+            if tied {
+                world.stop();
+            }
+        });
+    }
+    spawn_local(accept(Rc::clone(&world), listener));
+
+    world.stopped().await;
+    end_everything(&world).await;
+    Ok(())
+}
+
+async fn accept(world: Rc<World>, listener: UnixListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                spawn_local(client::tend(Rc::clone(&world), stream));
+            }
+            // Out of descriptors or memory: those who are here go first.
+            Err(_) => sleep(std::time::Duration::from_millis(50)).await,
+        }
+    }
+}
+
+async fn wait_for_signals(world: Rc<World>, signals: Signals) {
+    let Ok(signals) = watch_signals(signals) else {
+        return world.stop();
+    };
+    loop {
+        let Ok(mut ready) = signals.readable().await else {
+            return world.stop();
+        };
+        match ready.try_io(|signals| signals.get_ref().read()) {
+            Ok(Ok(Arrived::ChildChanged)) => world.reap(),
+            Ok(Ok(Arrived::AskedToStop)) => world.stop(),
+            Ok(Err(_)) | Err(_) => {}
+        }
+    }
+}
+
+impl World {
+    /// Stops the warden when nobody was connected and nothing asked for `lifetime`.
+    async fn expire(self: Rc<Self>, lifetime: std::time::Duration) {
+        loop {
+            let idle_since = self.idle_since().unwrap_or_else(Instant::now);
+            let Some(deadline) = idle_since.checked_add(lifetime) else {
+                return;
+            };
+            if Instant::now() >= deadline {
+                return self.stop();
+            }
+            sleep_until(deadline).await;
+        }
+    }
+}
+
+/// Below pid 1 the kernel ends what is left; elsewhere nothing may be.
+async fn end_everything(world: &World) {
+    let own = std::process::id();
+    let deadline = Instant::now() + std::time::Duration::from_secs(10);
+    let keepers = world.keepers();
+    while Instant::now() < deadline {
+        let mut any = false;
+        for keeper in &keepers {
+            any |= tree::sweep(*keeper, &Default::default());
+        }
+        if !any {
+            break;
+        }
+        sleep(std::time::Duration::from_millis(1)).await;
+    }
+    // Keepers that were stopped or replaced, and orphans of those that were killed.
+    while tree::sweep(own, &Default::default()) && Instant::now() < deadline {
+        world.reap();
+        sleep(std::time::Duration::from_millis(1)).await;
+    }
+}
+
+/// Pipes must never get the numbers 0, 1 and 2.
+fn occupy_standard_descriptors() -> io::Result<()> {
+    loop {
+        let null = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty())?;
+        if std::os::fd::AsRawFd::as_raw_fd(&null) > 2 {
+            return Ok(());
+        }
+        // Stays open for good.
+        let _ = std::os::fd::IntoRawFd::into_raw_fd(null);
+    }
+}
+
+fn into_listener(fd: OwnedFd) -> io::Result<UnixListener> {
+    let listener = StdListener::from(fd);
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
+}
+
+fn into_stream(fd: OwnedFd) -> io::Result<UnixStream> {
+    let stream = StdStream::from(fd);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}

@@ -1,0 +1,184 @@
+//! Sockets inside the sandbox whose connections come out elsewhere.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::FileTypeExt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustix::fs::Mode;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_local;
+
+use super::client::Call;
+use super::world::{World, system};
+use crate::mux::{MAX_RELAYS, MuxStream, Opener};
+use crate::protocol::frame::Kind;
+use crate::protocol::{Endpoint, Listen, Listening, Reply, encode};
+
+/// What an idle connection costs in buffers; a busy one gets more.
+const SMALL: usize = 4 << 10;
+const LARGE: usize = 64 << 10;
+
+trait Socket: AsyncRead + AsyncWrite + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Unpin> Socket for T {}
+
+enum Door {
+    Unix(UnixListener, UnlinkOnDrop),
+    Tcp(TcpListener),
+}
+
+struct UnlinkOnDrop(std::path::PathBuf);
+
+/// Listens until the caller closes the call.
+pub(crate) async fn listen(world: &Rc<World>, opener: Opener, mut call: Call, request: Listen) {
+    let door = match Door::open(&request.endpoint) {
+        Ok(door) => door,
+        Err(error) => return call.fail(&system("listen", &error)).await,
+    };
+    let port = door.port();
+    let reply = encode(&Reply::Listening(Listening { port }));
+    if call.stream.send(Kind::Reply, &reply).await.is_err() {
+        return;
+    }
+    world.listeners.set(world.listeners.get() + 1);
+    let accepting = std::pin::pin!(accept(world, &door, opener, &request));
+    let closed = std::pin::pin!(call.stream.receive(&mut call.frames));
+    futures::future::select(accepting, closed).await;
+    world.listeners.set(world.listeners.get() - 1);
+}
+
+async fn accept(world: &Rc<World>, door: &Door, opener: Opener, request: &Listen) {
+    let slots = Arc::new(Semaphore::new(usize::from(request.concurrent.max(1))));
+    loop {
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
+            return;
+        };
+        let Ok(socket) = door.accept().await else {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            continue;
+        };
+        let Some(place) = Place::take(world) else {
+            // The link as a whole is full; this one is turned away.
+            continue;
+        };
+        let (opener, listener) = (opener.clone(), request.listener);
+        spawn_local(async move {
+            relay(opener, listener, socket).await;
+            drop((slot, place));
+        });
+    }
+}
+
+/// One relayed connection of the many the link can carry.
+struct Place(Rc<World>);
+
+impl Place {
+    fn take(world: &Rc<World>) -> Option<Self> {
+        let relays = world.relays.get();
+        (relays < MAX_RELAYS).then(|| {
+            world.relays.set(relays + 1);
+            Self(Rc::clone(world))
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.relays.set(self.0.relays.get() - 1);
+    }
+}
+
+async fn relay(opener: Opener, listener: u32, socket: Box<dyn Socket>) {
+    let Some(stream) = opener.open().await else {
+        return;
+    };
+    if stream
+        .send(Kind::Accepted, &encode(&listener))
+        .await
+        .is_err()
+    {
+        return;
+    }
+    let (from_inside, to_inside) = tokio::io::split(socket);
+    let out = std::pin::pin!(carry_out(from_inside, &stream));
+    let back = std::pin::pin!(carry_back(&stream, to_inside));
+    // Each direction ends by itself; a failure of one ends both.
+    let _ = futures::future::try_join(out, back).await;
+}
+
+async fn carry_out(mut from: impl AsyncRead + Unpin, to: &MuxStream) -> io::Result<()> {
+    let mut buffer = vec![0; SMALL];
+    loop {
+        let read = from.read(&mut buffer).await?;
+        if read == 0 {
+            return poll_fn(|cx| to.poll_close(cx)).await;
+        }
+        to.write_all(&buffer[..read])
+            .await
+            .map_err(io::Error::other)?;
+        if read == buffer.len() {
+            buffer.resize(LARGE, 0);
+        } else if read < SMALL && buffer.len() > SMALL {
+            buffer = vec![0; SMALL];
+        }
+    }
+}
+
+async fn carry_back(from: &MuxStream, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
+    while let Some(chunk) = poll_fn(|cx| from.poll_chunk(cx)).await {
+        to.write_all(&chunk?).await?;
+    }
+    to.shutdown().await
+}
+
+impl Door {
+    fn open(endpoint: &Endpoint) -> io::Result<Self> {
+        match endpoint {
+            Endpoint::Tcp(port) => {
+                let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, *port))?;
+                listener.set_nonblocking(true)?;
+                Ok(Self::Tcp(TcpListener::from_std(listener)?))
+            }
+            Endpoint::Unix(path) => {
+                let path = path.as_path();
+                // What an earlier listener left; anything but a socket stays and is an error.
+                if std::fs::symlink_metadata(path).is_ok_and(|old| old.file_type().is_socket()) {
+                    std::fs::remove_file(path)?;
+                }
+                // The mode is right from the first moment.
+                let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+                let bound = UnixListener::bind(path);
+                rustix::process::umask(before);
+                Ok(Self::Unix(bound?, UnlinkOnDrop(path.to_owned())))
+            }
+        }
+    }
+
+    fn port(&self) -> u16 {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map_or(0, |address| address.port()),
+            Self::Unix(..) => 0,
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Box<dyn Socket>> {
+        Ok(match self {
+            Self::Tcp(listener) => {
+                let (socket, _) = listener.accept().await?;
+                socket.set_nodelay(true)?;
+                Box::new(socket)
+            }
+            Self::Unix(listener, _) => Box::new(listener.accept().await?.0),
+        })
+    }
+}
+
+impl Drop for UnlinkOnDrop {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,139 @@
+//! Moves a command's output to whoever wants it.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use super::kept::Replay;
+use super::output::{Reading, Source};
+use super::run::Active;
+use crate::mux::MuxStream;
+use crate::protocol::frame::{HEADER, Kind, header};
+use crate::protocol::{Ended, Failure, MAX_DATA, encode};
+
+/// Room for one frame, header first, so that bytes go out from where they were read to.
+pub(crate) struct Buffer(Vec<u8>);
+
+enum Next {
+    Output(Kind, usize),
+    /// Every source is at its end.
+    Dry,
+    /// The command has ended.
+    Over,
+}
+
+impl Buffer {
+    pub(crate) fn new() -> Self {
+        Self(vec![0; HEADER + MAX_DATA])
+    }
+}
+
+/// Pumps until the command has ended and everything it wrote by then is delivered.
+pub(crate) async fn until_over(run: &Rc<Active>, sources: &mut Vec<Source>, buffer: &mut Buffer) {
+    let mut over = false;
+    loop {
+        let next = {
+            let mut ended = pin!(run.family.ended());
+            let mut over_now =
+                |cx: &mut std::task::Context<'_>| !over && ended.as_mut().poll(cx).is_ready();
+            poll_fn(|cx| match poll_sources(sources, buffer, cx) {
+                Poll::Ready(next) => Poll::Ready(next),
+                Poll::Pending if over_now(cx) => Poll::Ready(Next::Over),
+                Poll::Pending => Poll::Pending,
+            })
+            .await
+        };
+        match next {
+            Next::Output(kind, length) => deliver(run, kind, buffer, length).await,
+            Next::Over => {
+                over = true;
+                let shared = run.family.exit().is_none_or(|exit| exit.others);
+                for source in sources.iter_mut() {
+                    source.set_mark(shared);
+                }
+            }
+            Next::Dry if over => return,
+            Next::Dry => {
+                run.family.ended().await;
+                return;
+            }
+        }
+    }
+}
+
+/// Goes on for what was left in the background, so that it does not choke on a closed pipe.
+pub(crate) async fn for_leftovers(run: &Rc<Active>, mut sources: Vec<Source>, mut buffer: Buffer) {
+    for source in &mut sources {
+        source.clear_mark();
+    }
+    loop {
+        match poll_fn(|cx| poll_sources(&mut sources, &mut buffer, cx)).await {
+            Next::Output(kind, length) => run.keep(kind, &buffer.0[HEADER..HEADER + length]),
+            Next::Dry | Next::Over => return,
+        }
+    }
+}
+
+fn poll_sources(
+    sources: &mut Vec<Source>,
+    buffer: &mut Buffer,
+    cx: &mut std::task::Context<'_>,
+) -> Poll<Next> {
+    let mut at = 0;
+    let mut waiting = false;
+    while let Some(source) = sources.get_mut(at) {
+        match source.poll_read(cx, &mut buffer.0[HEADER..]) {
+            Poll::Ready(Reading::Bytes(length)) => {
+                let kind = source.kind;
+                // The other source goes first next time.
+                sources.rotate_left(1);
+                return Poll::Ready(Next::Output(kind, length));
+            }
+            Poll::Ready(Reading::Closed) => {
+                sources.remove(at);
+            }
+            Poll::Ready(Reading::Marked) => at += 1,
+            Poll::Pending => {
+                waiting = true;
+                at += 1;
+            }
+        }
+    }
+    if waiting {
+        Poll::Pending
+    } else {
+        Poll::Ready(Next::Dry)
+    }
+}
+
+async fn deliver(run: &Rc<Active>, kind: Kind, buffer: &mut Buffer, length: usize) {
+    run.keep(kind, &buffer.0[HEADER..HEADER + length]);
+    buffer.0[..HEADER].copy_from_slice(&header(kind, length));
+    run.send(&buffer.0[..HEADER + length]).await;
+}
+
+/// The last word to whoever listens.
+pub(crate) async fn tell_end(viewer: &MuxStream, end: &Result<Ended, Failure>) {
+    let (kind, payload) = match end {
+        Ok(ended) => (Kind::Ended, encode(ended)),
+        Err(failure) => (Kind::Failed, encode(failure)),
+    };
+    if viewer.send(kind, &payload).await.is_ok() {
+        let _ = viewer.close().await;
+    }
+}
+
+/// What was kept, for somebody who attaches.
+pub(crate) async fn replay(viewer: &MuxStream, kept: Vec<Replay>) -> bool {
+    for item in kept {
+        let sent = match item {
+            Replay::Piece(piece) => viewer.send(piece.kind, &piece.bytes).await,
+            Replay::Skipped(count) => viewer.send(Kind::Skipped, &encode(&count)).await,
+        };
+        if sent.is_err() {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,44 @@
+//! The runs that are known: those that go on, and the latest that ended.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use hermetic_types::RunId;
+
+use super::run::Active;
+use crate::protocol::RunSummary;
+
+/// How many ended runs are remembered, output included where it was kept.
+const REMEMBERED: usize = 32;
+
+/// Oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Runs(RefCell<VecDeque<Rc<Active>>>);
+
+impl Runs {
+    pub(crate) fn find(&self, id: &RunId) -> Option<Rc<Active>> {
+        self.0.borrow().iter().find(|run| run.id == *id).cloned()
+    }
+
+    pub(crate) fn add(&self, run: Rc<Active>) {
+        let mut runs = self.0.borrow_mut();
+        runs.push_back(run);
+        let mut ended = runs.iter().filter(|run| run.is_over()).count();
+        runs.retain(|run| {
+            let forget = ended > REMEMBERED && run.is_over();
+            ended -= usize::from(forget);
+            !forget
+        });
+    }
+
+    pub(crate) fn list(&self) -> Vec<RunSummary> {
+        self.0.borrow().iter().map(|run| run.summary()).collect()
+    }
+
+    pub(crate) fn count_running(&self) -> u32 {
+        let runs = self.0.borrow();
+        let running = runs.iter().filter(|run| !run.is_over()).count();
+        u32::try_from(running).unwrap_or(u32::MAX)
+    }
+}

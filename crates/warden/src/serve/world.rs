@@ -1,0 +1,271 @@
+//! What the warden knows of: its families, runs, shells and clients.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{WaitOptions, wait};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::family::Family;
+use super::oom::OomCounter;
+use super::runs::Runs;
+use super::shell::Shells;
+use super::sys::{Plan, Record, start, watch};
+use super::tree;
+use crate::protocol::{ByteString, Failure, FailureKind};
+
+#[derive(Debug)]
+pub(crate) struct World {
+    env: Vec<(OsString, OsString)>,
+    pub(crate) cwd: PathBuf,
+    is_init: bool,
+    pub(crate) oom: OomCounter,
+    pub(crate) runs: Runs,
+    pub(crate) shells: Shells,
+    pub(crate) listeners: Cell<u32>,
+    pub(crate) relays: Cell<usize>,
+    pub(crate) born: Instant,
+    report: OwnedFd,
+    reports: RefCell<Option<Rc<AsyncFd<OwnedFd>>>>,
+    next_slot: Cell<u64>,
+    families: RefCell<HashMap<u64, Rc<Family>>>,
+    clients: Cell<u32>,
+    last_use: Cell<Instant>,
+    stopping: Cell<bool>,
+    stop: Notify,
+}
+
+/// What to start, in words.
+#[derive(Debug)]
+pub(crate) struct Command<'a> {
+    pub(crate) argv: &'a [ByteString],
+    pub(crate) env: &'a [(ByteString, ByteString)],
+    pub(crate) cwd: Option<&'a ByteString>,
+    pub(crate) descriptors: Vec<(std::os::fd::BorrowedFd<'a>, i32)>,
+    pub(crate) terminal: bool,
+}
+
+impl World {
+    pub(crate) fn new(
+        env: Vec<(OsString, OsString)>,
+        cwd: PathBuf,
+        is_init: bool,
+        oom_counter: Option<OwnedFd>,
+    ) -> io::Result<(Self, OwnedFd)> {
+        // Keepers write to it and may wait there; we read without waiting.
+        let (reports, report) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&reports, true)?;
+        let world = Self {
+            env,
+            cwd,
+            is_init,
+            oom: OomCounter::new(oom_counter),
+            runs: Runs::default(),
+            shells: Shells::default(),
+            listeners: Cell::new(0),
+            relays: Cell::new(0),
+            born: Instant::now(),
+            report,
+            reports: RefCell::new(None),
+            next_slot: Cell::new(1),
+            families: RefCell::default(),
+            clients: Cell::new(0),
+            last_use: Cell::new(Instant::now()),
+            stopping: Cell::new(false),
+            stop: Notify::new(),
+        };
+        Ok((world, reports))
+    }
+
+    /// Starts a command under a keeper of its own.
+    pub(crate) fn start(&self, command: &Command<'_>) -> Result<Rc<Family>, Failure> {
+        let slot = self.next_slot.get();
+        self.next_slot.set(slot + 1);
+        let env = self.environment(command.env)?;
+        let cwd = match command.cwd {
+            Some(cwd) => c_string(&cwd.0)?,
+            None => c_string(self.cwd.as_os_str().as_bytes())?,
+        };
+        let plan = Plan {
+            slot,
+            report: self.report.as_fd(),
+            programs: programs(command.argv, &env)?,
+            argv: all_c_strings(command.argv.iter().map(|word| word.0.as_slice()))?,
+            env,
+            cwd,
+            descriptors: command.descriptors.clone(),
+            terminal: command.terminal,
+            below_init: self.is_init,
+        };
+        let keeper = start(&plan).map_err(|error| system("start a process", &error))?;
+        let family = Rc::new(Family::new(keeper.unsigned_abs()));
+        self.families.borrow_mut().insert(slot, Rc::clone(&family));
+        Ok(family)
+    }
+
+    pub(crate) async fn read_reports(self: Rc<Self>, reports: OwnedFd) {
+        let Ok(reports) = watch(reports) else {
+            return self.stop();
+        };
+        let reports = Rc::new(reports);
+        self.reports.replace(Some(Rc::clone(&reports)));
+        loop {
+            let Ok(mut ready) = reports.readable().await else {
+                return self.stop();
+            };
+            self.hear_reports();
+            ready.clear_ready();
+        }
+    }
+
+    /// Waits for every child that ended, and for those nobody here knows.
+    pub(crate) fn reap(&self) {
+        let mut orphaned = false;
+        while let Ok(Some((pid, _))) = wait(WaitOptions::NOHANG) {
+            // What a keeper had to say is in the pipe before it ends.
+            self.hear_reports();
+            let pid = pid.as_raw_pid().unsigned_abs();
+            let slot = self
+                .families
+                .borrow()
+                .iter()
+                .find_map(|(slot, family)| (family.keeper == pid).then_some(*slot));
+            if let Some(family) = slot.and_then(|slot| self.families.borrow_mut().remove(&slot)) {
+                orphaned |= family.exit().is_none() && family.pid().is_some();
+                family.lose();
+            }
+        }
+        if orphaned {
+            self.end_orphans();
+        }
+    }
+
+    pub(crate) fn keepers(&self) -> Vec<u32> {
+        let families = self.families.borrow();
+        families.values().map(|family| family.keeper).collect()
+    }
+
+    /// A command that kills its keeper gets nothing away: whatever then becomes our own child and
+    /// is no keeper is ended.
+    fn end_orphans(&self) {
+        let keepers = self.keepers().into_iter().collect();
+        let deadline = Instant::now() + std::time::Duration::from_secs(1);
+        while tree::sweep(std::process::id(), &keepers) && Instant::now() < deadline {
+            while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        }
+    }
+
+    fn hear_reports(&self) {
+        let Some(reports) = self.reports.borrow().clone() else {
+            return;
+        };
+        let mut record = [0; Record::SIZE];
+        while let Ok(Record::SIZE) = rustix::io::read(reports.get_ref(), &mut record) {
+            let record = Record::from_bytes(&record);
+            let family = self.families.borrow().get(&record.slot).cloned();
+            if let Some(family) = family {
+                family.hear(&record);
+            }
+        }
+    }
+
+    fn environment(&self, added: &[(ByteString, ByteString)]) -> Result<Vec<CString>, Failure> {
+        let mut env: Vec<(&[u8], &[u8])> = self
+            .env
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+            .collect();
+        for (name, value) in added {
+            if name.0.is_empty() || name.0.contains(&b'=') {
+                return Err(bad_request("a variable needs a name without '='"));
+            }
+            env.retain(|(other, _)| *other != name.0);
+            env.push((&name.0, &value.0));
+        }
+        all_c_strings(env.iter().map(|(name, value)| [*name, *value].join(&b'=')))
+    }
+}
+
+/// Clients, idleness and the end.
+impl World {
+    pub(crate) fn client_came(&self) {
+        self.clients.set(self.clients.get() + 1);
+    }
+
+    pub(crate) fn client_left(&self) {
+        self.clients.set(self.clients.get().saturating_sub(1));
+        self.last_use.set(Instant::now());
+    }
+
+    pub(crate) fn clients(&self) -> u32 {
+        self.clients.get()
+    }
+
+    /// Since when nobody has been here; `None` while somebody is.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        (self.clients.get() == 0).then(|| self.last_use.get())
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.set(true);
+        self.stop.notify_one();
+    }
+
+    pub(crate) async fn stopped(&self) {
+        while !self.stopping.get() {
+            self.stop.notified().await;
+        }
+    }
+}
+
+/// Where the program may be: the word itself if it has a slash, else the folders of `PATH`.
+fn programs(argv: &[ByteString], env: &[CString]) -> Result<Vec<CString>, Failure> {
+    let word = &argv.first().ok_or_else(|| bad_request("no program"))?.0;
+    if word.is_empty() {
+        return Err(bad_request("no program"));
+    }
+    if word.contains(&b'/') {
+        return Ok(vec![c_string(word)?]);
+    }
+    let path = env
+        .iter()
+        .find_map(|variable| variable.as_bytes().strip_prefix(b"PATH="))
+        .unwrap_or(b"/usr/local/bin:/usr/bin:/bin");
+    path.split(|byte| *byte == b':')
+        .filter(|folder| !folder.is_empty())
+        .map(|folder| c_string(&[folder, word].join(&b'/')))
+        .collect()
+}
+
+fn all_c_strings<B: AsRef<[u8]>>(words: impl Iterator<Item = B>) -> Result<Vec<CString>, Failure> {
+    words.map(|word| c_string(word.as_ref())).collect()
+}
+
+fn c_string(bytes: &[u8]) -> Result<CString, Failure> {
+    CString::new(bytes).map_err(|_| bad_request("a NUL byte"))
+}
+
+pub(crate) fn bad_request(why: &str) -> Failure {
+    Failure {
+        kind: FailureKind::BadRequest,
+        errno: None,
+        text: why.to_owned(),
+    }
+}
+
+pub(crate) fn system(step: &str, error: &io::Error) -> Failure {
+    Failure {
+        kind: FailureKind::System,
+        errno: error.raw_os_error(),
+        text: format!("cannot {step}: {error}"),
+    }
+}

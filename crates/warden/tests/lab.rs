@@ -1,0 +1,188 @@
+//! A warden of its own for each test, and nothing left of it afterwards.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use hermetic_warden::client::{CallError, Event, Running, Warden};
+use hermetic_warden::protocol::{Ended, Run};
+use tokio::net::UnixStream;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+pub(crate) struct Lab {
+    pub(crate) folder: tempfile::TempDir,
+    program: Child,
+}
+
+/// Everything a command said, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: Vec<u8>,
+    pub(crate) skipped: u64,
+    pub(crate) ended: Ended,
+}
+
+impl Lab {
+    pub(crate) async fn new() -> Self {
+        Self::with(&[], None).await
+    }
+
+    pub(crate) async fn with(options: &[&str], uid: Option<u32>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let mut command = Command::new(program());
+        command
+            .args(["serve", "--listen"])
+            .arg(folder.path().join("socket"))
+            .args(options)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", folder.path())
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if let Some(uid) = uid {
+            command.uid(uid).gid(uid);
+        }
+        let lab = Self {
+            program: command.spawn().unwrap(),
+            folder,
+        };
+        lab.stream().await;
+        lab
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.program.id()
+    }
+
+    pub(crate) async fn stream(&self) -> UnixStream {
+        let connect = async {
+            loop {
+                match UnixStream::connect(self.path("socket")).await {
+                    Ok(stream) => return stream,
+                    Err(_) => tokio::time::sleep(Duration::from_millis(2)).await,
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, connect)
+            .await
+            .expect("the warden listens")
+    }
+
+    pub(crate) async fn warden(&self) -> Warden {
+        Warden::greet(self.stream().await, PATIENCE).await.unwrap()
+    }
+
+    /// Waits for the program's own end.
+    pub(crate) async fn until_ended(&mut self) {
+        let ended = async {
+            while self.program.try_wait().unwrap().is_none() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, ended)
+            .await
+            .expect("the warden ends");
+    }
+
+    pub(crate) fn rss_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+/// The program as a file, written once for all tests of this process.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = PROGRAM.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let path = folder.path().join("warden");
+        fs::write(&path, hermetic_embedded::WARDEN).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        (folder, path)
+    });
+    path
+}
+
+pub(crate) fn sh(text: &str) -> Run {
+    Run::new(["bash", "-c", text])
+}
+
+pub(crate) async fn told(mut running: Running) -> Result<Told, CallError> {
+    let mut told = Told {
+        out: Vec::new(),
+        err: Vec::new(),
+        skipped: 0,
+        ended: Ended {
+            status: hermetic_warden::protocol::Status::Unknown,
+            cut: None,
+            usage: Default::default(),
+            killed_for_memory: false,
+            leftovers: 0,
+            cwd: None,
+            shell_lost: None,
+        },
+    };
+    let all = async {
+        while let Some(event) = running.next().await? {
+            match event {
+                Event::Started { .. } => {}
+                Event::Out(bytes) => told.out.extend_from_slice(&bytes),
+                Event::Err(bytes) => told.err.extend_from_slice(&bytes),
+                Event::Skipped(count) => told.skipped += count,
+                Event::Ended(ended) => told.ended = ended,
+            }
+        }
+        Ok(told)
+    };
+    tokio::time::timeout(Duration::from_secs(60), all)
+        .await
+        .expect("the command ends")
+}
+
+pub(crate) async fn run(warden: &Warden, run: Run) -> Told {
+    told(warden.run(run).await.unwrap()).await.unwrap()
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let wait = async {
+        while !so() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    if tokio::time::timeout(PATIENCE, wait).await.is_err() {
+        panic!("still not so: {what}");
+    }
+}
+
+/// Whether any process has this word in its environment or arguments.
+pub(crate) fn alive(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(") ").next().unwrap().starts_with('Z'))
+}

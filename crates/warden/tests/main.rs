@@ -1,0 +1,4 @@
+//! The real program, as a plain process, driven by the real client.
+
+mod lab;
+mod runs;

@@ -1,0 +1,90 @@
+//! One-shot commands.
+
+use hermetic_warden::client::{CallError, Event};
+use hermetic_warden::protocol::{FailureKind, Run, Status, StdinMode};
+
+use crate::lab::{Lab, run, sh, told};
+
+#[tokio::test]
+async fn a_command_says_what_it_says_and_ends_as_it_ends() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let told = run(&warden, sh("echo out; echo err >&2; exit 7")).await;
+    assert_eq!(told.out, b"out\n");
+    assert_eq!(told.err, b"err\n");
+    assert_eq!(told.ended.status, Status::Exited(7));
+    assert_eq!(told.ended.leftovers, 0);
+}
+
+#[tokio::test]
+async fn a_signal_is_reported_as_one() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let told = run(&warden, sh("kill -SEGV $$")).await;
+    assert_eq!(told.ended.status, Status::Signalled(11));
+    assert!(!told.ended.killed_for_memory);
+}
+
+#[tokio::test]
+async fn what_cannot_start_says_why() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let mut missing = Run::new(["no-such-program"]);
+    assert_eq!(
+        kind(told(warden.run(missing.clone()).await.unwrap()).await),
+        FailureKind::ProgramNotFound
+    );
+    missing = Run::new(["/etc/passwd"]);
+    assert_eq!(
+        kind(told(warden.run(missing.clone()).await.unwrap()).await),
+        FailureKind::ProgramNotStarted
+    );
+    missing = Run::new(["true"]);
+    missing.cwd = Some("/no/such/folder".into());
+    assert_eq!(
+        kind(told(warden.run(missing).await.unwrap()).await),
+        FailureKind::WorkingDirectory
+    );
+}
+
+fn kind<T: std::fmt::Debug>(result: Result<T, CallError>) -> FailureKind {
+    match result {
+        Err(CallError::Failed(failure)) => failure.kind,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn stdin_goes_in_however_much_it_is() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let mut request = Run::new(["sha256sum"]);
+    request.stdin = StdinMode::Open;
+    let mut running = warden.run(request).await.unwrap();
+    let stdin = running.stdin();
+    let bytes: Vec<u8> = (0..5_000_000u32).map(|i| (i % 251) as u8).collect();
+    let expected = hex(&bytes);
+    let feeding = tokio::spawn(async move {
+        stdin.write(&bytes).await.unwrap();
+        stdin.end().await.unwrap();
+    });
+    let mut out = Vec::new();
+    while let Some(event) = running.next().await.unwrap() {
+        if let Event::Out(bytes) = event {
+            out.extend_from_slice(&bytes);
+        }
+    }
+    feeding.await.unwrap();
+    assert_eq!(
+        String::from_utf8(out).unwrap().split(' ').next(),
+        Some(&*expected)
+    );
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    sha2::Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
