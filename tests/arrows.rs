@@ -4,12 +4,10 @@
 //! rule; a crate that is not in them has no place yet and fails too. Dev-dependencies are free: a
 //! test may look anywhere.
 
-mod manifests;
-
 use std::fs;
 use std::path::Path;
 
-use manifests::{Package, Workspace};
+use crate::manifests::{Package, Workspace};
 
 /// Low to high. A crate may depend on what stands in a lower line, and on nothing else of ours.
 const LAYERS: [&[&str]; 8] = [

@@ -3,3 +3,5 @@
 #![forbid(unsafe_code)]
 
 mod arrows;
+mod documents;
+mod manifests;

@@ -7,16 +7,20 @@ use crate::{machine, program, say};
 pub(crate) struct Tool {
     name: &'static str,
     version: &'static str,
+    options: &'static [&'static str],
 }
 
 pub(crate) const NEXTEST: Tool = Tool {
     name: "nextest",
     version: "0.9.151",
+    // Without the part that updates itself, which would build a TLS stack.
+    options: &["--no-default-features", "--features", "default-no-update"],
 };
 
 pub(crate) const DENY: Tool = Tool {
     name: "deny",
     version: "0.20.2",
+    options: &[],
 };
 
 impl Tool {
@@ -32,6 +36,7 @@ impl Tool {
         program::show(
             machine::cargo()
                 .args(["install", "--locked", "--version", self.version])
+                .args(self.options)
                 .arg(format!("cargo-{}", self.name)),
         )
     }

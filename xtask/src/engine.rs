@@ -9,15 +9,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, process, thread};
+use std::{env, thread};
 
 use crate::failure::Failure;
-use crate::{machine, program, say};
+use crate::{leftovers, machine, program, say};
 
 /// The quick one first; the other one works on every file system.
 const STORAGE_DRIVERS: [&str; 2] = ["overlay2", "vfs"];
-/// Our process id is appended.
-const FOLDER: &str = "hermetic-engine-";
 const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(60);
 
@@ -92,8 +90,7 @@ impl Daemon {
         }
         let kept = machine::folder("engine")?;
         let turn = turn(&kept)?;
-        sweep();
-        let folder = env::temp_dir().join(format!("{FOLDER}{}", process::id()));
+        let folder = leftovers::folder("engine");
         // Must not be there yet: others can write beside it.
         DirBuilder::new()
             .mode(0o700)
@@ -163,22 +160,6 @@ fn turn(kept: &Path) -> Result<File, Failure> {
             .map_err(Failure::file("lock the engine's folder"))?;
     }
     Ok(turn)
-}
-
-/// Removes what runs left that were killed; their engines ended by themselves.
-fn sweep() {
-    let Ok(entries) = fs::read_dir(env::temp_dir()) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let Some(id) = name.to_str().and_then(|name| name.strip_prefix(FOLDER)) else {
-            continue;
-        };
-        if !Path::new("/proc").join(id).exists() {
-            drop(fs::remove_dir_all(entry.path()));
-        }
-    }
 }
 
 fn spawn(

@@ -51,7 +51,7 @@ impl fmt::Display for Failure {
             Self::Start { line, source } => write!(f, "cannot start `{line}`: {source}"),
             Self::Ended { line, status } => write!(f, "`{line}` ended with {status}"),
             Self::File { what, source } => write!(f, "cannot {what}: {source}"),
-            Self::Lacking { what, remedy } => write!(f, "{what}\n    {remedy}"),
+            Self::Lacking { what, remedy } => write!(f, "{what} ({remedy})"),
             Self::Bad(list) => f.write_str(&list.join("; ")),
         }
     }

@@ -17,6 +17,7 @@ mod doctests;
 mod engine;
 mod failure;
 mod image;
+mod leftovers;
 mod machine;
 mod members;
 mod needs;

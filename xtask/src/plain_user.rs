@@ -1,16 +1,16 @@
 //! The tests once more without root's rights, started by root.
 //!
-//! Cargo lets a runner stand before every test binary; ours drops to `nobody` in a mount namespace
-//! of its own. There the folders above the source tree, which may be closed to others (as `/root`
-//! is), are covered by open ones that lead to this tree only.
+//! Cargo lets a runner stand before every test binary; ours drops to `nobody`. Where folders above
+//! the source tree are closed to others (as `/root` is), it does so in a mount namespace of its own
+//! in which these are covered by open ones that lead to this tree only.
 
+use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{fs, process};
 
 use crate::failure::Failure;
-use crate::{machine, program, say};
+use crate::{leftovers, machine, program, say};
 
 pub(crate) struct PlainUser {
     runner: PathBuf,
@@ -19,7 +19,9 @@ pub(crate) struct PlainUser {
     home: PathBuf,
 }
 
-/// As in the script below.
+const SCRIPT: &str = include_str!("plain_user.sh");
+
+/// As in the script.
 const NOBODY: u32 = 65534;
 
 /// Why this machine has no run as a plain user.
@@ -27,42 +29,47 @@ pub(crate) type Impossible = String;
 
 impl PlainUser {
     pub(crate) fn new() -> Result<Result<Self, Impossible>, Failure> {
-        let folder = machine::folder("plain-user")?;
-        let runner = folder.join("run");
-        // Not root's TMPDIR, which may be closed to others.
-        let home = PathBuf::from(format!("/tmp/hermetic-nobody-{}", process::id()));
+        let (root, target) = (machine::root(), machine::target());
+        if is_awkward(&root) || is_awkward(&target) {
+            // Cargo takes the runner's path apart at spaces.
+            return Ok(Err("a path has a space or a quote in it".to_owned()));
+        }
+        let user = Self::prepare(&root, &target)?;
+        let mut probe = Command::new(&user.runner);
+        let probed = program::listen(probe.args(["test", "-r"]).arg(root.join("Cargo.toml")))?;
+        if probed.status.success() {
+            say::note("as uid 65534, without capabilities, groups or a home; by setpriv");
+            return Ok(Ok(user));
+        }
+        let said = String::from_utf8_lossy(&probed.stderr);
+        let why = said
+            .lines()
+            .last()
+            .unwrap_or("the source tree is closed to others");
+        say::note(why);
+        Ok(Err(why.to_owned()))
+    }
+
+    fn prepare(root: &Path, target: &Path) -> Result<Self, Failure> {
+        let variable = format!("CARGO_TARGET_{}_RUNNER", triple()?);
+        let runner = machine::folder("plain-user")?.join("run");
+        let home = leftovers::folder("nobody");
         fs::create_dir(&home)
             .and_then(|()| chown(&home, Some(NOBODY), Some(NOBODY)))
             .map_err(Failure::file(format!("make {}", home.display())))?;
-        let (root, target) = (machine::root(), machine::target());
-        let script = SCRIPT
-            .replace("@ROOT@", &root.to_string_lossy())
-            .replace("@TARGET@", &target.to_string_lossy())
-            .replace("@HOME@", &home.to_string_lossy());
-        fs::write(&runner, script)
-            .and_then(|()| fs::set_permissions(&runner, fs::Permissions::from_mode(0o755)))
-            .map_err(Failure::file(format!("write {}", runner.display())))?;
-
-        let mut probe = Command::new(&runner);
-        probe.args(["test", "-r"]).arg(root.join("Cargo.toml"));
-        let probed = program::listen(&mut probe)?;
-        let variable = format!("CARGO_TARGET_{}_RUNNER", triple()?);
         let user = Self {
             runner,
             variable,
             home,
         };
-        if !probed.status.success() {
-            let said = String::from_utf8_lossy(&probed.stderr);
-            let said = said
-                .lines()
-                .last()
-                .unwrap_or("the source tree is closed to others");
-            say::note(said);
-            return Ok(Err(said.to_owned()));
-        }
-        say::note("as uid 65534, without capabilities, groups or a home; by setpriv");
-        Ok(Ok(user))
+        let script = SCRIPT
+            .replace("@ROOT@", &root.to_string_lossy())
+            .replace("@TARGET@", &target.to_string_lossy())
+            .replace("@HOME@", &user.home.to_string_lossy());
+        fs::write(&user.runner, script)
+            .and_then(|()| fs::set_permissions(&user.runner, Permissions::from_mode(0o755)))
+            .map_err(Failure::file(format!("write {}", user.runner.display())))?;
+        Ok(user)
     }
 
     /// Makes a cargo command start every test binary that way.
@@ -79,6 +86,11 @@ impl Drop for PlainUser {
     }
 }
 
+fn is_awkward(path: &Path) -> bool {
+    path.to_str()
+        .is_none_or(|text| text.contains(|c: char| c.is_whitespace() || c == '\''))
+}
+
 /// The machine's triple, as cargo writes it in a variable's name.
 fn triple() -> Result<String, Failure> {
     let output = program::listen(Command::new("rustc").arg("-vV"))?;
@@ -91,55 +103,3 @@ fn triple() -> Result<String, Failure> {
             remedy: "`rustc -vV` should have a line `host: ...`".to_owned(),
         })
 }
-
-/// `$1` and on: a test binary and its arguments.
-const SCRIPT: &str = r#"#!/bin/sh
-# Written by `cargo xtask test`; runs its arguments as a plain user.
-set -eu
-root='@ROOT@'
-target='@TARGET@'
-home='@HOME@'
-
-if [ "${HERMETIC_PLAIN_USER-}" != inside ]; then
-    HERMETIC_PLAIN_USER=inside exec unshare --mount --propagation private -- "$0" "$@"
-fi
-
-drop() {
-    exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --ambient-caps=-all "$@"
-}
-reaches() {
-    (drop test -x "$1" -a -r "$1") 2>/dev/null
-}
-
-# Opens the way to $1, a copy of which is mounted at $2: covers the first closed folder above it.
-open_way() {
-    reaches "$1" && return
-    path=
-    old_ifs=$IFS
-    IFS=/
-    for name in ${1#/}; do
-        path=$path/$name
-        if [ -e "$path" ] && ! reaches "$path"; then
-            mount -t tmpfs -o mode=755,size=1m tmpfs "$path"
-            break
-        fi
-    done
-    IFS=$old_ifs
-    mkdir -p "$1"
-    mount --bind "$2" "$1"
-}
-
-# Covering one way may hide the other, so both are held first.
-if ! reaches "$root" || ! reaches "$target"; then
-    mount -t tmpfs -o size=1m tmpfs "$home"
-    mkdir "$home/root" "$home/target"
-    mount --bind "$root" "$home/root"
-    mount --bind "$target" "$home/target"
-    open_way "$root" "$home/root"
-    open_way "$target" "$home/target"
-    umount --recursive "$home"
-fi
-unset HERMETIC_PLAIN_USER
-export HOME="$home" TMPDIR="$home"
-drop "$@"
-"#;

@@ -36,11 +36,10 @@ impl Results {
     }
 }
 
+/// Nextest writes below the source tree, wherever cargo builds.
 fn file(profile: &str) -> PathBuf {
-    machine::target()
-        .join("nextest")
-        .join(profile)
-        .join("junit.xml")
+    let store = machine::root().join("target/nextest");
+    store.join(profile).join("junit.xml")
 }
 
 fn parse(junit: &str) -> Results {

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 const PREFIX: &str = "hermetic-";
 
-pub(super) struct Workspace {
+pub(crate) struct Workspace {
     pub packages: Vec<Package>,
 }
 
-pub(super) struct Package {
+pub(crate) struct Package {
     /// Without the prefix: `policy`. The binary, which has none, is `hermetic`.
     pub name: String,
     pub folder: PathBuf,
@@ -23,7 +23,7 @@ pub(super) struct Package {
 }
 
 impl Workspace {
-    pub(super) fn ours() -> Self {
+    pub(crate) fn ours() -> Self {
         let output = Command::new(env!("CARGO"))
             .args([
                 "metadata",
@@ -44,7 +44,7 @@ impl Workspace {
     }
 
     /// Packages made up for a test: name, folder, what each needs.
-    pub(super) fn of(packages: &[(&str, &str, &[&str])]) -> Self {
+    pub(crate) fn of(packages: &[(&str, &str, &[&str])]) -> Self {
         let made_up = |(name, folder, needs): &(&str, &str, &[&str])| Package {
             name: (*name).to_owned(),
             folder: PathBuf::from(folder),
@@ -60,13 +60,13 @@ impl Workspace {
 
 impl Package {
     /// The packages of ours that it depends on, without their prefix.
-    pub(super) fn ours(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn ours(&self) -> impl Iterator<Item = &str> {
         self.needs
             .iter()
             .filter_map(|need| need.strip_prefix(PREFIX))
     }
 
-    pub(super) fn is_backend(&self) -> bool {
+    pub(crate) fn is_backend(&self) -> bool {
         self.folder.parent().and_then(Path::file_name) == Some("backends".as_ref())
     }
 
