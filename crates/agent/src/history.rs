@@ -24,9 +24,11 @@ impl Budget {
         }
     }
 
-    pub(crate) fn halved(self) -> Self {
+    /// Half of it, or half of what there is to show if that is less.
+    pub(crate) fn halved_for(self, shown: &[Message]) -> Self {
+        let size = shown.iter().map(Message::size).sum::<usize>();
         Self {
-            bytes: self.bytes / 2,
+            bytes: self.bytes.min(size) / 2,
         }
     }
 }
@@ -75,27 +77,30 @@ fn missing(begun: bool) -> String {
     text.to_owned()
 }
 
-/// The most recent part of `history` that fits, whole turns at a time.
+/// The most recent part of `history` that fits. It starts with something a person said, so calls and
+/// their results stay together.
 ///
-/// A turn starts with what a person said. The last one always stays; where it alone is too large, the
-/// oldest tool results in it give way. What was left out is said in its place.
-pub fn trim(history: &[Message], budget: Budget) -> Cow<'_, [Message]> {
+/// Everything from `keep` on, the turn at hand, stays; where it alone is too large, the oldest tool
+/// results give way. What was left out is said in its place.
+pub fn trim(history: &[Message], keep: usize, budget: Budget) -> Cow<'_, [Message]> {
     let total: usize = history.iter().map(Message::size).sum();
     if total <= budget.bytes {
         return Cow::Borrowed(history);
     }
-    let starts: Vec<usize> = (0..history.len())
-        .filter(|index| starts_turn(history, *index))
-        .collect();
-    let fits = |start: &&usize| {
-        history[**start..].iter().map(Message::size).sum::<usize>() <= budget.bytes
-    };
-    let start = starts
-        .iter()
-        .find(fits)
-        .or(starts.last())
-        .copied()
-        .unwrap_or(0);
+    let mut start = 0;
+    let mut size = total;
+    let mut passed = 0;
+    for (index, message) in history.iter().enumerate().take(keep.saturating_add(1)) {
+        if matches!(message, Message::User { .. }) {
+            start = index;
+            size -= passed;
+            passed = 0;
+            if size <= budget.bytes {
+                break;
+            }
+        }
+        passed += message.size();
+    }
     let mut kept = Vec::with_capacity(history.len() - start + 1);
     if start > 0 {
         kept.push(Message::user(format!(
@@ -105,17 +110,6 @@ pub fn trim(history: &[Message], budget: Budget) -> Cow<'_, [Message]> {
     kept.extend_from_slice(&history[start..]);
     shorten_results(&mut kept, budget);
     Cow::Owned(kept)
-}
-
-/// Steering puts a person's words between a result and the next answer; that starts no turn.
-fn starts_turn(history: &[Message], index: usize) -> bool {
-    let is_user = matches!(history[index], Message::User { .. });
-    let after_result = index > 0
-        && matches!(
-            history[index - 1],
-            Message::Tool { .. } | Message::User { .. }
-        );
-    is_user && !after_result
 }
 
 fn shorten_results(messages: &mut [Message], budget: Budget) {
@@ -207,7 +201,7 @@ mod tests {
             Message::user("steered"),
             Message::assistant("second answer"),
         ];
-        let trimmed = trim(&history, Budget::bytes(60));
+        let trimmed = trim(&history, 4, Budget::bytes(60));
         assert!(
             matches!(&trimmed[0], Message::User { text } if text.starts_with("[4 earlier messages"))
         );
@@ -224,7 +218,7 @@ mod tests {
             calling(&["b"]),
             result("b", &big),
         ];
-        let trimmed = trim(&history, Budget::bytes(700));
+        let trimmed = trim(&history, 0, Budget::bytes(700));
         assert_eq!(
             trimmed[2],
             result("a", "[500 bytes of an earlier result were left out]")
@@ -233,10 +227,21 @@ mod tests {
     }
 
     #[test]
+    fn the_turn_at_hand_is_never_cut() {
+        let history = [
+            Message::user("a"),
+            Message::user("question"),
+            Message::user("steered"),
+        ];
+        let trimmed = trim(&history, 1, Budget::bytes(3));
+        assert_eq!(trimmed[1..], history[1..]);
+    }
+
+    #[test]
     fn what_fits_is_not_copied() {
         let history = [Message::user("hi")];
         assert!(matches!(
-            trim(&history, Budget::bytes(10)),
+            trim(&history, 0, Budget::bytes(10)),
             Cow::Borrowed(_)
         ));
     }

@@ -16,6 +16,8 @@ pub struct Facts {
     pub network: Network,
     /// The folder commands start in.
     pub workspace: String,
+    /// Folders of the host that the operator let the sandbox see.
+    pub shared: Vec<Shared>,
     pub limits: Option<Limits>,
     pub persistence: Persistence,
     /// How long the sandbox lives when nothing is asked of it.
@@ -25,6 +27,13 @@ pub struct Facts {
     pub chat: String,
     /// The operator's own words, put last.
     pub instructions: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// As the sandbox sees it.
+    pub path: String,
+    pub writable: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,9 +97,10 @@ fn place(facts: &Facts) -> String {
     } = facts;
     match (facts.boundary, backend) {
         (Boundary::Sealed, _) => format!(
-            "Your commands run in a sandbox of this conversation alone (backend {backend}). Nothing you do \
-             there reaches the machine of the operator or another conversation, and nothing of theirs is \
-             visible to you. You start in {workspace}."
+            "Your commands run in a sandbox of this conversation alone (backend {backend}). What you do there \
+             stays there: it does not reach the machine of the operator or another conversation, and their \
+             files are not visible to you{}. You start in {workspace}.",
+            exceptions(&facts.shared)
         ),
         (Boundary::Judged, BackendKind::Ssh) => format!(
             "Your commands run on a remote machine over ssh, with no sandbox around them: what you change or \
@@ -103,6 +113,25 @@ fn place(facts: &Facts) -> String {
              person's yes or are refused; do not look for ways around that. You start in {workspace}."
         ),
     }
+}
+
+fn exceptions(shared: &[Shared]) -> String {
+    if shared.is_empty() {
+        return String::new();
+    }
+    let named = shared.iter().map(|folder| {
+        let effect = if folder.writable {
+            "changes there are real"
+        } else {
+            "read-only"
+        };
+        format!("{} ({effect})", folder.path)
+    });
+    let named: Vec<_> = named.collect();
+    format!(
+        ", except for these folders of the operator: {}",
+        named.join(", ")
+    )
 }
 
 fn network(network: &Network) -> String {

@@ -49,7 +49,8 @@ impl Reply {
         self.calls
             .into_values()
             .map(|call| {
-                let given = call.id.map(CallId::new).filter(|id| !taken.contains(id));
+                let given = call.id.filter(|id| is_usable(id)).map(CallId::new);
+                let given = given.filter(|id| !taken.contains(id));
                 let id = given.unwrap_or_else(CallId::random);
                 taken.insert(id.clone());
                 ToolCall {
@@ -60,6 +61,12 @@ impl Reply {
             })
             .collect()
     }
+}
+
+/// Ids go back to the endpoint with the history, and not necessarily to the one that made them.
+fn is_usable(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+    (1..=64).contains(&id.len()) && id.bytes().all(plain)
 }
 
 #[cfg(test)]
@@ -102,9 +109,11 @@ mod tests {
             fragment(1, Some("x"), Some("two"), ""),
             fragment(2, Some("x"), Some("three"), ""),
             fragment(3, Some(""), Some("four"), ""),
+            fragment(4, Some("not\nan id"), Some("five"), ""),
         ]);
         let ids: HashSet<_> = calls.iter().map(|call| &call.id).collect();
-        assert_eq!(ids.len(), 4);
+        assert_eq!(ids.len(), 5);
+        assert_ne!(calls[4].id.as_str(), "not\nan id");
         assert_eq!(calls[1].id.as_str(), "x");
     }
 

@@ -9,7 +9,7 @@ use crate::reply::Reply;
 use crate::schema;
 use crate::turn::Turn;
 use crate::{
-    Agent, Answer, Ask, CallId, Delta, Ended, Finish, Invocation, JournalError, Message,
+    Agent, Answer, Ask, CallId, Delta, Ended, Finish, Input, Invocation, JournalError, Message,
     ModelError, ToolCall, ToolResult, ToolSpec, TurnError, Untrusted, Usage, trim,
 };
 
@@ -24,6 +24,8 @@ pub(crate) struct Running<'a> {
     messages: Vec<Message>,
     /// Where this turn's own messages start.
     own: usize,
+    /// What this turn is about.
+    request: usize,
     /// Ids that calls of this conversation have already.
     pub(crate) taken: HashSet<CallId>,
     pub(crate) usage: Usage,
@@ -49,6 +51,7 @@ impl<'a> Running<'a> {
                 .collect(),
             offered,
             own: messages.len(),
+            request: request(turn.input, &messages),
             taken: call_ids(&messages),
             messages,
             usage: Usage::default(),
@@ -67,7 +70,7 @@ impl<'a> Running<'a> {
         let mut shorter = 3;
         loop {
             let mut shown = vec![Message::system(self.turn.system)];
-            shown.extend_from_slice(&trim(&self.messages, budget));
+            shown.extend_from_slice(&trim(&self.messages, self.request, budget));
             match self.ask_with(&shown).await {
                 Err(Unanswered::Failed(ModelError::ContextTooLong { model, detail }))
                     if shorter > 0 =>
@@ -78,7 +81,7 @@ impl<'a> Running<'a> {
                         "the conversation is too long; showing less of it"
                     );
                     shorter -= 1;
-                    budget = budget.halved();
+                    budget = budget.halved_for(&shown);
                     self.turn.observer.restarted();
                 }
                 other => return other,
@@ -246,4 +249,13 @@ fn call_ids(messages: &[Message]) -> HashSet<CallId> {
         _ => &[],
     });
     calls.map(|call| call.id.clone()).collect()
+}
+
+/// The place of what the turn is about: the next message, or the last that a person said.
+fn request(input: Input<'_>, history: &[Message]) -> usize {
+    let is_user = |message: &Message| matches!(message, Message::User { .. });
+    match input {
+        Input::Says(_) => history.len(),
+        Input::Resume => history.iter().rposition(is_user).unwrap_or(0),
+    }
 }

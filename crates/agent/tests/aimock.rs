@@ -18,7 +18,7 @@ use tokio::process::{Child, Command};
 
 use crate::lab::{Lab, results};
 
-const PACKAGE: &str = "@copilotkit/aimock";
+const PACKAGE: &str = "@copilotkit/aimock@1.43.0";
 
 struct Aimock {
     port: u16,
@@ -28,6 +28,7 @@ struct Aimock {
 
 impl Aimock {
     /// Starts the endpoint, or says why not.
+    #[expect(clippy::print_stderr, reason = "a skipped test says so aloud")]
     async fn start(test: &str) -> Option<Self> {
         match Self::try_start().await {
             Ok(server) => Some(server),
@@ -87,13 +88,13 @@ impl Aimock {
 fn fixtures_json() -> serde_json::Value {
     json!({"fixtures": [
         {
-            "match": {"userMessage": "say it twice", "turnIndex": 0},
+            "match": {"userMessage": "say it twice", "hasToolResult": false},
             "response": {"toolCalls": [
                 {"name": "echo", "arguments": "{\"text\":\"one\"}"},
                 {"name": "echo", "arguments": "{\"text\":\"two\"}"},
             ]},
         },
-        {"match": {"userMessage": "say it twice"}, "response": {"content": "Said it twice."}},
+        {"match": {"userMessage": "say it twice", "hasToolResult": true}, "response": {"content": "Said it twice."}},
         {"match": {"userMessage": "hello"}, "response": {"content": "Hi from somewhere else, with a longer text that comes in pieces."}},
     ]})
 }

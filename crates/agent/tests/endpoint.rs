@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hermetic_agent::openai::{OpenAi, Settings};
-use hermetic_agent::{Ask, Delta, Finish, Fragment, Input, Message, Model, ModelError, Usage};
+use hermetic_agent::{
+    Ask, Delta, Finish, Fragment, Input, Message, Model, ModelError, NoModel, Usage,
+};
 use hermetic_testkit::model::{Piece, Reply, ScriptedServer};
 use hermetic_types::Secret;
 use serde_json::json;
@@ -141,6 +143,9 @@ async fn dialects() {
         [usage.clone(), text("Hi"), done()]
     );
 
+    let mislabelled = Reply::raw(format!("\n {plain}"));
+    assert_eq!(ask(mislabelled).await, [usage.clone(), text("Hi"), done()]);
+
     let raw = |body: &str| Reply::raw(body.to_owned());
     let a = r#"data: {"choices":[{"delta":{"content":"a"}}]}"#;
     let end = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
@@ -261,6 +266,8 @@ async fn answers_that_break_off() {
 async fn answers_that_cannot_be_read() {
     for reply in [
         Reply::raw("data: {broken\n\n"),
+        Reply::raw("<html>welcome to our proxy</html>"),
+        Reply::raw(""),
         Reply::json(200, &json!({"hello": 1})),
         Reply::json(200, &json!([])),
     ] {
@@ -383,4 +390,49 @@ fn addresses_that_are_none() {
     }
     let newline = Settings::new("http://127.0.0.1:1", Some(Secret::new("a\nb")), "m");
     assert!(OpenAi::new(newline).is_err());
+}
+
+#[tokio::test]
+async fn what_a_model_made_up_does_not_spoil_the_next_request() {
+    let call = |name: &str, arguments: &str| {
+        json!({"choices": [
+            {"delta": {"tool_calls": [{"index": 0, "id": "x".repeat(500), "function": {"name": name, "arguments": arguments}}]}, "finish_reason": "tool_calls"}
+        ]})
+    };
+    let server = ScriptedServer::start([
+        Reply::events([call("rm -rf /", "{broken")]),
+        Reply::events([call("", "[]")]),
+        Reply::streams(&["ok"]),
+    ])
+    .await
+    .expect("loopback");
+    let model: Arc<dyn Model> = Arc::new(OpenAi::new(settings(&server)).expect("settings"));
+    Lab::new([])
+        .take_turn_with(model, Input::Says("go"))
+        .await
+        .expect("an answer");
+    let sent = &server.received()[2].body["messages"];
+    assert_eq!(
+        sent[2]["tool_calls"][0]["function"],
+        json!({"name": "rm-rf", "arguments": "{}"})
+    );
+    assert_eq!(
+        sent[4]["tool_calls"][0]["function"],
+        json!({"name": "unknown", "arguments": "{}"})
+    );
+    assert_ne!(
+        sent[2]["tool_calls"][0]["id"],
+        sent[4]["tool_calls"][0]["id"]
+    );
+}
+
+#[tokio::test]
+async fn without_a_model_the_answer_says_what_to_do() {
+    let answer = Lab::new([])
+        .take_turn_with(Arc::new(NoModel), Input::Says("hi"))
+        .await
+        .expect("an answer");
+    for word in ["config.yaml", "base_url", "/sh", "/py"] {
+        assert!(answer.text.contains(word), "{}", answer.text);
+    }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use hermetic_agent::prompt::{Facts, Network, Persistence, system};
+use hermetic_agent::prompt::{Facts, Network, Persistence, Shared, system};
 use hermetic_types::{BackendKind, Boundary, Limits};
 
 fn sealed() -> Facts {
@@ -9,6 +9,7 @@ fn sealed() -> Facts {
         boundary: Boundary::Sealed,
         network: Network::Closed,
         workspace: "/workspace".to_owned(),
+        shared: Vec::new(),
         limits: Some(Limits::default()),
         persistence: Persistence::Ephemeral,
         lifetime: Some(Duration::from_secs(3600)),
@@ -29,6 +30,16 @@ fn sealed_with_some_hosts_and_files_kept() {
         backend: BackendKind::Docker,
         network: Network::Allow(vec!["pypi.org".to_owned(), "*.pythonhosted.org".to_owned()]),
         persistence: Persistence::Kept,
+        shared: vec![
+            Shared {
+                path: "/data".to_owned(),
+                writable: false,
+            },
+            Shared {
+                path: "/out".to_owned(),
+                writable: true,
+            },
+        ],
         instructions: Some("Answer in Esperanto.".to_owned()),
         ..sealed()
     }));

@@ -18,6 +18,7 @@
 mod filter;
 mod forms;
 mod needles;
+mod net;
 mod redacted;
 mod redactor;
 mod rules;

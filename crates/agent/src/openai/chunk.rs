@@ -13,6 +13,7 @@ pub(super) struct Chunks<'a> {
     /// Ids of the calls seen so far by their place, for servers that send no index.
     ids: Vec<Option<String>>,
     said_something: bool,
+    saw_event: bool,
 }
 
 impl<'a> Chunks<'a> {
@@ -22,11 +23,13 @@ impl<'a> Chunks<'a> {
             finish: None,
             ids: Vec::new(),
             said_something: false,
+            saw_event: false,
         }
     }
 
     /// The deltas of one event of a stream.
     pub(super) fn event(&mut self, data: &str) -> Result<Vec<Delta>, ModelError> {
+        self.saw_event = true;
         let data = data.trim();
         if data.is_empty() {
             return Ok(Vec::new());
@@ -56,6 +59,7 @@ impl<'a> Chunks<'a> {
     pub(super) fn end(&mut self) -> Result<Vec<Delta>, ModelError> {
         match self.finish.take() {
             Some(finish) => Ok(vec![Delta::Finish(finish)]),
+            None if !self.saw_event => Err(self.unreadable("it is not a stream of events")),
             None => Err(ModelError::Cut {
                 model: self.model.to_owned(),
             }),
@@ -167,4 +171,61 @@ fn usage(value: &Value) -> Option<Delta> {
         input_tokens: count("prompt_tokens"),
         output_tokens: count("completion_tokens"),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::sse::Events;
+    use super::*;
+
+    const STREAM: &str = concat!(
+        ": hello\r\n\r\n",
+        "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"Grüße \"}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"\u{1f600}\"}}]}\r\r",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\ndata: \"function\":{\"name\":\"t\",\"arguments\":\"{\"}}]}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"}\"}}]}}]}\r\n\r\n",
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n",
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\n",
+        "data: [DONE]\n\n",
+    );
+
+    fn deltas<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Delta> {
+        let mut events = Events::new(1 << 20);
+        let mut chunks = Chunks::new("m");
+        let mut all = Vec::new();
+        for piece in pieces {
+            for event in events.push(piece).expect("small") {
+                all.extend(chunks.event(&event).expect("readable"));
+            }
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn any_cutting_gives_the_same_deltas(cuts in proptest::collection::vec(1_usize..30, 1..40)) {
+            let mut rest = STREAM.as_bytes();
+            let mut pieces = Vec::new();
+            for cut in cuts.iter().cycle() {
+                let (piece, later) = rest.split_at((*cut).min(rest.len()));
+                pieces.push(piece);
+                rest = later;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            let whole = deltas([STREAM.as_bytes()]);
+            prop_assert_eq!(whole.len(), 6);
+            prop_assert_eq!(deltas(pieces), whole);
+        }
+
+        #[test]
+        fn no_json_makes_it_panic(data in "[\\[\\]{}:,\"a-z0-9 ]{0,80}") {
+            let mut chunks = Chunks::new("m");
+            let _ = chunks.event(&data);
+            let _ = chunks.whole(data.as_bytes());
+        }
+    }
 }

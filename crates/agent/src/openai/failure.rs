@@ -83,8 +83,14 @@ pub(super) fn of_object(model: &str, error: &Value) -> ModelError {
     }
 }
 
-/// Seconds or a date.
+/// Seconds or a date, or the milliseconds that some endpoints give besides.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let milliseconds = headers
+        .get("retry-after-ms")
+        .and_then(|value| value.to_str().ok()?.parse().ok());
+    if let Some(milliseconds) = milliseconds {
+        return Some(Duration::from_millis(milliseconds));
+    }
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     parse_retry_after(text, Timestamp::now())
 }

@@ -108,18 +108,25 @@ impl OpenAi {
         try_stream! {
             let mut response = self.send(ask).await?;
             let mut body = Body::new(&mut response, self);
-            let plain = !body.is_event_stream();
             let mut chunks = Chunks::new(&self.settings.model);
-            if plain {
-                for delta in chunks.whole(&body.rest().await?)? {
+            let mut start = body.start().await?;
+            // Servers that ignore `stream` answer with one object, whatever type they call it.
+            if start.trim_ascii_start().starts_with(b"{") {
+                start.extend_from_slice(&body.rest().await?);
+                for delta in chunks.whole(&start)? {
                     yield delta;
                 }
                 return;
             }
+            let mut first = Some(start.freeze());
             let mut events = Events::new(self.settings.max_response_bytes);
             let mut over = false;
             while !over {
-                let ready = match body.next().await? {
+                let piece = match first.take() {
+                    Some(piece) => Some(piece),
+                    None => body.next().await?,
+                };
+                let ready = match piece {
                     Some(piece) => events.push(&piece).map_err(|EventTooLarge| self.too_large())?,
                     None => {
                         over = true;
@@ -170,7 +177,7 @@ impl OpenAi {
             failure::retry_after(response.headers()),
         );
         // A long error page is as good as its beginning.
-        let text = Body::new(&mut response, self).start(64 << 10).await;
+        let text = Body::new(&mut response, self).page(64 << 10).await;
         Err(failure::of_status(&self.settings, status, &text, asked))
     }
 
@@ -249,18 +256,6 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Servers that ignore `stream` answer with plain JSON and say so.
-    fn is_event_stream(&self) -> bool {
-        let kind = self.response.headers().get(CONTENT_TYPE);
-        let kind = kind
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        !kind
-            .trim_start()
-            .to_ascii_lowercase()
-            .starts_with("application/json")
-    }
-
     async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
         let piece = self.model.in_time(self.response.chunk()).await?;
         // A connection that breaks within an answer cuts it.
@@ -274,6 +269,17 @@ impl<'a> Body<'a> {
         Ok(piece)
     }
 
+    /// Up to the first byte that means something.
+    async fn start(&mut self) -> Result<BytesMut, ModelError> {
+        let mut start = BytesMut::new();
+        while start.trim_ascii_start().is_empty()
+            && let Some(piece) = self.next().await?
+        {
+            start.extend_from_slice(&piece);
+        }
+        Ok(start)
+    }
+
     async fn rest(&mut self) -> Result<BytesMut, ModelError> {
         let mut whole = BytesMut::new();
         while let Some(piece) = self.next().await? {
@@ -283,7 +289,7 @@ impl<'a> Body<'a> {
     }
 
     /// What can be had of the first `most` bytes.
-    async fn start(&mut self, most: usize) -> String {
+    async fn page(&mut self, most: usize) -> String {
         let mut start = BytesMut::new();
         while start.len() < most
             && let Ok(Some(piece)) = self.next().await

@@ -50,8 +50,20 @@ fn call(call: &ToolCall) -> Value {
     json!({
         "id": call.id,
         "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
+        "function": {"name": usable_name(&call.name), "arguments": arguments},
     })
+}
+
+/// A name the model made up may break the endpoint's own rules, and would then spoil every request
+/// that follows.
+fn usable_name(name: &str) -> String {
+    let plain = |letter: &char| letter.is_ascii_alphanumeric() || "_-".contains(*letter);
+    let name: String = name.chars().filter(plain).take(64).collect();
+    if name.is_empty() {
+        "unknown".to_owned()
+    } else {
+        name
+    }
 }
 
 fn tool(spec: &ToolSpec) -> Value {
