@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod class;
 mod filter;
 mod forms;
 mod needles;

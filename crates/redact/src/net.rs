@@ -9,7 +9,7 @@ use crate::forms::Forms;
 use crate::needles::{Breaks, Needles};
 use crate::redactor::Settings;
 use crate::rules::Triggers;
-use crate::window::{Ahead, BEHIND, NeedMore};
+use crate::window::{AHEAD, Ahead, BEHIND, NeedMore, Rest};
 
 pub(crate) struct Net {
     filter: Filter,
@@ -68,18 +68,17 @@ impl Net {
         self.filter.next(text, from)
     }
 
-    /// What is to be masked because of what starts at `at`. Ranges are counted from there.
-    pub(crate) fn look(&self, text: &[u8], at: usize, last: bool) -> Result<Marks, NeedMore> {
-        let behind = &text[at.saturating_sub(BEHIND)..at];
-        let rest = &text[at..];
+    /// What is to be masked because of what starts with `rest`. Ranges are counted from there.
+    pub(crate) fn look(&self, behind: &[u8], rest: Rest<'_>) -> Result<Marks, NeedMore> {
+        let behind = &behind[behind.len().saturating_sub(BEHIND)..];
         let mut marks = Marks::default();
-        let exact = Ahead::capped(rest, last, self.longest_form + 4);
+        let exact = Ahead::new(rest, self.longest_form + 4);
         marks.add(self.plain.longest(exact)?.map(|length| 0..length));
         if let Some(length) = self.wrapped.longest(exact)? {
             marks.add(Some(0..tail_of_encoding(exact, length)?));
         }
-        if let Some(three) = rest.first_chunk() {
-            let ahead = Ahead::new(rest, last);
+        if let Some(three) = rest.bytes.first_chunk() {
+            let ahead = Ahead::new(rest, AHEAD);
             for rule in self.triggers.at(key(*three)) {
                 marks.add(rule.look(behind, ahead)?);
             }

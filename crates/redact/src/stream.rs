@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::MASK;
+use crate::class::Runs;
 use crate::net::Net;
 use crate::redacted::Redacted;
-use crate::window::BEHIND;
+use crate::window::{BEHIND, Rest};
 
 /// Redacts a stream chunk by chunk.
 ///
@@ -27,6 +28,9 @@ pub struct StreamRedactor {
     marks: Vec<Range<usize>>,
     /// Places found whose bytes may still have to be hidden from rules that look back.
     blots: Vec<Range<usize>>,
+    /// How many bytes of the stream came before those held.
+    forgotten: usize,
+    runs: Runs,
     /// Do not look again before this much is held.
     enough: usize,
 }
@@ -40,6 +44,8 @@ impl StreamRedactor {
             given: 0,
             marks: Vec::new(),
             blots: Vec::new(),
+            forgotten: 0,
+            runs: Runs::default(),
             enough: 0,
         }
     }
@@ -68,7 +74,13 @@ impl StreamRedactor {
         while let Some(at) = self.net.next_candidate(&self.held, self.next) {
             self.next = at;
             self.blot();
-            let Ok(found) = self.net.look(&self.held, at, last) else {
+            let rest = Rest {
+                bytes: &self.held[at..],
+                last,
+                place: self.forgotten + at,
+                runs: &self.runs,
+            };
+            let Ok(found) = self.net.look(&self.held[..at], rest) else {
                 // Looking again at every byte that arrives would make a long candidate quadratic.
                 let waiting = self.held.len() - at;
                 self.enough = self.held.len() + waiting / 8;
@@ -116,6 +128,7 @@ impl StreamRedactor {
     fn forget(&mut self) {
         let gone = self.next.saturating_sub(BEHIND);
         self.held.drain(..gone);
+        self.forgotten += gone;
         self.next -= gone;
         self.given -= gone;
         self.enough = self.enough.saturating_sub(gone);
