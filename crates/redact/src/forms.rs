@@ -41,6 +41,10 @@ impl Forms {
         self.add_plain(value.chars().rev().collect::<String>().into_bytes());
         self.add_plain(percent_encoded(bytes, b"0123456789ABCDEF"));
         self.add_plain(percent_encoded(bytes, b"0123456789abcdef"));
+        // As a form sends it: a space becomes a plus.
+        let words = value.split(' ');
+        let words = words.map(|word| percent_encoded(word.as_bytes(), b"0123456789ABCDEF"));
+        self.add_plain(words.collect::<Vec<_>>().join(&b'+'));
         for escaped in json_escaped(value) {
             self.add_plain(escaped.into_bytes());
         }

@@ -15,9 +15,11 @@
 
 #![forbid(unsafe_code)]
 
+mod class;
 mod filter;
 mod forms;
 mod needles;
+mod net;
 mod redacted;
 mod redactor;
 mod rules;

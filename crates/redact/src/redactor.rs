@@ -1,26 +1,17 @@
-//! Everything that is looked for, ready to look.
+//! The way in.
 
 use std::fmt;
+use std::sync::Arc;
 
 use hermetic_types::Secret;
 
-use crate::filter::{Filter, Key, key};
-use crate::forms::Forms;
-use crate::needles::{Breaks, Needles};
+use crate::net::Net;
 use crate::redacted::Redacted;
-use crate::rules::Triggers;
 use crate::stream::StreamRedactor;
-use crate::window::{Ahead, BEHIND, NeedMore};
 
-/// Takes secrets out of text. Made once, shared by everybody.
-pub struct Redactor {
-    filter: Filter,
-    triggers: Triggers,
-    plain: Needles,
-    wrapped: Needles,
-    longest_form: usize,
-    ignored: usize,
-}
+/// Takes secrets out of text. Made once; clones share everything.
+#[derive(Clone)]
+pub struct Redactor(Arc<Net>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -44,37 +35,7 @@ impl Redactor {
     /// Looks for `known` values as they are, reversed, in hexadecimal, percent-encoded, escaped as
     /// in JSON, and in base64 at any offset within something larger, across its line breaks.
     pub fn new(known: impl IntoIterator<Item = Secret>, settings: Settings) -> Self {
-        let mut forms = Forms::default();
-        let mut ignored = 0;
-        // Three bytes is what the filter needs at the least.
-        let shortest = settings.shortest_known.max(4);
-        for secret in known {
-            if secret.expose().len() < shortest {
-                ignored += usize::from(!secret.is_empty());
-            } else {
-                forms.add(&secret);
-            }
-        }
-        let triggers = if settings.shapes {
-            Triggers::all()
-        } else {
-            Triggers::none()
-        };
-        let plain = Needles::new(forms.plain, Breaks::Matter);
-        let wrapped = Needles::new(forms.wrapped, Breaks::Skip);
-        let starts = plain.iter().chain(wrapped.iter()).filter_map(first_key);
-        let filter = Filter::new(starts.chain(triggers.keys()));
-        let longest_form = plain.iter().map(<[u8]>::len).max().unwrap_or(0);
-        // A wrapped form grows by a line break for each of its characters at the worst.
-        let longest_wrapped = wrapped.iter().map(|form| form.len() * 2).max().unwrap_or(0);
-        Self {
-            filter,
-            triggers,
-            plain,
-            wrapped,
-            longest_form: longest_form.max(longest_wrapped),
-            ignored,
-        }
+        Self(Arc::new(Net::new(known, settings)))
     }
 
     pub fn redact(&self, text: impl AsRef<str>) -> Redacted<String> {
@@ -92,67 +53,20 @@ impl Redactor {
     }
 
     /// For output that arrives in pieces.
-    pub fn stream(&self) -> StreamRedactor<'_> {
-        StreamRedactor::new(self)
+    pub fn stream(&self) -> StreamRedactor {
+        StreamRedactor::new(Arc::clone(&self.0))
     }
 
     /// How many known values were too short to look for.
     pub fn ignored(&self) -> usize {
-        self.ignored
-    }
-
-    pub(crate) fn next_candidate(&self, text: &[u8], from: usize) -> Option<usize> {
-        self.filter.next(text, from)
-    }
-
-    /// What is to be masked because of what starts at `at`. Ranges are counted from there.
-    pub(crate) fn look(&self, text: &[u8], at: usize, last: bool) -> Result<Marks, NeedMore> {
-        let behind = &text[at.saturating_sub(BEHIND)..at];
-        let rest = &text[at..];
-        let mut marks = Marks::default();
-        let exact = Ahead::capped(rest, last, self.longest_form + 4);
-        marks.add(self.plain.longest(exact)?.map(|length| 0..length));
-        if let Some(length) = self.wrapped.longest(exact)? {
-            marks.add(Some(0..tail_of_encoding(exact, length)?));
-        }
-        if let Some(three) = rest.first_chunk() {
-            let ahead = Ahead::new(rest, last);
-            for rule in self.triggers.at(key(*three)) {
-                marks.add(rule.look(behind, ahead)?);
-            }
-        }
-        Ok(marks)
-    }
-}
-
-/// Places found at one position; rarely more than one.
-#[derive(Default)]
-pub(crate) struct Marks(pub(crate) Vec<std::ops::Range<usize>>);
-
-impl Marks {
-    fn add(&mut self, mark: Option<std::ops::Range<usize>>) {
-        self.0.extend(mark.filter(|range| !range.is_empty()));
+        self.0.ignored()
     }
 }
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor")
-            .field(
-                "forms",
-                &(self.plain.iter().count() + self.wrapped.iter().count()),
-            )
+            .field("forms", &self.0.forms())
             .finish_non_exhaustive()
     }
-}
-
-fn first_key(form: &[u8]) -> Option<Key> {
-    form.first_chunk().map(|three| key(*three))
-}
-
-/// The character that the value shares with what follows, and the padding.
-fn tail_of_encoding(ahead: Ahead<'_>, from: usize) -> Result<usize, NeedMore> {
-    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
-    let shared = ahead.short_run(from, 1, is_digit)?;
-    ahead.short_run(shared, 2, |byte| byte == b'=')
 }

@@ -1,11 +1,14 @@
 //! Bytes in, redacted bytes out, however they were cut.
 
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::MASK;
+use crate::class::Runs;
+use crate::net::Net;
 use crate::redacted::Redacted;
-use crate::redactor::Redactor;
-use crate::window::BEHIND;
+use crate::window::{BEHIND, Rest};
 
 /// Redacts a stream chunk by chunk.
 ///
@@ -13,9 +16,8 @@ use crate::window::BEHIND;
 /// never more than a rule may look ahead (16 KiB), or the longest known value.
 ///
 /// [`finish`]: StreamRedactor::finish
-#[derive(Debug)]
-pub struct StreamRedactor<'a> {
-    redactor: &'a Redactor,
+pub struct StreamRedactor {
+    net: Arc<Net>,
     /// Some bytes that were dealt with, kept for rules that look back, and those that were not.
     held: Vec<u8>,
     /// The first byte of `held` that was not looked at.
@@ -26,19 +28,24 @@ pub struct StreamRedactor<'a> {
     marks: Vec<Range<usize>>,
     /// Places found whose bytes may still have to be hidden from rules that look back.
     blots: Vec<Range<usize>>,
+    /// How many bytes of the stream came before those held.
+    forgotten: usize,
+    runs: Runs,
     /// Do not look again before this much is held.
     enough: usize,
 }
 
-impl<'a> StreamRedactor<'a> {
-    pub(crate) fn new(redactor: &'a Redactor) -> Self {
+impl StreamRedactor {
+    pub(crate) fn new(net: Arc<Net>) -> Self {
         Self {
-            redactor,
+            net,
             held: Vec::new(),
             next: 0,
             given: 0,
             marks: Vec::new(),
             blots: Vec::new(),
+            forgotten: 0,
+            runs: Runs::default(),
             enough: 0,
         }
     }
@@ -64,10 +71,16 @@ impl<'a> StreamRedactor<'a> {
 
     fn scan(&mut self, last: bool) {
         self.enough = 0;
-        while let Some(at) = self.redactor.next_candidate(&self.held, self.next) {
+        while let Some(at) = self.net.next_candidate(&self.held, self.next) {
             self.next = at;
             self.blot();
-            let Ok(found) = self.redactor.look(&self.held, at, last) else {
+            let rest = Rest {
+                bytes: &self.held[at..],
+                last,
+                place: self.forgotten + at,
+                runs: &self.runs,
+            };
+            let Ok(found) = self.net.look(&self.held[..at], rest) else {
                 // Looking again at every byte that arrives would make a long candidate quadratic.
                 let waiting = self.held.len() - at;
                 self.enough = self.held.len() + waiting / 8;
@@ -115,6 +128,7 @@ impl<'a> StreamRedactor<'a> {
     fn forget(&mut self) {
         let gone = self.next.saturating_sub(BEHIND);
         self.held.drain(..gone);
+        self.forgotten += gone;
         self.next -= gone;
         self.given -= gone;
         self.enough = self.enough.saturating_sub(gone);
@@ -124,5 +138,14 @@ impl<'a> StreamRedactor<'a> {
         for blot in &mut self.blots {
             *blot = blot.start.saturating_sub(gone)..blot.end.saturating_sub(gone);
         }
+    }
+}
+
+impl fmt::Debug for StreamRedactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What is held back may be a secret.
+        f.debug_struct("StreamRedactor")
+            .field("held", &self.held.len())
+            .finish_non_exhaustive()
     }
 }

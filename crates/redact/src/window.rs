@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::class::{Class, Runs};
+
 /// How far ahead of its place a rule sees. A stream holds back at most this much.
 pub(crate) const AHEAD: usize = 16 << 10;
 
@@ -12,8 +14,21 @@ pub(crate) const BEHIND: usize = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead<'a> {
     bytes: &'a [u8],
+    /// Where `bytes` stand in the whole stream.
+    place: usize,
+    runs: &'a Runs,
     /// Nothing comes after `bytes` that the rule is allowed to see.
     complete: bool,
+}
+
+/// All that is held of a stream, from one place on.
+#[derive(Clone, Copy)]
+pub(crate) struct Rest<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Nothing will follow.
+    pub(crate) last: bool,
+    pub(crate) place: usize,
+    pub(crate) runs: &'a Runs,
 }
 
 /// The answer depends on bytes that have not arrived.
@@ -24,21 +39,23 @@ pub(crate) struct NeedMore;
 pub(crate) type Found = Result<Option<Range<usize>>, NeedMore>;
 
 impl<'a> Ahead<'a> {
-    pub(crate) fn new(rest: &'a [u8], last: bool) -> Self {
-        Self::capped(rest, last, AHEAD)
-    }
-
-    /// Known values may be longer than the window.
-    pub(crate) fn capped(rest: &'a [u8], last: bool, cap: usize) -> Self {
-        match rest.get(..cap) {
-            Some(bytes) => Self {
-                bytes,
-                complete: true,
-            },
-            None => Self {
-                bytes: rest,
-                complete: last,
-            },
+    /// Known values may be longer than the window, so they bring a `cap` of their own.
+    pub(crate) fn new(rest: Rest<'a>, cap: usize) -> Self {
+        let Rest {
+            bytes,
+            last,
+            place,
+            runs,
+        } = rest;
+        let (bytes, complete) = match bytes.get(..cap) {
+            Some(bytes) => (bytes, true),
+            None => (bytes, last),
+        };
+        Self {
+            bytes,
+            place,
+            runs,
+            complete,
         }
     }
 
@@ -58,17 +75,16 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Where a run of bytes that fit ends.
-    pub(crate) fn run(&self, from: usize, fits: impl Fn(u8) -> bool) -> Result<usize, NeedMore> {
-        let rest = self.bytes.get(from..).unwrap_or_default();
-        match rest.iter().position(|byte| !fits(*byte)) {
-            Some(length) => Ok(from + length),
-            None if self.complete => Ok(from + rest.len()),
-            None => Err(NeedMore),
+    /// Where a run of bytes of one class ends.
+    pub(crate) fn run(&self, from: usize, class: Class) -> Result<usize, NeedMore> {
+        let end = self.runs.end(class, self.bytes, from, self.place);
+        if end >= self.bytes.len() && !self.complete {
+            return Err(NeedMore);
         }
+        Ok(end)
     }
 
-    /// Like [`Ahead::run`], over at most `most` bytes.
+    /// Where a run of at most `most` bytes that fit ends.
     pub(crate) fn short_run(
         &self,
         from: usize,
@@ -107,6 +123,11 @@ impl<'a> Ahead<'a> {
         }
     }
 
+    /// How much there is to see, once it is known that nothing more is.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(crate) fn slice(&self, range: Range<usize>) -> &'a [u8] {
         self.bytes.get(range).unwrap_or_default()
     }
@@ -127,13 +148,8 @@ impl<'a> Ahead<'a> {
     }
 }
 
-pub(crate) fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-/// Letters, digits, `_` and `-`: what most keys are made of.
 pub(crate) fn is_token(byte: u8) -> bool {
-    is_word(byte) || byte == b'-'
+    Class::Token.fits(byte)
 }
 
 /// Whether a word may start after these bytes. `\n` written as two characters counts as a break, as

@@ -37,6 +37,13 @@ fn every_way_a_value_is_printed() {
 }
 
 #[test]
+fn a_value_with_spaces_in_a_form() {
+    let redactor = knowing(&["open sesame & co"]);
+    let text = "q=open+sesame+%26+co&r=open%20sesame%20%26%20co";
+    assert_eq!(redactor.redact(text).as_str(), "q=[redacted]&r=[redacted]");
+}
+
+#[test]
 fn base64_of_something_larger_at_every_offset() {
     let redactor = knowing(&["correct-horse-battery"]);
     for before in ["", "a", "ab", "abc", "user:"] {

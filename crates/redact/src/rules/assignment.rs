@@ -5,6 +5,7 @@
 //! [`super::value`].
 
 use super::value::{Style, is_secret, quote, spaces};
+use crate::class::Class;
 use crate::window::{Ahead, Found, NeedMore, is_token};
 
 /// What a telling name ends in.
@@ -22,6 +23,9 @@ pub(super) static WORDS: [&str; 12] = [
     "signature",
     "sig",
 ];
+
+/// A longer string is a document, not a password.
+const LONGEST: usize = 4096;
 
 pub(super) fn look(word: &str, behind: &[u8], ahead: Ahead<'_>) -> Found {
     if !ahead.folds_to(0, word)? {
@@ -61,11 +65,14 @@ pub(super) fn look(word: &str, behind: &[u8], ahead: Ahead<'_>) -> Found {
         _ => Style::Bare,
     };
     let end = match style {
-        Style::Environment if name.starts_line() && !query => ahead.run(start, |b| !is_break(b))?,
-        Style::Line => ahead.run(start, |b| !is_break(b))?,
-        _ => ahead.run(start, |b| !ends_bare(b))?,
+        Style::Environment if name.starts_line() && !query => ahead.run(start, Class::Line)?,
+        Style::Line => ahead.run(start, Class::Line)?,
+        _ => ahead.run(start, Class::Bare)?,
     };
     let bytes = ahead.slice(start..end).trim_ascii_end();
+    if bytes.len() > LONGEST && style == Style::Bare {
+        return Ok(None);
+    }
     // More than one word after a colon is a sentence.
     if style == Style::Line && bytes.contains(&b' ') {
         return Ok(None);
@@ -93,21 +100,20 @@ fn end_of_name(ahead: Ahead<'_>, from: usize) -> Result<usize, NeedMore> {
 }
 
 fn quoted(ahead: Ahead<'_>, from: usize) -> Found {
-    let opening = ahead.slice(from - 1..from);
+    let class = match ahead.slice(from - 1..from) {
+        b"\"" => Class::InDouble,
+        b"'" => Class::InSingle,
+        _ => Class::InBacktick,
+    };
     let escaped = ahead.slice(from.saturating_sub(2)..from - 1) == b"\\";
-    let mut at = from;
-    loop {
-        let end = ahead.run(at, |byte| {
-            !opening.contains(&byte) && !is_break(byte) && byte != b'\\'
-        })?;
-        // Within an escaped string the backslash belongs to the closing quote.
-        if ahead.at(end)? == Some(b'\\') && !escaped {
-            at = end + 2;
-            continue;
-        }
-        let bytes = ahead.slice(from..end);
-        return Ok(is_secret(bytes, Style::Quoted).then_some(from..end));
+    let mut end = ahead.run(from, class)?;
+    // Within an escaped string the backslash belongs to the closing quote.
+    while !escaped && end - from < LONGEST && ahead.at(end)? == Some(b'\\') {
+        end = ahead.run(end + 2, class)?;
     }
+    let bytes = ahead.slice(from..end);
+    Ok((bytes.len() <= LONGEST && is_secret(bytes, Style::Quoted))
+        .then_some(from..from + bytes.len()))
 }
 
 /// The name in front of a value, as far as it can be seen.
@@ -247,8 +253,4 @@ impl<'a> Name<'a> {
 
 fn is_break(byte: u8) -> bool {
     byte == b'\n' || byte == b'\r'
-}
-
-fn ends_bare(byte: u8) -> bool {
-    byte.is_ascii_whitespace() || b"\"'`,;&)}]|<>#".contains(&byte)
 }

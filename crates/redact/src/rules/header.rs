@@ -1,7 +1,14 @@
 //! Credentials on their way in a header.
 
 use super::value::{is_placeholder, quote, spaces};
+use crate::class::Class;
 use crate::window::{Ahead, Found, starts_word};
+
+/// A cookie's name is shorter.
+const LONGEST_NAME: usize = 128;
+
+/// How much of a value is looked at to tell it from a word.
+const LOOKED_AT: usize = 512;
 
 const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "digest", "apikey", "bot"];
 
@@ -21,16 +28,17 @@ pub(super) fn authorization(ahead: Ahead<'_>) -> Found {
     for scheme in SCHEMES {
         if ahead.folds_to(at, scheme)? && ahead.at(at + scheme.len())? == Some(b' ') {
             let from = spaces(ahead, at + scheme.len())?;
-            let end = if scheme == "digest" {
-                ahead.run(from, |byte| !matches!(byte, b'\r' | b'\n'))?
+            let class = if scheme == "digest" {
+                Class::Line
             } else {
-                ahead.run(from, is_credential)?
+                Class::Credential
             };
+            let end = ahead.run(from, class)?;
             let plain = is_placeholder(ahead.slice(from..end));
             return Ok((end - from >= 4 && !plain).then_some(from..end));
         }
     }
-    let end = ahead.run(at, is_credential)?;
+    let end = ahead.run(at, Class::Credential)?;
     let value = ahead.slice(at..end);
     Ok((value.len() >= 16 && has_digit(value)).then_some(at..end))
 }
@@ -41,7 +49,7 @@ pub(super) fn bearer(behind: &[u8], ahead: Ahead<'_>) -> Found {
     if !starts_word(behind) || !ahead.folds_to(0, WORD)? {
         return Ok(None);
     }
-    let end = ahead.run(WORD.len(), is_credential)?;
+    let end = ahead.run(WORD.len(), Class::Credential)?;
     let value = ahead.slice(WORD.len()..end);
     Ok((value.len() >= 16 && has_digit(value)).then_some(WORD.len()..end))
 }
@@ -52,19 +60,16 @@ pub(super) fn cookie(ahead: Ahead<'_>) -> Found {
     if !ahead.folds_to(0, NAME)? {
         return Ok(None);
     }
-    let end = ahead.run(NAME.len(), |byte| {
-        !matches!(byte, b'\r' | b'\n' | b'"' | b'\'' | b'`')
-    })?;
+    let end = ahead.run(NAME.len(), Class::Unquoted)?;
     let value = ahead.slice(NAME.len()..end);
-    let name = value.iter().position(|byte| *byte == b'=');
+    let name = value
+        .iter()
+        .take(LONGEST_NAME)
+        .position(|byte| *byte == b'=');
     let is_pair = name.is_some_and(|length| !value[..length].contains(&b' '));
     Ok((is_pair && value.len() >= 8 && !is_placeholder(value)).then_some(NAME.len()..end))
 }
 
-fn is_credential(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~+/=:!$%*".contains(&byte)
-}
-
 fn has_digit(value: &[u8]) -> bool {
-    value.iter().any(u8::is_ascii_digit)
+    value.iter().take(LOOKED_AT).any(u8::is_ascii_digit)
 }

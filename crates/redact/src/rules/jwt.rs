@@ -1,19 +1,20 @@
 //! JSON web tokens: three or five pieces of base64url between dots.
 
-use crate::window::{Ahead, Found, is_token};
+use crate::class::Class;
+use crate::window::{Ahead, Found};
 
 pub(super) fn look(ahead: Ahead<'_>) -> Found {
     // `{"` in base64 begins like this.
     if !ahead.is(0, "eyJ")? {
         return Ok(None);
     }
-    let mut end = ahead.run(0, is_token)?;
+    let mut end = ahead.run(0, Class::Token)?;
     if end < 10 {
         return Ok(None);
     }
     let mut pieces = 1;
     while pieces < 5 && ahead.at(end)? == Some(b'.') {
-        end = ahead.run(end + 1, is_token)?;
+        end = ahead.run(end + 1, Class::Token)?;
         pieces += 1;
     }
     Ok((pieces >= 3 && end >= 36).then_some(0..end))

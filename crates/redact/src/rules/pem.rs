@@ -8,9 +8,7 @@ pub(super) fn look(ahead: Ahead<'_>) -> Found {
     if !ahead.is(0, BEGIN)? {
         return Ok(None);
     }
-    let title = ahead.short_run(BEGIN.len(), 40, |byte| {
-        byte.is_ascii_uppercase() || byte == b' '
-    })?;
+    let title = ahead.short_run(BEGIN.len(), 40, is_title)?;
     let named = ahead.slice(BEGIN.len()..title);
     if !named
         .windows(MARK.len())
@@ -18,19 +16,25 @@ pub(super) fn look(ahead: Ahead<'_>) -> Found {
     {
         return Ok(None);
     }
-    let body = ahead.run(title, |byte| byte == b'-')?;
-    if let Some(end) = ahead.find(body, "-----END ")? {
-        let end = ahead.run(end + "-----END ".len(), |byte| {
-            byte.is_ascii_uppercase() || byte == b' '
-        })?;
-        let end = ahead.run(end, |byte| byte == b'-')?;
-        return Ok(holds_key(ahead.slice(body..end)).then_some(0..end));
-    }
+    let body = ahead.short_run(title, 5, is_dash)?;
+    // Nothing in a key looks like a mark, so what comes before the next one is all of it.
+    let end = match ahead.find(body, "-----")? {
+        Some(mark) if ahead.is(mark, "-----END ")? => {
+            let title = ahead.short_run(mark + 9, 40, is_title)?;
+            let end = ahead.short_run(title, 5, is_dash)?;
+            return Ok(holds_key(ahead.slice(body..mark)).then_some(0..end));
+        }
+        Some(mark) => mark,
+        None => ahead.len(),
+    };
     // No end in sight: the key was cut, or somebody only speaks of one.
-    let end = ahead.run(body, |byte| {
-        is_digit(byte) || b" \t\r\n\\=:,-\"'|>".contains(&byte)
-    })?;
-    Ok(holds_key(ahead.slice(body..end)).then_some(0..end))
+    let rest = ahead.slice(body..end);
+    let fits = |byte: &u8| is_digit(*byte) || b" \t\r\n\\=:,-\"'|>+".contains(byte);
+    let length = rest
+        .iter()
+        .position(|byte| !fits(byte))
+        .unwrap_or(rest.len());
+    Ok(holds_key(&rest[..length]).then_some(0..body + length))
 }
 
 /// Tells a key from source code that mentions the markers.
@@ -50,4 +54,12 @@ fn holds_key(body: &[u8]) -> bool {
 
 fn is_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'
+}
+
+fn is_title(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || byte == b' '
+}
+
+fn is_dash(byte: u8) -> bool {
+    byte == b'-'
 }

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::class::Class;
 use crate::window::{Ahead, Found, is_token, starts_word};
 
 /// Whoever knows the rest of such an address may write there.
@@ -17,7 +18,7 @@ pub(super) fn webhook(path: &str, ahead: Ahead<'_>) -> Found {
     if !ahead.is(0, path)? {
         return Ok(None);
     }
-    let end = ahead.run(path.len(), |byte| is_token(byte) || byte == b'/')?;
+    let end = ahead.run(path.len(), Class::Path)?;
     Ok((end - path.len() >= 20).then_some(path.len()..end))
 }
 
@@ -32,7 +33,7 @@ pub(super) fn telegram_token(behind: &[u8], ahead: Ahead<'_>) -> Found {
     if !(6..=12).contains(&digits) || !ahead.is(0, ":AA")? {
         return Ok(None);
     }
-    let end = ahead.run(1, is_token)?;
+    let end = ahead.run(1, Class::Token)?;
     Ok((end > 30).then_some(1..end))
 }
 

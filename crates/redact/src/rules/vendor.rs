@@ -1,26 +1,17 @@
 //! Keys that say by their first letters whose they are.
 
-use crate::window::{Ahead, Found, is_token, starts_word};
+use Begins::{Anywhere, Word};
+
+use crate::class::Class::{self, Alnum, Dotted, Hex, Token, Upper};
+use crate::window::{Ahead, Found, starts_word};
 
 #[derive(Debug)]
 pub(crate) struct Prefix {
     pub(crate) text: &'static str,
-    made_of: Made,
+    made_of: Class,
     /// How many characters follow at the least.
     least: usize,
     begins: Begins,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Made {
-    Alnum,
-    Hex,
-    /// Letters, digits, `_`, `-`.
-    Token,
-    /// The same and dots.
-    Dotted,
-    /// Upper-case letters and digits.
-    Upper,
 }
 
 /// Where a key may begin.
@@ -33,10 +24,10 @@ enum Begins {
     Word,
 }
 
-use Begins::{Anywhere, Word};
-use Made::{Alnum, Dotted, Hex, Token, Upper};
+/// A digit is looked for within this.
+const LONGEST: usize = 512;
 
-const fn row(text: &'static str, made_of: Made, least: usize, begins: Begins) -> Prefix {
+const fn row(text: &'static str, made_of: Class, least: usize, begins: Begins) -> Prefix {
     Prefix {
         text,
         made_of,
@@ -151,41 +142,25 @@ impl Prefix {
             return Ok(None);
         }
         let from = self.text.len();
-        let end = ahead.run(from, |byte| self.made_of.fits(byte))?;
+        let end = ahead.run(from, self.made_of)?;
         if end - from < self.least {
             return Ok(None);
         }
-        let has_digit = ahead.slice(from..end).iter().any(u8::is_ascii_digit);
+        let start = ahead.slice(from..end.min(from + LONGEST));
+        let has_digit = start.iter().any(u8::is_ascii_digit);
         Ok((has_digit || self.begins == Anywhere).then_some(0..end))
-    }
-}
-
-impl Made {
-    fn fits(self, byte: u8) -> bool {
-        match self {
-            Self::Alnum => byte.is_ascii_alphanumeric(),
-            Self::Hex => byte.is_ascii_hexdigit(),
-            Self::Token => is_token(byte),
-            Self::Dotted => is_token(byte) || byte == b'.',
-            Self::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::window::is_word;
 
     #[test]
     fn every_prefix_is_long_enough_for_the_filter() {
         for row in PREFIXES {
             assert!(row.text.len() >= 3, "{}", row.text);
-            assert!(
-                row.text
-                    .bytes()
-                    .all(|byte| is_word(byte) || b"-.".contains(&byte))
-            );
+            assert!(row.text.bytes().all(|byte| Dotted.fits(byte)));
         }
     }
 }

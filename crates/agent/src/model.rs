@@ -1,0 +1,163 @@
+//! The seam to whoever thinks.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Message, ToolSpec};
+
+/// A language model that answers in pieces.
+///
+/// What an implementer promises:
+/// - the stream ends with [`Delta::Finish`] or with an error, and nothing follows either;
+/// - cancelling `stop` ends it soon with [`ModelError::Stopped`], wherever it waits;
+/// - no error holds a credential.
+pub trait Model: Send + Sync + fmt::Debug {
+    /// What people call it.
+    fn name(&self) -> &str;
+
+    fn complete<'a>(&'a self, ask: Ask<'a>, stop: CancellationToken) -> Deltas<'a>;
+}
+
+pub type Deltas<'a> = BoxStream<'a, Result<Delta, ModelError>>;
+
+/// What the model is given.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    pub messages: &'a [Message],
+    pub tools: &'a [ToolSpec],
+}
+
+/// A piece of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delta {
+    Text(String),
+    ToolCall(Fragment),
+    Usage(Usage),
+    /// What came so far is void: the answer starts anew after a failure.
+    Restarted,
+    Finish(Finish),
+}
+
+/// A piece of a tool call. Those with one `index` belong together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fragment {
+    pub index: usize,
+    pub id: Option<String>,
+    pub name: Option<String>,
+    pub arguments: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// It said what it had to say, or called tools.
+    Done,
+    /// It ran out of room.
+    Length,
+    /// The provider withheld the rest.
+    Filtered,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ModelError {
+    #[error("cannot reach {model}: {what}")]
+    Unreachable { model: String, what: String },
+    #[error("{model} is busy or broken (status {status}): {detail}")]
+    Busy {
+        model: String,
+        status: u16,
+        detail: String,
+        /// How long it asked us to wait.
+        retry_after: Option<Duration>,
+    },
+    #[error("{model} did not accept the key (status {status}): {detail}")]
+    KeyRejected {
+        model: String,
+        status: u16,
+        detail: String,
+    },
+    #[error("the conversation is too long for {model}: {detail}")]
+    ContextTooLong { model: String, detail: String },
+    #[error("{model} refused the request (status {status}): {detail}")]
+    Refused {
+        model: String,
+        status: u16,
+        detail: String,
+    },
+    #[error("{model} broke off in the middle of an answer")]
+    Cut { model: String },
+    #[error("{model} sent nothing for {} seconds", waited.as_secs())]
+    Silent { model: String, waited: Duration },
+    #[error("{model} answered with something unreadable: {what}")]
+    Unreadable { model: String, what: String },
+    #[error("{model} answered with more than {limit} bytes")]
+    TooLarge { model: String, limit: usize },
+    #[error("the request for {model} would be {size} bytes, the limit is {limit}")]
+    AskTooLarge {
+        model: String,
+        size: usize,
+        limit: usize,
+    },
+    #[error("interrupted")]
+    Stopped,
+}
+
+impl ModelError {
+    /// Whether the same request may succeed a little later.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::Busy { .. }
+                | Self::Cut { .. }
+                | Self::Silent { .. }
+                | Self::Unreadable { .. }
+        )
+    }
+
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// What the person in the chat may read.
+    pub fn for_chat(&self) -> &'static str {
+        match self {
+            Self::Unreachable { .. } | Self::Cut { .. } | Self::Silent { .. } => {
+                "The model cannot be reached at the moment. Please try again later."
+            }
+            Self::Busy { .. } => "The model is overloaded at the moment. Please try again later.",
+            Self::KeyRejected { .. } => {
+                "The model did not accept this gateway's key. The operator has to look at it."
+            }
+            Self::ContextTooLong { .. } | Self::AskTooLarge { .. } => {
+                "This conversation has become too long for the model. /new starts a fresh one."
+            }
+            Self::Refused { .. } => "The model refused this request.",
+            Self::Unreadable { .. } | Self::TooLarge { .. } => {
+                "The model answered with something that could not be read."
+            }
+            Self::Stopped => "Interrupted.",
+        }
+    }
+}
+
+impl Usage {
+    pub fn add(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+    }
+}

@@ -1,0 +1,137 @@
+//! Puts the pieces of an answer together.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::{CallId, Delta, Finish, Fragment, ToolCall, Usage};
+
+/// An answer as far as it has come.
+#[derive(Debug, Default)]
+pub(crate) struct Reply {
+    pub(crate) text: String,
+    calls: BTreeMap<usize, Fragment>,
+    pub(crate) usage: Usage,
+    pub(crate) finish: Option<Finish>,
+}
+
+/// A model that calls more than this at once is out of its mind.
+const MOST_CALLS: usize = 64;
+
+impl Reply {
+    pub(crate) fn take(&mut self, delta: Delta) {
+        match delta {
+            Delta::Text(piece) => self.text.push_str(&piece),
+            Delta::ToolCall(fragment) => self.take_fragment(fragment),
+            // Later figures are totals, not additions.
+            Delta::Usage(usage) => self.usage = usage,
+            Delta::Restarted => *self = Self::default(),
+            Delta::Finish(finish) => self.finish = Some(finish),
+        }
+    }
+
+    fn take_fragment(&mut self, fragment: Fragment) {
+        if self.calls.len() >= MOST_CALLS && !self.calls.contains_key(&fragment.index) {
+            return;
+        }
+        let call = self.calls.entry(fragment.index).or_default();
+        call.id = call.id.take().or(fragment.id.filter(|id| !id.is_empty()));
+        // Some servers repeat the name with every piece, others send it in pieces.
+        if let Some(name) = fragment.name {
+            let known = call.name.get_or_insert_default();
+            if *known != name {
+                known.push_str(&name);
+            }
+        }
+        call.arguments.push_str(&fragment.arguments);
+    }
+
+    /// The calls in the model's order, each with an id of its own that `taken` does not hold yet.
+    pub(crate) fn into_calls(self, taken: &mut HashSet<CallId>) -> Vec<ToolCall> {
+        self.calls
+            .into_values()
+            .map(|call| {
+                let given = call.id.filter(|id| is_usable(id)).map(CallId::new);
+                let given = given.filter(|id| !taken.contains(id));
+                let id = given.unwrap_or_else(CallId::random);
+                taken.insert(id.clone());
+                ToolCall {
+                    id,
+                    name: call.name.unwrap_or_default(),
+                    arguments: call.arguments,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Ids go back to the endpoint with the history, and not necessarily to the one that made them.
+fn is_usable(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+    (1..=64).contains(&id.len()) && id.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fragment(index: usize, id: Option<&str>, name: Option<&str>, arguments: &str) -> Delta {
+        Delta::ToolCall(Fragment {
+            index,
+            id: id.map(str::to_owned),
+            name: name.map(str::to_owned),
+            arguments: arguments.to_owned(),
+        })
+    }
+
+    fn calls(deltas: impl IntoIterator<Item = Delta>) -> Vec<ToolCall> {
+        let mut reply = Reply::default();
+        deltas.into_iter().for_each(|delta| reply.take(delta));
+        reply.into_calls(&mut HashSet::new())
+    }
+
+    #[test]
+    fn pieces_of_parallel_calls_are_sorted_by_index() {
+        let calls = calls([
+            fragment(1, Some("b"), Some("two"), "{\"x\""),
+            fragment(0, Some("a"), Some("one"), "{}"),
+            fragment(1, None, None, ":1}"),
+        ]);
+        let names: Vec<_> = calls
+            .iter()
+            .map(|call| (call.id.as_str(), &*call.name, &*call.arguments))
+            .collect();
+        assert_eq!(names, [("a", "one", "{}"), ("b", "two", "{\"x\":1}")]);
+    }
+
+    #[test]
+    fn missing_and_repeated_ids_become_different_ones() {
+        let calls = calls([
+            fragment(0, None, Some("one"), ""),
+            fragment(1, Some("x"), Some("two"), ""),
+            fragment(2, Some("x"), Some("three"), ""),
+            fragment(3, Some(""), Some("four"), ""),
+            fragment(4, Some("not\nan id"), Some("five"), ""),
+        ]);
+        let ids: HashSet<_> = calls.iter().map(|call| &call.id).collect();
+        assert_eq!(ids.len(), 5);
+        assert_ne!(calls[4].id.as_str(), "not\nan id");
+        assert_eq!(calls[1].id.as_str(), "x");
+    }
+
+    #[test]
+    fn a_name_repeated_with_every_piece_is_one_name() {
+        let calls = calls([
+            fragment(0, Some("a"), Some("terminal"), "{"),
+            fragment(0, Some("a"), Some("terminal"), "}"),
+        ]);
+        assert_eq!((&*calls[0].name, &*calls[0].arguments), ("terminal", "{}"));
+    }
+
+    #[test]
+    fn a_restart_forgets_what_came_before() {
+        let mut reply = Reply::default();
+        reply.take(Delta::Text("half an ans".to_owned()));
+        reply.take(Delta::Restarted);
+        reply.take(Delta::Text("whole".to_owned()));
+        assert_eq!(reply.text, "whole");
+    }
+}

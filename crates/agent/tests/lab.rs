@@ -1,0 +1,190 @@
+//! Tools, a journal and a watcher that remember what happened to them, in one order.
+
+use std::sync::{Arc, Mutex};
+
+use futures::future::{BoxFuture, FutureExt};
+use hermetic_agent::{
+    Agent, Answer, CallId, Input, Invocation, Journal, JournalError, Limits, Message, Model,
+    Observer, Steer, ToolCall, ToolResult, ToolSpec, Tools, Turn, TurnError,
+};
+use hermetic_testkit::model::{Line, ScriptedModel};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) struct Lab {
+    pub(crate) model: Arc<ScriptedModel>,
+    pub(crate) limits: Limits,
+    pub(crate) steer: Steer,
+    pub(crate) stop: CancellationToken,
+    pub(crate) history: Vec<Message>,
+    happened: Mutex<Vec<String>>,
+    broken_journal: bool,
+}
+
+impl Lab {
+    pub(crate) fn new(script: impl IntoIterator<Item = Line>) -> Self {
+        Self {
+            model: Arc::new(ScriptedModel::new(script)),
+            limits: Limits::default(),
+            steer: Steer::default(),
+            stop: CancellationToken::new(),
+            history: Vec::new(),
+            happened: Mutex::default(),
+            broken_journal: false,
+        }
+    }
+
+    pub(crate) fn with_broken_journal(mut self) -> Self {
+        self.broken_journal = true;
+        self
+    }
+
+    pub(crate) async fn says(&self, text: &str) -> Result<Answer, TurnError> {
+        self.take_turn(Input::Says(text)).await
+    }
+
+    pub(crate) async fn take_turn(&self, input: Input<'_>) -> Result<Answer, TurnError> {
+        let model: Arc<dyn Model> = Arc::clone(&self.model) as _;
+        self.take_turn_with(model, input).await
+    }
+
+    pub(crate) async fn take_turn_with(
+        &self,
+        model: Arc<dyn Model>,
+        input: Input<'_>,
+    ) -> Result<Answer, TurnError> {
+        let turn = Turn {
+            system: "be good",
+            history: &self.history,
+            input,
+            tools: self,
+            journal: self,
+            observer: self,
+            steer: &self.steer,
+        };
+        Agent::new(model, self.limits)
+            .take_turn(turn, self.stop.clone())
+            .await
+    }
+
+    pub(crate) fn happened(&self) -> Vec<String> {
+        self.happened.lock().expect("no panic").clone()
+    }
+
+    fn note(&self, what: String) {
+        self.happened.lock().expect("no panic").push(what);
+    }
+}
+
+/// The content of the tool results among `messages`.
+pub(crate) fn results(messages: &[Message]) -> Vec<&str> {
+    let results = messages.iter().filter_map(|message| match message {
+        Message::Tool { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    results.collect()
+}
+
+impl Tools for Lab {
+    fn specs(&self) -> Vec<ToolSpec> {
+        let spec = |name: &str| ToolSpec {
+            name: name.to_owned(),
+            description: format!("does {name}"),
+            schema: json!({
+                "type": "object",
+                "properties": {"text": {"type": "string"}},
+                "required": ["text"],
+            }),
+        };
+        ["echo", "steer", "stop", "hang", "hang_forever"]
+            .map(spec)
+            .into()
+    }
+
+    fn call<'a>(
+        &'a self,
+        invocation: Invocation<'a>,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, ToolResult> {
+        async move {
+            let text = invocation.arguments["text"].as_str().unwrap_or_default();
+            self.note(format!("{} {text}", invocation.name));
+            match invocation.name {
+                "steer" => {
+                    self.steer.say(text);
+                }
+                "stop" => self.stop.cancel(),
+                "hang" => {
+                    self.stop.cancel();
+                    stop.cancelled().await;
+                    return ToolResult::failed("stopped half way");
+                }
+                "hang_forever" => {
+                    self.stop.cancel();
+                    std::future::pending::<()>().await;
+                }
+                _ => {}
+            }
+            ToolResult::new(text)
+        }
+        .boxed()
+    }
+}
+
+impl Journal for Lab {
+    fn said<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), JournalError>> {
+        let kind = match message {
+            Message::System { .. } => "system",
+            Message::User { .. } => "user",
+            Message::Assistant { .. } => "assistant",
+            Message::Tool { .. } => "tool",
+        };
+        self.note(format!("journal: {kind}"));
+        async { Ok(()) }.boxed()
+    }
+
+    fn tool_about_to_run<'a>(
+        &'a self,
+        call: &'a ToolCall,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        self.note(format!("journal: about to run {}", call.name));
+        let broken = self.broken_journal;
+        async move {
+            if broken {
+                Err(JournalError {
+                    source: "the disk is full".into(),
+                })
+            } else {
+                Ok(())
+            }
+        }
+        .boxed()
+    }
+
+    fn tool_ended<'a>(
+        &'a self,
+        _: &'a CallId,
+        _: &'a Message,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        self.note("journal: ended".to_owned());
+        async { Ok(()) }.boxed()
+    }
+}
+
+impl Observer for Lab {
+    fn text(&self, piece: &str) {
+        self.note(format!("text {piece}"));
+    }
+
+    fn restarted(&self) {
+        self.note("restarted".to_owned());
+    }
+
+    fn tool_started(&self, call: &ToolCall) {
+        self.note(format!("started {}", call.name));
+    }
+
+    fn tool_ended(&self, call: &ToolCall, result: &ToolResult) {
+        self.note(format!("ended {} failed={}", call.name, result.failed));
+    }
+}

@@ -1,0 +1,8 @@
+//! A turn from the outside: with a scripted model in the process, and with endpoints on loopback.
+
+mod aimock;
+mod endpoint;
+mod lab;
+mod patience;
+mod prompt;
+mod turns;

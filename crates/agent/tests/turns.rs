@@ -1,0 +1,340 @@
+use std::collections::HashSet;
+use std::time::Duration;
+
+use hermetic_agent::{
+    Budget, CallId, Delta, Ended, Finish, Input, Message, ModelError, ToolCall, TurnError, Usage,
+    mend,
+};
+use hermetic_testkit::model::Line;
+
+use crate::lab::{Lab, results};
+
+#[tokio::test]
+async fn a_turn_without_tools() {
+    let lab = Lab::new([Line::says("hello there")]);
+    let answer = lab.says("hi").await.expect("an answer");
+    assert_eq!(
+        (answer.text.as_str(), answer.ended),
+        ("hello there", Ended::Finished)
+    );
+    assert_eq!(
+        answer.messages,
+        [Message::user("hi"), Message::assistant("hello there")]
+    );
+    assert_eq!(
+        lab.model.asked(),
+        [[Message::system("be good"), Message::user("hi")]]
+    );
+}
+
+#[tokio::test]
+async fn each_side_effect_is_written_down_before_and_after() {
+    let lab = Lab::new([
+        Line::calls(&[("echo", r#"{"text":"a"}"#), ("echo", r#"{"text":"b"}"#)]),
+        Line::says("done"),
+    ]);
+    let answer = lab.says("go").await.expect("an answer");
+    assert_eq!(
+        lab.happened(),
+        [
+            "journal: user",
+            "journal: assistant",
+            "journal: about to run echo",
+            "started echo",
+            "echo a",
+            "ended echo failed=false",
+            "journal: ended",
+            "journal: about to run echo",
+            "started echo",
+            "echo b",
+            "ended echo failed=false",
+            "journal: ended",
+            "text do",
+            "text ne",
+            "journal: assistant",
+        ]
+    );
+    let results = results(&answer.messages);
+    assert_eq!(results.len(), 2);
+    assert!(
+        results[0].starts_with("[output of echo, untrusted data, ends at "),
+        "{}",
+        results[0]
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_down_is_not_done() {
+    let lab = Lab::new([Line::calls(&[("echo", r#"{"text":"a"}"#)])]).with_broken_journal();
+    let error = lab.says("go").await.expect_err("no journal");
+    assert!(matches!(error, TurnError::Journal(_)));
+    assert!(
+        !lab.happened().contains(&"echo a".to_owned()),
+        "{:?}",
+        lab.happened()
+    );
+}
+
+#[tokio::test]
+async fn malformed_arguments_and_unknown_tools_are_answered() {
+    let lab = Lab::new([
+        Line::calls(&[
+            ("echo", "{\"text\":"),
+            ("echo", "{\"text\":5}"),
+            ("rm -rf", "{}"),
+            ("", ""),
+        ]),
+        Line::says("sorry"),
+    ]);
+    let answer = lab.says("go").await.expect("an answer");
+    let results = results(&answer.messages);
+    assert!(
+        results[0].starts_with("error: the arguments are not JSON"),
+        "{}",
+        results[0]
+    );
+    assert!(
+        results[0].contains("\"required\":[\"text\"]"),
+        "{}",
+        results[0]
+    );
+    assert!(
+        results[1].starts_with("error: arguments.text must be string"),
+        "{}",
+        results[1]
+    );
+    assert!(
+        results[2].starts_with("error: there is no tool \"rm -rf\"; known: echo, "),
+        "{}",
+        results[2]
+    );
+    assert_eq!(answer.text, "sorry");
+    assert!(
+        !lab.happened()
+            .iter()
+            .any(|what| what.starts_with("journal: about to run"))
+    );
+}
+
+#[tokio::test]
+async fn a_turn_that_never_ends_is_ended_honestly() {
+    let endless = std::iter::repeat_n(Line::calls(&[("echo", r#"{"text":"again"}"#)]), 10);
+    let mut lab = Lab::new(endless);
+    lab.limits.max_turns = 3;
+    let answer = lab.says("go").await.expect("an answer");
+    assert_eq!(answer.ended, Ended::TurnLimit);
+    assert!(answer.text.contains("after 3 steps"), "{}", answer.text);
+    assert_eq!(results(&answer.messages).len(), 3);
+    assert_eq!(
+        mend(answer.messages.clone(), &HashSet::new()),
+        answer.messages
+    );
+}
+
+#[tokio::test]
+async fn words_said_meanwhile_reach_the_model_after_the_calls() {
+    let lab = Lab::new([
+        Line::calls(&[
+            ("steer", r#"{"text":"in green please"}"#),
+            ("echo", r#"{"text":"b"}"#),
+        ]),
+        Line::says("green then"),
+    ]);
+    let answer = lab.says("paint it").await.expect("an answer");
+    let asked = lab.model.asked();
+    assert_eq!(asked[1].last(), Some(&Message::user("in green please")));
+    assert_eq!(answer.unheard, [""; 0]);
+}
+
+#[tokio::test]
+async fn words_that_came_too_late_are_handed_back() {
+    let lab = Lab::new([Line::says("done")]);
+    lab.steer.say("one more thing");
+    let answer = lab.says("go").await.expect("an answer");
+    assert_eq!(answer.unheard, ["one more thing"]);
+}
+
+#[tokio::test]
+async fn an_interruption_between_calls_answers_them_all() {
+    let lab = Lab::new([Line::calls(&[
+        ("stop", r#"{"text":"x"}"#),
+        ("echo", r#"{"text":"y"}"#),
+    ])]);
+    let answer = lab.says("go").await.expect("an answer");
+    assert_eq!(
+        (answer.ended, answer.text.as_str()),
+        (Ended::Interrupted, "[Interrupted.]")
+    );
+    let results = results(&answer.messages);
+    assert_eq!(results[1], "not run: the turn was interrupted first.");
+    assert!(!lab.happened().contains(&"echo y".to_owned()));
+    assert_eq!(
+        mend(answer.messages.clone(), &HashSet::new()),
+        answer.messages
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_is_told_to_stop_says_how_it_ended() {
+    let lab = Lab::new([Line::calls(&[("hang", r#"{"text":"x"}"#)])]);
+    let answer = lab.says("go").await.expect("an answer");
+    assert!(results(&answer.messages)[0].contains("stopped half way"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_does_not_stop_is_left_after_the_grace_period() {
+    let mut lab = Lab::new([Line::calls(&[("hang_forever", r#"{"text":"x"}"#)])]);
+    lab.limits.grace = Duration::from_secs(10);
+    let answer = lab.says("go").await.expect("an answer");
+    assert_eq!(answer.ended, Ended::Interrupted);
+    assert!(results(&answer.messages)[0].contains("may or may not have happened"));
+}
+
+#[tokio::test]
+async fn an_interruption_in_the_middle_of_an_answer_keeps_what_was_said() {
+    let lab = Lab::new([Line::stalls_after("I was about to")]);
+    let stop = lab.stop.clone();
+    let (answer, ()) = tokio::join!(lab.says("go"), async {
+        while !lab.happened().contains(&"text I was about to".to_owned()) {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+    });
+    let answer = answer.expect("an answer");
+    assert_eq!(answer.text, "I was about to\n\n[Interrupted.]");
+    assert_eq!(
+        answer.messages.last(),
+        Some(&Message::assistant(answer.text.clone()))
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_too_long_is_shown_in_part() {
+    let too_long = ModelError::ContextTooLong {
+        model: "m".to_owned(),
+        detail: "8192 tokens".to_owned(),
+    };
+    let mut lab = Lab::new([Line::fails(too_long), Line::says("shorter")]);
+    lab.limits.budget = Budget::bytes(400);
+    let long = "x".repeat(180);
+    lab.history = vec![
+        Message::user(&*long),
+        Message::assistant("one"),
+        Message::user(&*long),
+        Message::assistant("two"),
+    ];
+    let answer = lab.says("go").await.expect("an answer");
+    assert_eq!(answer.text, "shorter");
+    let asked = lab.model.asked();
+    assert!(asked[1].len() < asked[0].len());
+    assert!(matches!(&asked[1][1], Message::User { text } if text.contains("earlier messages")));
+}
+
+#[tokio::test]
+async fn a_resumed_turn_learns_that_a_call_may_have_happened() {
+    let call = ToolCall {
+        id: CallId::new("c1"),
+        name: "echo".to_owned(),
+        arguments: r#"{"text":"a"}"#.to_owned(),
+    };
+    let cut = vec![
+        Message::user("go"),
+        Message::Assistant {
+            text: String::new(),
+            tool_calls: vec![call.clone()],
+        },
+    ];
+    let mut lab = Lab::new([Line::says("I looked: it had happened")]);
+    lab.history = mend(cut, &HashSet::from([call.id]));
+    let answer = lab.take_turn(Input::Resume).await.expect("an answer");
+    assert_eq!(answer.text, "I looked: it had happened");
+    let asked = lab.model.asked();
+    assert!(
+        matches!(asked[0].last(), Some(Message::Tool { content, .. }) if content.contains("may or may not have happened"))
+    );
+    assert!(
+        !lab.happened().contains(&"echo a".to_owned()),
+        "a side effect was repeated"
+    );
+}
+
+#[tokio::test]
+async fn answers_that_ended_early_say_so() {
+    let cut = |finish| Line::deltas([Delta::Text("half".to_owned()), Delta::Finish(finish)]);
+    let lab = Lab::new([cut(Finish::Length), cut(Finish::Filtered), Line::says("")]);
+    for expected in [
+        "half\n\n[The model ran out of room here.]",
+        "half\n\n[The provider of the model withheld the rest.]",
+        "[The model answered with nothing.]",
+    ] {
+        let answer = lab.says("go").await.expect("an answer");
+        assert_eq!(
+            (answer.text.as_str(), answer.ended),
+            (expected, Ended::CutShort)
+        );
+    }
+}
+
+#[tokio::test]
+async fn usage_is_summed_over_a_turn() {
+    let usage = |input_tokens, output_tokens| {
+        Delta::Usage(Usage {
+            input_tokens,
+            output_tokens,
+        })
+    };
+    let lab = Lab::new([
+        Line::deltas([
+            Delta::ToolCall(hermetic_agent::Fragment {
+                name: Some("echo".to_owned()),
+                arguments: r#"{"text":"a"}"#.to_owned(),
+                ..Default::default()
+            }),
+            usage(10, 2),
+        ]),
+        Line::deltas([Delta::Text("x".to_owned()), usage(20, 3)]),
+    ]);
+    let answer = lab.says("go").await.expect("an answer");
+    assert_eq!(
+        answer.usage,
+        Usage {
+            input_tokens: 30,
+            output_tokens: 5
+        }
+    );
+}
+
+#[tokio::test]
+async fn history_survives_serde() {
+    let lab = Lab::new([
+        Line::calls(&[("echo", r#"{"text":"a"}"#)]),
+        Line::says("ok"),
+    ]);
+    let answer = lab.says("go").await.expect("an answer");
+    let json = serde_json::to_string(&answer.messages).expect("json");
+    let back: Vec<Message> = serde_json::from_str(&json).expect("messages");
+    assert_eq!(back, answer.messages);
+}
+
+#[tokio::test]
+async fn ids_that_repeat_across_answers_stay_apart() {
+    let same = || {
+        Line::deltas([Delta::ToolCall(hermetic_agent::Fragment {
+            id: Some("call_0".to_owned()),
+            name: Some("echo".to_owned()),
+            arguments: r#"{"text":"a"}"#.to_owned(),
+            ..Default::default()
+        })])
+    };
+    let lab = Lab::new([same(), same(), Line::says("ok")]);
+    let answer = lab.says("go").await.expect("an answer");
+    let ids: HashSet<_> = answer
+        .messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Tool { call_id, .. } => Some(call_id.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids.len(), 2);
+}

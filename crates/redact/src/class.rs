@@ -1,0 +1,79 @@
+//! Kinds of bytes that secrets are runs of, and a memory of the runs found.
+//!
+//! A text may hold thousands of places that each ask how far the same run goes (`eyJeyJeyJ…`).
+//! Remembering the last run of each kind makes that one look at every byte instead of thousands.
+
+use std::cell::Cell;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Alnum,
+    Hex,
+    /// Upper-case letters and digits.
+    Upper,
+    /// Letters, digits, `_`, `-`: what most keys are made of.
+    Token,
+    /// The same and dots.
+    Dotted,
+    /// The same as a token, and slashes.
+    Path,
+    /// What stands behind `Bearer`.
+    Credential,
+    /// A value that no quotes surround.
+    Bare,
+    /// The rest of a line.
+    Line,
+    /// The rest of a line, or of the string it stands in.
+    Unquoted,
+    /// A string up to its closing quote, an escape or the end of the line.
+    InDouble,
+    InSingle,
+    InBacktick,
+}
+
+const CLASSES: usize = Class::InBacktick as usize + 1;
+
+/// The last run of each class: where it starts and where it stops being known, in the whole stream.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Runs([Cell<(usize, usize)>; CLASSES]);
+
+impl Class {
+    pub(crate) fn fits(self, byte: u8) -> bool {
+        let is_break = matches!(byte, b'\r' | b'\n');
+        let is_token = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        match self {
+            Self::Alnum => byte.is_ascii_alphanumeric(),
+            Self::Hex => byte.is_ascii_hexdigit(),
+            Self::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Self::Token => is_token,
+            Self::Dotted => is_token || byte == b'.',
+            Self::Path => is_token || byte == b'/',
+            Self::Credential => is_token || b".~+/=:!$%*".contains(&byte),
+            Self::Bare => !byte.is_ascii_whitespace() && !b"\"'`,;&)}]|<>#".contains(&byte),
+            Self::Line => !is_break,
+            Self::Unquoted => !is_break && !b"\"'`".contains(&byte),
+            Self::InDouble => !is_break && byte != b'"' && byte != b'\\',
+            Self::InSingle => !is_break && byte != b'\'' && byte != b'\\',
+            Self::InBacktick => !is_break && byte != b'`' && byte != b'\\',
+        }
+    }
+}
+
+impl Runs {
+    /// Where the run of `class` from `from` ends within `bytes`, which stand at `place` of the stream.
+    pub(crate) fn end(&self, class: Class, bytes: &[u8], from: usize, place: usize) -> usize {
+        let memory = &self.0[class as usize];
+        let (start, known) = memory.get();
+        let asked = place + from;
+        let within = (start..=known).contains(&asked);
+        let resume = if within { known - place } else { from };
+        let rest = bytes.get(resume..).unwrap_or_default();
+        let length = rest
+            .iter()
+            .position(|byte| !class.fits(*byte))
+            .unwrap_or(rest.len());
+        let end = resume + length;
+        memory.set((if within { start } else { asked }, place + end));
+        end
+    }
+}

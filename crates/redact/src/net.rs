@@ -1,0 +1,109 @@
+//! Everything that is looked for, ready to look.
+
+use std::ops::Range;
+
+use hermetic_types::Secret;
+
+use crate::filter::{Filter, Key, key};
+use crate::forms::Forms;
+use crate::needles::{Breaks, Needles};
+use crate::redactor::Settings;
+use crate::rules::Triggers;
+use crate::window::{AHEAD, Ahead, BEHIND, NeedMore, Rest};
+
+pub(crate) struct Net {
+    filter: Filter,
+    triggers: Triggers,
+    plain: Needles,
+    wrapped: Needles,
+    longest_form: usize,
+    ignored: usize,
+}
+
+impl Net {
+    pub(crate) fn new(known: impl IntoIterator<Item = Secret>, settings: Settings) -> Self {
+        let mut forms = Forms::default();
+        let mut ignored = 0;
+        // Three bytes is what the filter needs at the least.
+        let shortest = settings.shortest_known.max(4);
+        for secret in known {
+            if secret.expose().len() < shortest {
+                ignored += usize::from(!secret.is_empty());
+            } else {
+                forms.add(&secret);
+            }
+        }
+        let triggers = if settings.shapes {
+            Triggers::all()
+        } else {
+            Triggers::none()
+        };
+        let plain = Needles::new(forms.plain, Breaks::Matter);
+        let wrapped = Needles::new(forms.wrapped, Breaks::Skip);
+        let starts = plain.iter().chain(wrapped.iter()).filter_map(first_key);
+        let filter = Filter::new(starts.chain(triggers.keys()));
+        let longest_form = plain.iter().map(<[u8]>::len).max().unwrap_or(0);
+        // A wrapped form grows by a line break for each of its characters at the worst.
+        let longest_wrapped = wrapped.iter().map(|form| form.len() * 2).max().unwrap_or(0);
+        Self {
+            filter,
+            triggers,
+            plain,
+            wrapped,
+            longest_form: longest_form.max(longest_wrapped),
+            ignored,
+        }
+    }
+
+    pub(crate) fn ignored(&self) -> usize {
+        self.ignored
+    }
+
+    /// How many forms of known values it holds.
+    pub(crate) fn forms(&self) -> usize {
+        self.plain.iter().count() + self.wrapped.iter().count()
+    }
+
+    pub(crate) fn next_candidate(&self, text: &[u8], from: usize) -> Option<usize> {
+        self.filter.next(text, from)
+    }
+
+    /// What is to be masked because of what starts with `rest`. Ranges are counted from there.
+    pub(crate) fn look(&self, behind: &[u8], rest: Rest<'_>) -> Result<Marks, NeedMore> {
+        let behind = &behind[behind.len().saturating_sub(BEHIND)..];
+        let mut marks = Marks::default();
+        let exact = Ahead::new(rest, self.longest_form + 4);
+        marks.add(self.plain.longest(exact)?.map(|length| 0..length));
+        if let Some(length) = self.wrapped.longest(exact)? {
+            marks.add(Some(0..tail_of_encoding(exact, length)?));
+        }
+        if let Some(three) = rest.bytes.first_chunk() {
+            let ahead = Ahead::new(rest, AHEAD);
+            for rule in self.triggers.at(key(*three)) {
+                marks.add(rule.look(behind, ahead)?);
+            }
+        }
+        Ok(marks)
+    }
+}
+
+/// Places found at one position; rarely more than one.
+#[derive(Default)]
+pub(crate) struct Marks(pub(crate) Vec<Range<usize>>);
+
+impl Marks {
+    fn add(&mut self, mark: Option<Range<usize>>) {
+        self.0.extend(mark.filter(|range| !range.is_empty()));
+    }
+}
+
+fn first_key(form: &[u8]) -> Option<Key> {
+    form.first_chunk().map(|three| key(*three))
+}
+
+/// The character that the value shares with what follows, and the padding.
+fn tail_of_encoding(ahead: Ahead<'_>, from: usize) -> Result<usize, NeedMore> {
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
+    let shared = ahead.short_run(from, 1, is_digit)?;
+    ahead.short_run(shared, 2, |byte| byte == b'=')
+}

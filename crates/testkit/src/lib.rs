@@ -1,0 +1,5 @@
+//! Stand-ins for the outside world.
+
+#![forbid(unsafe_code)]
+
+pub mod model;

@@ -1,0 +1,181 @@
+//! The model on the wire.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::stream::{self, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// An endpoint on loopback. Ends when dropped.
+#[derive(Debug)]
+pub struct ScriptedServer {
+    address: String,
+    shared: Arc<Shared>,
+    _stop: DropGuard,
+}
+
+/// What one request is answered with.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Piece {
+    Bytes(Bytes),
+    /// Nothing more, with the connection open.
+    Stall,
+    /// The connection breaks.
+    Cut,
+}
+
+/// What a client sent.
+#[derive(Clone, Debug)]
+pub struct Received {
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+#[derive(Debug)]
+struct Shared {
+    replies: Mutex<VecDeque<Reply>>,
+    received: watch::Sender<Vec<Received>>,
+}
+
+impl ScriptedServer {
+    pub async fn start(replies: impl IntoIterator<Item = Reply>) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?.to_string();
+        let shared = Arc::new(Shared {
+            replies: Mutex::new(replies.into_iter().collect()),
+            received: watch::Sender::default(),
+        });
+        let routes = Router::new()
+            .fallback(answer)
+            .with_state(Arc::clone(&shared));
+        let stop = CancellationToken::new();
+        let serving =
+            axum::serve(listener, routes).with_graceful_shutdown(stop.clone().cancelled_owned());
+        tokio::spawn(
+            stop.clone()
+                .run_until_cancelled_owned(serving.into_future()),
+        );
+        Ok(Self {
+            address,
+            shared,
+            _stop: stop.drop_guard(),
+        })
+    }
+
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    pub fn received(&self) -> Vec<Received> {
+        self.shared.received.borrow().clone()
+    }
+}
+
+impl Reply {
+    /// Streams a text in pieces.
+    pub fn streams(pieces: &[&str]) -> Self {
+        let events = pieces
+            .iter()
+            .map(|text| json!({"choices": [{"index": 0, "delta": {"content": text}}]}));
+        let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+        Self::events(events.chain([end])).done()
+    }
+
+    pub fn events(events: impl IntoIterator<Item = Value>) -> Self {
+        let pieces = events
+            .into_iter()
+            .map(|event| Piece::Bytes(format!("data: {event}\n\n").into()));
+        Self {
+            status: 200,
+            headers: vec![("content-type", "text/event-stream".to_owned())],
+            pieces: pieces.collect(),
+        }
+    }
+
+    /// Bytes as they are, as an event stream.
+    pub fn raw(bytes: impl Into<Bytes>) -> Self {
+        Self {
+            pieces: vec![Piece::Bytes(bytes.into())],
+            ..Self::events([])
+        }
+    }
+
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self {
+            status,
+            headers: vec![("content-type", "application/json".to_owned())],
+            pieces: vec![Piece::Bytes(body.to_string().into())],
+        }
+    }
+
+    #[must_use]
+    pub fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    #[must_use]
+    pub fn then(mut self, piece: Piece) -> Self {
+        self.pieces.push(piece);
+        self
+    }
+
+    fn done(self) -> Self {
+        self.then(Piece::Bytes(Bytes::from_static(b"data: [DONE]\n\n")))
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    shared
+        .received
+        .send_modify(|all| all.push(Received { headers, body }));
+    let reply = shared
+        .replies
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .pop_front();
+    let reply = reply
+        .unwrap_or_else(|| Reply::json(400, &json!({"error": {"message": "the script is over"}})));
+    respond(reply)
+}
+
+fn respond(reply: Reply) -> Response {
+    let pieces = stream::iter(reply.pieces).then(|piece| async {
+        match piece {
+            Piece::Bytes(bytes) => Ok(bytes),
+            Piece::Stall => std::future::pending().await,
+            Piece::Cut => {
+                // The server sends what it holds when the body has nothing to give for a moment.
+                tokio::task::yield_now().await;
+                Err(io::Error::from(io::ErrorKind::ConnectionReset))
+            }
+        }
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    *response.status_mut() =
+        StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in reply.headers {
+        if let (Ok(name), Ok(value)) = (header::HeaderName::try_from(name), value.try_into()) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
