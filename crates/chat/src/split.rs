@@ -170,8 +170,10 @@ impl<'a> Packer<'a> {
         if self.take(line.len(), length, after) {
             return;
         }
-        self.flush();
-        if self.take(line.len(), length, after) {
+        if self.fits_alone(length, after) {
+            self.flush();
+            let taken = self.take(line.len(), length, after);
+            debug_assert!(taken, "a line that fits alone fits an empty part");
             return;
         }
         let within = self.open_now;

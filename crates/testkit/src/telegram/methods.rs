@@ -37,7 +37,7 @@ async fn call(
         return refuse(400, "Bad Request: cannot parse the request", None);
     };
     let after = match world.failure(&method) {
-        None => None,
+        None | Some(Failure::NotYet) => None,
         Some(Failure::Refuse {
             code,
             description,

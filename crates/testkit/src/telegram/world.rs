@@ -21,6 +21,8 @@ pub struct Call {
 /// How a call fails.
 #[derive(Clone, Debug)]
 pub enum Failure {
+    /// Not this one: it goes through.
+    NotYet,
     /// As Telegram says it.
     Refuse {
         code: u16,
