@@ -1,5 +1,6 @@
-//! Stand-ins for the outside world.
+//! Stand-ins for the outside world. They listen on loopback only and end when dropped.
 
 #![forbid(unsafe_code)]
 
 pub mod model;
+pub mod telegram;

@@ -9,6 +9,8 @@ mod backend;
 mod command;
 mod ids;
 mod limits;
+mod message;
+mod platform;
 mod secret;
 mod timestamp;
 
@@ -16,5 +18,10 @@ pub use backend::{BackendKind, Boundary, UnknownBackend};
 pub use command::{Command, Program, Stdin};
 pub use ids::{ConversationKey, InstallationId, InvalidId, RunId, SandboxId};
 pub use limits::Limits;
+pub use message::{Attachment, AttachmentKind, ChatKind, Incoming, Place, Press, Quoted, Sender};
+pub use platform::{
+    AttachmentId, ChatId, InvalidName, MessageId, Platform, ThreadId, UnknownPlatform, UpdateId,
+    UserId,
+};
 pub use secret::Secret;
 pub use timestamp::Timestamp;

@@ -1,0 +1,230 @@
+//! The rules of pairing, as plain functions of what is remembered and the time.
+//!
+//! Each stranger has one place among the pending, and only their own next request replaces it. The
+//! places are many and the oldest gives way, so a few strangers cannot shut the door on others.
+
+use std::collections::BTreeMap;
+
+use hermetic_types::UserId;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::PairingCode;
+use crate::code::CodeHash;
+
+const CODE_LIVES: SignedDuration = SignedDuration::from_secs(3600);
+const BETWEEN_REQUESTS: SignedDuration = SignedDuration::from_secs(600);
+const LOCKOUT: SignedDuration = SignedDuration::from_secs(3600);
+const FAILURES_UNTIL_LOCKOUT: u32 = 5;
+/// Bounds the ledger, not a person: reaching it takes as many accounts within one hour.
+const PENDING: usize = 1000;
+const DISPLAY_CHARS: usize = 64;
+
+/// Who is paired on one platform, who waits, and how often somebody guessed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    approved: BTreeMap<UserId, Approved>,
+    pending: BTreeMap<UserId, Waiting>,
+    failures: u32,
+    last_failure: Option<Timestamp>,
+    locked_until: Option<Timestamp>,
+}
+
+/// Somebody an operator let in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approved {
+    pub user: UserId,
+    pub display: String,
+    pub approved_at: Timestamp,
+}
+
+/// Somebody who holds a code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    pub user: UserId,
+    pub display: String,
+    pub requested_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Waiting {
+    #[serde(flatten)]
+    who: Pending,
+    hash: CodeHash,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Requested {
+    Noted,
+    TooSoon,
+}
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ApproveError {
+    #[error("no pending request has this code; {left} more wrong codes lock pairing for an hour")]
+    NoSuchCode { left: u32 },
+    #[error("too many wrong codes; pairing is locked until {until}")]
+    Locked { until: Timestamp },
+}
+
+impl Ledger {
+    pub(crate) fn knows(&self, user: &UserId) -> bool {
+        self.approved.contains_key(user)
+    }
+
+    /// Whether a request now would be turned away.
+    pub(crate) fn is_too_soon(&self, user: &UserId, now: Timestamp) -> bool {
+        self.pending.get(user).is_some_and(|waiting| {
+            let age = now.duration_since(waiting.who.requested_at);
+            // A request from the future is a clock that was put back: it counts for nothing.
+            !age.is_negative() && age < BETWEEN_REQUESTS
+        })
+    }
+
+    pub(crate) fn request(
+        &mut self,
+        user: &UserId,
+        display: &str,
+        hash: CodeHash,
+        now: Timestamp,
+    ) -> Requested {
+        if self.is_too_soon(user, now) {
+            return Requested::TooSoon;
+        }
+        self.forget_expired(now);
+        self.pending.remove(user);
+        while self.pending.len() >= PENDING {
+            self.evict_oldest();
+        }
+        let who = Pending {
+            user: user.clone(),
+            display: legible(display),
+            requested_at: now,
+            expires_at: now.saturating_add(CODE_LIVES).unwrap_or(Timestamp::MAX),
+        };
+        self.pending.insert(user.clone(), Waiting { who, hash });
+        Requested::Noted
+    }
+
+    /// Lets the holder of a code in. A code works once. `None` stands for text that cannot be one,
+    /// which is a wrong guess like any other.
+    pub(crate) fn approve(
+        &mut self,
+        code: Option<&PairingCode>,
+        now: Timestamp,
+    ) -> Result<Approved, ApproveError> {
+        if let Some(until) = self.locked_until.filter(|until| now < *until) {
+            return Err(ApproveError::Locked { until });
+        }
+        self.forget_expired(now);
+        let Some(user) = code.and_then(|code| self.holder(code)) else {
+            return Err(self.note_failure(now));
+        };
+        let Some(waiting) = self.pending.remove(&user) else {
+            return Err(self.note_failure(now));
+        };
+        self.failures = 0;
+        self.locked_until = None;
+        let approved = Approved {
+            user: user.clone(),
+            display: waiting.who.display,
+            approved_at: now,
+        };
+        self.approved.insert(user, approved.clone());
+        Ok(approved)
+    }
+
+    pub(crate) fn revoke(&mut self, user: &UserId) -> bool {
+        self.pending.remove(user);
+        self.approved.remove(user).is_some()
+    }
+
+    pub(crate) fn clear_pending(&mut self) -> usize {
+        let cleared = self.pending.len();
+        self.pending.clear();
+        cleared
+    }
+
+    pub(crate) fn approved(&self) -> Vec<Approved> {
+        self.approved.values().cloned().collect()
+    }
+
+    pub(crate) fn pending(&self, now: Timestamp) -> Vec<Pending> {
+        let mut pending: Vec<_> = self
+            .pending
+            .values()
+            .filter(|waiting| waiting.who.holds_at(now))
+            .map(|waiting| waiting.who.clone())
+            .collect();
+        pending.sort_by_key(|who| who.requested_at);
+        pending
+    }
+
+    /// Looks at every hash, so that the time taken says nothing about which one fits.
+    fn holder(&self, code: &PairingCode) -> Option<UserId> {
+        self.pending
+            .values()
+            .fold(None, |found, waiting| {
+                let fits = waiting.hash.is_of(code);
+                if fits { Some(waiting) } else { found }
+            })
+            .map(|waiting| waiting.who.user.clone())
+    }
+
+    fn note_failure(&mut self, now: Timestamp) -> ApproveError {
+        let stale = self
+            .last_failure
+            .is_some_and(|at| now.duration_since(at) >= LOCKOUT);
+        if stale || self.locked_until.is_some() {
+            self.failures = 0;
+            self.locked_until = None;
+        }
+        self.failures += 1;
+        self.last_failure = Some(now);
+        if self.failures >= FAILURES_UNTIL_LOCKOUT {
+            let until = now.saturating_add(LOCKOUT).unwrap_or(Timestamp::MAX);
+            self.locked_until = Some(until);
+            return ApproveError::Locked { until };
+        }
+        ApproveError::NoSuchCode {
+            left: FAILURES_UNTIL_LOCKOUT - self.failures,
+        }
+    }
+
+    fn forget_expired(&mut self, now: Timestamp) {
+        self.pending.retain(|_, waiting| waiting.who.holds_at(now));
+    }
+
+    fn evict_oldest(&mut self) {
+        let oldest = self
+            .pending
+            .values()
+            .min_by_key(|waiting| waiting.who.requested_at)
+            .map(|waiting| waiting.who.user.clone());
+        if let Some(user) = oldest {
+            self.pending.remove(&user);
+        }
+    }
+}
+
+impl Pending {
+    fn holds_at(&self, now: Timestamp) -> bool {
+        self.requested_at <= now && now < self.expires_at
+    }
+}
+
+/// A stranger's name ends up in the operator's terminal: nothing that moves a cursor or turns text
+/// around may come along.
+fn legible(display: &str) -> String {
+    display
+        .chars()
+        .filter(|c| !c.is_control() && !turns_text_around(*c))
+        .take(DISPLAY_CHARS)
+        .collect()
+}
+
+fn turns_text_around(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}

@@ -1,0 +1,141 @@
+//! Pairing: a stranger gets a code in private, and an operator who hears it lets them in.
+
+use std::sync::Arc;
+
+use hermetic_types::{Platform, Sender, UserId};
+use jiff::Timestamp;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::ledger::{ApproveError, Approved, Ledger, Pending, Requested};
+use crate::{PairingCode, PairingStore, Saved, StoreError};
+
+/// Every attempt that is outrun means somebody else got through, so few are needed.
+const ATTEMPTS: usize = 64;
+
+#[derive(Clone, Debug)]
+pub struct Pairing {
+    store: Arc<dyn PairingStore>,
+}
+
+/// What a stranger who asked is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offer {
+    Code(PairingCode),
+    /// They have been given one already.
+    TooSoon,
+}
+
+/// Who is in and who waits, for `hermetic pairing list`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    pub approved: Vec<Approved>,
+    pub pending: Vec<Pending>,
+}
+
+#[derive(Debug, Error)]
+pub enum PairingError {
+    #[error(transparent)]
+    Approve(#[from] ApproveError),
+    #[error("no random numbers from the system")]
+    Random(#[source] getrandom::Error),
+    #[error("the pairing store changed {ATTEMPTS} times under our hands")]
+    Outrun,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Pairing {
+    pub fn new(store: Arc<dyn PairingStore>) -> Self {
+        Self { store }
+    }
+
+    pub async fn is_approved(
+        &self,
+        platform: Platform,
+        user: &UserId,
+    ) -> Result<bool, PairingError> {
+        let (ledger, _) = self.store.load(platform).await?;
+        Ok(ledger.knows(user))
+    }
+
+    /// A code for this stranger, at most one in ten minutes.
+    pub async fn request(
+        &self,
+        platform: Platform,
+        sender: &Sender,
+        now: Timestamp,
+    ) -> Result<Offer, PairingError> {
+        // Most of a flood ends here, without a write.
+        let (ledger, _) = self.store.load(platform).await?;
+        if ledger.is_too_soon(&sender.id, now) {
+            return Ok(Offer::TooSoon);
+        }
+        let code = PairingCode::random().map_err(PairingError::Random)?;
+        let hash = code.hash().map_err(PairingError::Random)?;
+        let requested = self
+            .change(platform, |ledger| {
+                ledger.request(&sender.id, &sender.display, hash.clone(), now)
+            })
+            .await?;
+        Ok(match requested {
+            Requested::Noted => Offer::Code(code),
+            Requested::TooSoon => Offer::TooSoon,
+        })
+    }
+
+    /// Lets the holder of the code in. `typed` is what the operator typed.
+    pub async fn approve(
+        &self,
+        platform: Platform,
+        typed: &str,
+        now: Timestamp,
+    ) -> Result<Approved, PairingError> {
+        let code = PairingCode::typed(typed);
+        let approved = self
+            .change(platform, |ledger| ledger.approve(code.as_ref(), now))
+            .await?;
+        Ok(approved?)
+    }
+
+    /// Whether there was anybody to put out.
+    pub async fn revoke(&self, platform: Platform, user: &UserId) -> Result<bool, PairingError> {
+        self.change(platform, |ledger| ledger.revoke(user)).await
+    }
+
+    /// How many codes became void.
+    pub async fn clear_pending(&self, platform: Platform) -> Result<usize, PairingError> {
+        self.change(platform, Ledger::clear_pending).await
+    }
+
+    pub async fn standing(
+        &self,
+        platform: Platform,
+        now: Timestamp,
+    ) -> Result<Standing, PairingError> {
+        let (ledger, _) = self.store.load(platform).await?;
+        Ok(Standing {
+            approved: ledger.approved(),
+            pending: ledger.pending(now),
+        })
+    }
+
+    async fn change<R>(
+        &self,
+        platform: Platform,
+        mut change: impl FnMut(&mut Ledger) -> R,
+    ) -> Result<R, PairingError> {
+        for _ in 0..ATTEMPTS {
+            let (before, version) = self.store.load(platform).await?;
+            let mut after = before.clone();
+            let result = change(&mut after);
+            if after == before {
+                return Ok(result);
+            }
+            if self.store.save(platform, &after, version).await? == Saved::Yes {
+                return Ok(result);
+            }
+        }
+        Err(PairingError::Outrun)
+    }
+}

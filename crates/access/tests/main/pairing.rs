@@ -1,0 +1,260 @@
+//! What pairing stands against: floods, guessing, waiting, reuse and races.
+
+use hermetic_access::{ApproveError, Grounds, PairingError, Refused, Role, Settings};
+use hermetic_types::Platform::Telegram;
+
+use crate::lab::{Lab, dm, group, user};
+
+fn lab() -> Lab {
+    Lab::new(Settings::default())
+}
+
+#[tokio::test]
+async fn a_stranger_becomes_a_user() {
+    let lab = lab();
+    let code = lab.asks_for_code("alice").await;
+    let approved = lab
+        .pairing()
+        .approve(Telegram, code.as_str(), lab.now)
+        .await
+        .unwrap();
+    assert_eq!(
+        (approved.user, approved.display.as_str()),
+        (user("alice"), "alice[2J")
+    );
+
+    let admitted = lab.says(dm("alice")).await.unwrap();
+    assert_eq!(
+        (admitted.grounds(), admitted.role()),
+        (Grounds::Paired, Role::User)
+    );
+    assert_eq!(
+        admitted.conversation().as_str(),
+        "agent:main:telegram:dm:alice"
+    );
+    assert_eq!(
+        lab.says(group("alice", "-1")).await.unwrap().role(),
+        Role::User
+    );
+    assert!(lab.says(dm("mallory")).await.is_err());
+}
+
+#[tokio::test]
+async fn one_request_in_ten_minutes_and_the_rest_in_silence() {
+    let mut lab = lab();
+    let first = lab.asks_for_code("alice").await;
+    lab.pass(599);
+    assert_eq!(
+        lab.says(dm("alice")).await.unwrap_err(),
+        Refused::RateLimited
+    );
+    lab.pass(1);
+    let second = lab.asks_for_code("alice").await;
+    assert!(
+        lab.pairing()
+            .approve(Telegram, first.as_str(), lab.now)
+            .await
+            .is_err()
+    );
+    assert!(
+        lab.pairing()
+            .approve(Telegram, second.as_str(), lab.now)
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn a_flood_of_strangers_does_not_shut_the_door() {
+    let mut lab = lab();
+    let early = lab.asks_for_code("early").await;
+    for stranger in 0..900 {
+        lab.asks_for_code(&format!("stranger-{stranger}")).await;
+    }
+    let late = lab.asks_for_code("late").await;
+    lab.pass(60);
+    assert!(
+        lab.pairing()
+            .approve(Telegram, early.as_str(), lab.now)
+            .await
+            .is_ok()
+    );
+    assert!(
+        lab.pairing()
+            .approve(Telegram, late.as_str(), lab.now)
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn the_ledger_stays_bounded_and_the_newest_still_gets_in() {
+    let mut lab = lab();
+    for stranger in 0..1100 {
+        if stranger % 100 == 0 {
+            lab.pass(1);
+        }
+        lab.asks_for_code(&format!("stranger-{stranger}")).await;
+    }
+    let code = lab.asks_for_code("alice").await;
+    assert_eq!(
+        lab.pairing()
+            .standing(Telegram, lab.now)
+            .await
+            .unwrap()
+            .pending
+            .len(),
+        1000
+    );
+    assert!(
+        lab.pairing()
+            .approve(Telegram, code.as_str(), lab.now)
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn a_code_dies_after_an_hour() {
+    let mut lab = lab();
+    let code = lab.asks_for_code("alice").await;
+    lab.pass(3600);
+    assert!(
+        lab.pairing()
+            .standing(Telegram, lab.now)
+            .await
+            .unwrap()
+            .pending
+            .is_empty()
+    );
+    assert!(
+        lab.pairing()
+            .approve(Telegram, code.as_str(), lab.now)
+            .await
+            .is_err()
+    );
+    assert!(lab.says(dm("alice")).await.is_err());
+}
+
+#[tokio::test]
+async fn a_code_works_once() {
+    let lab = lab();
+    let code = lab.asks_for_code("alice").await;
+    lab.pairing()
+        .approve(Telegram, code.as_str(), lab.now)
+        .await
+        .unwrap();
+    assert!(
+        lab.pairing()
+            .revoke(Telegram, &user("alice"))
+            .await
+            .unwrap()
+    );
+    assert!(
+        lab.pairing()
+            .approve(Telegram, code.as_str(), lab.now)
+            .await
+            .is_err()
+    );
+    assert!(lab.says(dm("alice")).await.is_err());
+}
+
+#[tokio::test]
+async fn five_wrong_codes_lock_even_the_right_one() {
+    let mut lab = lab();
+    let code = lab.asks_for_code("alice").await;
+    for left in (1..5).rev() {
+        let error = lab
+            .pairing()
+            .approve(Telegram, "WRANGWRG", lab.now)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, PairingError::Approve(ApproveError::NoSuchCode { left: l }) if l == left),
+            "{error}"
+        );
+    }
+    for typed in ["not a code at all", code.as_str()] {
+        let error = lab
+            .pairing()
+            .approve(Telegram, typed, lab.now)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, PairingError::Approve(ApproveError::Locked { .. })),
+            "{error}"
+        );
+    }
+    lab.pass(3600);
+    let code = lab.asks_for_code("alice").await;
+    assert!(
+        lab.pairing()
+            .approve(Telegram, code.as_str(), lab.now)
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_two_approvals_at_once_one_wins() {
+    for _ in 0..50 {
+        let lab = lab();
+        let code = lab.asks_for_code("alice").await;
+        let tries: Vec<_> = (0..4)
+            .map(|_| {
+                let (pairing, code, now) = (lab.pairing().clone(), code.clone(), lab.now);
+                tokio::spawn(async move { pairing.approve(Telegram, code.as_str(), now).await })
+            })
+            .collect();
+        let mut won = 0;
+        for attempt in tries {
+            won += usize::from(attempt.await.unwrap().is_ok());
+        }
+        assert_eq!(won, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn guesses_at_once_do_not_slip_past_the_lock() {
+    let lab = lab();
+    let code = lab.asks_for_code("alice").await;
+    let guesses: Vec<_> = (0..20)
+        .map(|_| {
+            let (pairing, now) = (lab.pairing().clone(), lab.now);
+            tokio::spawn(async move { pairing.approve(Telegram, "WRANGWRG", now).await })
+        })
+        .collect();
+    for guess in guesses {
+        assert!(guess.await.unwrap().is_err());
+    }
+    let error = lab
+        .pairing()
+        .approve(Telegram, code.as_str(), lab.now)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, PairingError::Approve(ApproveError::Locked { .. })),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn clearing_voids_every_code() {
+    let lab = lab();
+    let code = lab.asks_for_code("alice").await;
+    assert_eq!(lab.pairing().clear_pending(Telegram).await.unwrap(), 1);
+    assert!(
+        lab.pairing()
+            .approve(Telegram, code.as_str(), lab.now)
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test]
+async fn a_clock_put_back_locks_nobody_out() {
+    let mut lab = lab();
+    lab.asks_for_code("alice").await;
+    lab.pass(-7200);
+    lab.asks_for_code("alice").await;
+}

@@ -1,0 +1,90 @@
+//! What leaves for a chat.
+
+use bytes::Bytes;
+use hermetic_types::MessageId;
+use thiserror::Error;
+
+/// Text that may leave: secrets have been taken out of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing(String);
+
+/// One answer. Text longer than the platform's limit becomes several messages.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// In common Markdown; each platform makes its own format of it.
+    pub text: Outgoing,
+    pub reply_to: Option<MessageId>,
+    /// Rows of buttons under the last message.
+    pub buttons: Vec<Vec<Button>>,
+}
+
+/// A button whose press comes back with `data`.
+///
+/// The data travels through the platform and back, so it is an opaque id and never the decision
+/// itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Button {
+    label: String,
+    data: String,
+}
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum InvalidButton {
+    #[error("a button needs a label")]
+    NoLabel,
+    #[error("button data of {bytes} bytes: expected 1 to {}", Button::DATA_BYTES)]
+    Data { bytes: usize },
+}
+
+/// A file whose bytes somebody read out of a workspace. A chat never opens a path.
+#[derive(Clone, Debug)]
+pub struct OutgoingFile {
+    pub name: String,
+    pub bytes: Bytes,
+    pub caption: Option<Outgoing>,
+}
+
+impl Outgoing {
+    /// For text that has been through redaction, or that we wrote ourselves.
+    pub fn redacted(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Reply {
+    pub fn text(text: Outgoing) -> Self {
+        Self {
+            text,
+            reply_to: None,
+            buttons: Vec::new(),
+        }
+    }
+}
+
+impl Button {
+    /// Telegram's bound, the narrowest there is.
+    pub const DATA_BYTES: usize = 64;
+
+    pub fn new(label: impl Into<String>, data: impl Into<String>) -> Result<Self, InvalidButton> {
+        let (label, data) = (label.into(), data.into());
+        if label.trim().is_empty() {
+            return Err(InvalidButton::NoLabel);
+        }
+        if !(1..=Self::DATA_BYTES).contains(&data.len()) {
+            return Err(InvalidButton::Data { bytes: data.len() });
+        }
+        Ok(Self { label, data })
+    }
+
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    pub fn data(&self) -> &str {
+        &self.data
+    }
+}

@@ -1,0 +1,200 @@
+//! The seam: what a chat platform promises.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use hermetic_types::{Attachment, Incoming, MessageId, Place, Platform, Press};
+use thiserror::Error;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Button, Outgoing, OutgoingFile, Reply};
+
+/// A chat platform.
+///
+/// What an implementer promises:
+/// - an event counts as taken over only when its [`Receipt`] is signed; until then the platform
+///   hands it over again, if need be after a restart. The same event may come twice, always with
+///   the same update id;
+/// - trouble that may pass (network, throttling, a rival poller) is ridden out inside `receive`
+///   and shown by `state`; an `Err` from the stream is final;
+/// - what a sender wrote can neither panic nor stall it, and one malformed event does not hold up
+///   the next;
+/// - a failed send says whether the message may have arrived all the same;
+/// - text leaves only as [`Outgoing`], files only as bytes the caller read.
+pub trait Chat: Send + Sync + fmt::Debug {
+    fn platform(&self) -> Platform;
+
+    fn state(&self) -> ChatState;
+
+    /// Whether a message of ours can be changed later.
+    fn edits(&self) -> bool;
+
+    /// Everything that happens, until `stop`. One stream at a time.
+    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>>;
+
+    /// The messages a text would become. Sending one of them makes exactly one message.
+    fn parts(&self, text: &Outgoing) -> Vec<Outgoing>;
+
+    fn send<'a>(
+        &'a self,
+        place: &'a Place,
+        reply: &'a Reply,
+    ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>>;
+
+    /// Replaces the text and buttons of one of our messages. An edit that changes nothing is fine.
+    fn edit<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+        buttons: &'a [Vec<Button>],
+    ) -> BoxFuture<'a, Result<(), SendError>>;
+
+    /// Shows that an answer is being written, for a few seconds.
+    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>>;
+
+    /// Ends the spinner on a pressed button, with a short notice to who pressed it.
+    fn answer_press<'a>(
+        &'a self,
+        press: &'a Press,
+        notice: Option<&'a Outgoing>,
+    ) -> BoxFuture<'a, Result<(), SendError>>;
+
+    fn send_file<'a>(
+        &'a self,
+        place: &'a Place,
+        file: &'a OutgoingFile,
+    ) -> BoxFuture<'a, Result<MessageId, SendError>>;
+
+    /// The bytes of an attachment. More than `limit` of them is an error, whatever was claimed.
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>>;
+}
+
+pub type AttachmentStream = BoxStream<'static, Result<Bytes, DownloadError>>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChatState {
+    Starting,
+    Connected,
+    /// Not now, but we keep trying.
+    Retrying {
+        why: String,
+    },
+    Stopped {
+        why: String,
+    },
+}
+
+/// One event, and the receipt for it.
+#[derive(Debug)]
+pub struct Received {
+    pub event: Event,
+    pub receipt: Receipt,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    Message(Incoming),
+    Press(Press),
+}
+
+/// Signed by [`Receipt::stored`] when the event is safe. Dropped unsigned, the event comes again.
+#[derive(Debug)]
+#[must_use = "an event whose receipt is dropped comes again"]
+pub struct Receipt(oneshot::Sender<()>);
+
+/// The platform's half of a [`Receipt`].
+pub(crate) struct Counterfoil(oneshot::Receiver<()>);
+
+#[derive(Debug, Error)]
+pub enum ReceiveError {
+    #[error("{platform} does not know our credentials: {description}")]
+    Unauthorized {
+        platform: Platform,
+        description: String,
+    },
+}
+
+#[derive(Debug, Error)]
+#[error("{failure}")]
+pub struct SendError {
+    /// Parts that did arrive before.
+    pub sent: Vec<MessageId>,
+    #[source]
+    pub failure: SendFailure,
+}
+
+#[derive(Debug, Error)]
+pub enum SendFailure {
+    #[error("there is nothing to send")]
+    Empty,
+    #[error("too long: at most {limit} {unit}")]
+    TooLong { limit: usize, unit: &'static str },
+    /// Sending it again would end the same.
+    #[error("the platform refused: {description}")]
+    Refused { description: String },
+    #[error("the platform wants us to wait {}s", retry_after.as_secs())]
+    Throttled { retry_after: Duration },
+    /// It certainly did not arrive.
+    #[error("it could not be sent")]
+    NotSent(#[source] Box<dyn Error + Send + Sync>),
+    /// It may have arrived: sending it again may show it twice.
+    #[error("it may not have arrived")]
+    Uncertain(#[source] Box<dyn Error + Send + Sync>),
+}
+
+#[derive(Debug, Error)]
+pub enum DownloadError {
+    #[error("the file is larger than {limit} bytes")]
+    TooLarge { limit: u64 },
+    #[error("the platform refused: {description}")]
+    Refused { description: String },
+    #[error("the file could not be fetched")]
+    Failed(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl Receipt {
+    pub(crate) fn pair() -> (Self, Counterfoil) {
+        let (sign, signed) = oneshot::channel();
+        (Self(sign), Counterfoil(signed))
+    }
+
+    /// The event is where a crash cannot lose it.
+    pub fn stored(self) {
+        // Nobody listens any more when the platform was stopped meanwhile: the event will come
+        // again, and its update id tells.
+        let _ = self.0.send(());
+    }
+}
+
+impl Counterfoil {
+    /// Whether the receipt was signed, once that is decided.
+    pub(crate) async fn signed(self) -> bool {
+        self.0.await.is_ok()
+    }
+}
+
+impl From<SendFailure> for SendError {
+    fn from(failure: SendFailure) -> Self {
+        Self {
+            sent: Vec::new(),
+            failure,
+        }
+    }
+}
+
+impl SendFailure {
+    /// Whether sending it again cannot show it twice.
+    pub fn is_safe_to_repeat(&self) -> bool {
+        matches!(self, Self::Throttled { .. } | Self::NotSent(_))
+    }
+}

@@ -1,0 +1,270 @@
+//! One long text as several messages.
+//!
+//! Lengths are UTF-16 units, which is what Telegram counts. Cuts fall between paragraphs where
+//! they can, then between lines, then between words, and inside a formatted span or a word only if
+//! that alone is longer than a message. A code block that fits one message is not cut; one that
+//! does not is closed at the cut and opened again after it.
+
+use crate::fence::{Fence, Line};
+use crate::markdown;
+
+/// The smallest limit that leaves room for text next to what is added around it.
+const LEAST: usize = 128;
+/// For `\n(12345/12345)`.
+const NUMBERING: usize = 14;
+
+/// The messages a text becomes, each at most `limit` units, numbered if there are several.
+pub fn split(text: &str, limit: usize) -> Vec<String> {
+    if units(text) <= limit {
+        let blank = text.trim().is_empty();
+        return if blank {
+            Vec::new()
+        } else {
+            vec![text.to_owned()]
+        };
+    }
+    let parts: Vec<Part<'_>> = cut(text, limit)
+        .into_iter()
+        .filter(|part| !part.raw.trim().is_empty())
+        .collect();
+    let of = parts.len();
+    if of == 1 {
+        return vec![parts[0].dressed()];
+    }
+    parts
+        .iter()
+        .enumerate()
+        .map(|(index, part)| part.numbered(index + 1, of))
+        .collect()
+}
+
+pub(crate) fn units(text: &str) -> usize {
+    text.chars().map(char::len_utf16).sum()
+}
+
+/// A stretch of the text, and the fences open at its two ends.
+#[derive(Debug)]
+struct Part<'a> {
+    raw: &'a str,
+    opened: Option<Fence<'a>>,
+    left_open: Option<Fence<'a>>,
+}
+
+impl Part<'_> {
+    fn dressed(&self) -> String {
+        let mut text = String::with_capacity(self.raw.len() + 64);
+        if let Some(fence) = &self.opened {
+            text.push_str(fence.marker);
+            text.push_str(fence.language);
+            text.push('\n');
+        }
+        text.push_str(self.raw);
+        if let Some(fence) = &self.left_open {
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(fence.marker);
+        }
+        text
+    }
+
+    fn numbered(&self, index: usize, of: usize) -> String {
+        let mut text = self.dressed();
+        text.truncate(text.trim_end().len());
+        let ends_in_fence = text
+            .lines()
+            .last()
+            .map(str::trim_start)
+            .is_some_and(|line| line.starts_with("```") || line.starts_with("~~~"));
+        text.push(if ends_in_fence { '\n' } else { ' ' });
+        text.push_str(&format!("({index}/{of})"));
+        text
+    }
+}
+
+fn cut(text: &str, limit: usize) -> Vec<Part<'_>> {
+    let mut packer = Packer::new(text, limit.max(LEAST));
+    for block in blocks(text) {
+        packer.take_block(&block);
+    }
+    packer.finish()
+}
+
+/// A paragraph with the blank lines after it, or a code block with its fences.
+struct Block<'a> {
+    lines: Vec<(&'a str, Option<Fence<'a>>)>,
+}
+
+fn blocks(text: &str) -> Vec<Block<'_>> {
+    let mut blocks: Vec<Block<'_>> = Vec::new();
+    let mut fence = None;
+    let mut fresh = true;
+    for line in text.split_inclusive('\n') {
+        let read = Line::read(line, fence.as_ref());
+        let after = read.leaves_open(fence);
+        let starts = fresh || matches!(read, Line::Opens(_));
+        match blocks.last_mut() {
+            Some(block) if !starts => block.lines.push((line, after)),
+            _ => blocks.push(Block {
+                lines: vec![(line, after)],
+            }),
+        }
+        fresh = match read {
+            Line::Closes => true,
+            Line::Prose => line.trim().is_empty(),
+            Line::Opens(_) | Line::Code => false,
+        };
+        fence = after;
+    }
+    blocks
+}
+
+/// Fills parts with stretches of the text, which come in order and without gaps.
+struct Packer<'a> {
+    text: &'a str,
+    limit: usize,
+    parts: Vec<Part<'a>>,
+    start: usize,
+    end: usize,
+    filled: usize,
+    opened: Option<Fence<'a>>,
+    open_now: Option<Fence<'a>>,
+}
+
+impl<'a> Packer<'a> {
+    fn new(text: &'a str, limit: usize) -> Self {
+        Self {
+            text,
+            limit,
+            parts: Vec::new(),
+            start: 0,
+            end: 0,
+            filled: 0,
+            opened: None,
+            open_now: None,
+        }
+    }
+
+    fn take_block(&mut self, block: &Block<'a>) {
+        let length = block.lines.iter().map(|(line, _)| units(line)).sum();
+        let bytes = block.lines.iter().map(|(line, _)| line.len()).sum();
+        let after = block.lines.last().and_then(|(_, after)| *after);
+        if self.take(bytes, length, after) {
+            return;
+        }
+        // A block that fits a message of its own gets one; a longer one starts here if there is
+        // still room worth using.
+        if self.fits_alone(length, after) || self.filled > self.limit / 2 {
+            self.flush();
+            if self.take(bytes, length, after) {
+                return;
+            }
+        }
+        for (line, after) in &block.lines {
+            self.take_line(line, *after);
+        }
+    }
+
+    fn take_line(&mut self, line: &'a str, after: Option<Fence<'a>>) {
+        let length = units(line);
+        if self.take(line.len(), length, after) {
+            return;
+        }
+        if self.fits_alone(length, after) {
+            self.flush();
+            let taken = self.take(line.len(), length, after);
+            debug_assert!(taken, "a line that fits alone fits an empty part");
+            return;
+        }
+        let within = self.open_now;
+        let words = if within.is_some() {
+            code_stretches(line)
+        } else {
+            markdown::unbroken(line)
+        };
+        for word in words {
+            self.take_word(word, within.or(after));
+        }
+        self.open_now = after;
+    }
+
+    fn take_word(&mut self, word: &'a str, within: Option<Fence<'a>>) {
+        if self.take(word.len(), units(word), within) {
+            return;
+        }
+        if !self.fits_alone(units(word), within) {
+            for c in word.chars() {
+                if !self.take(c.len_utf8(), c.len_utf16(), within) {
+                    self.flush();
+                    let taken = self.take(c.len_utf8(), c.len_utf16(), within);
+                    debug_assert!(taken, "a part holds at least one character");
+                }
+            }
+            return;
+        }
+        self.flush();
+        let taken = self.take(word.len(), units(word), within);
+        debug_assert!(taken, "a word that fits alone fits an empty part");
+    }
+
+    /// Adds the next stretch if it fits.
+    fn take(&mut self, bytes: usize, length: usize, after: Option<Fence<'a>>) -> bool {
+        let needed = opening(self.opened) + self.filled + length + closing(after) + NUMBERING;
+        if needed > self.limit {
+            return false;
+        }
+        self.end += bytes;
+        self.filled += length;
+        self.open_now = after;
+        true
+    }
+
+    fn fits_alone(&self, length: usize, after: Option<Fence<'a>>) -> bool {
+        opening(self.open_now) + length + closing(after) + NUMBERING <= self.limit
+    }
+
+    fn flush(&mut self) {
+        if self.start < self.end {
+            self.parts.push(Part {
+                raw: &self.text[self.start..self.end],
+                opened: self.opened,
+                left_open: self.open_now,
+            });
+        }
+        self.start = self.end;
+        self.filled = 0;
+        self.opened = self.open_now;
+    }
+
+    fn finish(mut self) -> Vec<Part<'a>> {
+        self.flush();
+        self.parts
+    }
+}
+
+/// Pieces of a line of code. None of them starts with what could be a fence, so no cut makes one.
+fn code_stretches(line: &str) -> Vec<&str> {
+    let mut stretches = Vec::new();
+    let mut start = 0;
+    for (at, c) in line.char_indices() {
+        let could_start_a_fence = matches!(c, '`' | '~') || c.is_whitespace();
+        if at > start && !could_start_a_fence {
+            stretches.push(&line[start..at]);
+            start = at;
+        }
+    }
+    stretches.push(&line[start..]);
+    stretches
+}
+
+fn opening(fence: Option<Fence<'_>>) -> usize {
+    fence.map_or(0, |fence| fence.marker.len() + fence.language.len() + 1)
+}
+
+fn closing(fence: Option<Fence<'_>>) -> usize {
+    fence.map_or(0, |fence| fence.marker.len() + 1)
+}
+
+#[cfg(test)]
+#[path = "split_tests.rs"]
+mod tests;

@@ -1,0 +1,288 @@
+//! Telegram, by its public Bot API.
+//!
+//! Requests are frankenstein's types; the transport and the reading of answers are ours. Its own
+//! client reads a body of any size, uploads only what lies at a path, and gives up a whole batch of
+//! updates over one field it does not know. We bound the body, upload bytes, and read of an update
+//! only what we use.
+
+mod files;
+mod hook;
+mod pace;
+mod poll;
+mod send;
+mod update;
+mod wire;
+
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::BoxStream;
+use hermetic_types::{Attachment, ChatId, MessageId, Place, Platform, Press, Secret, ThreadId};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    AttachmentStream, Button, Chat, ChatState, DownloadError, Outgoing, OutgoingFile, ReceiveError,
+    Received, Reply, SendError,
+};
+use hook::Hook;
+use pace::Pace;
+use wire::Wire;
+
+/// What Telegram takes in one message, in UTF-16 units.
+pub const MESSAGE_UNITS: usize = 4096;
+
+#[derive(Clone, Debug)]
+pub struct TelegramConfig {
+    pub token: Secret,
+    /// `https://api.telegram.org`, or a stand-in.
+    pub api_base: String,
+    /// `TELEGRAM_PROXY`.
+    pub proxy: Option<String>,
+    pub intake: Intake,
+    pub hearing: Hearing,
+    pub timing: Timing,
+}
+
+/// How updates come to us.
+#[derive(Clone, Debug)]
+pub enum Intake {
+    LongPoll,
+    /// Telegram posts to `url`; only requests that carry `secret` are heard.
+    Webhook {
+        url: String,
+        secret: Secret,
+    },
+}
+
+/// What in a group is meant for us.
+#[derive(Clone, Debug, Default)]
+pub struct Hearing {
+    /// `TELEGRAM_REQUIRE_MENTION`: in groups only what names us or replies to us.
+    pub require_mention: bool,
+    /// `TELEGRAM_FREE_RESPONSE_CHATS`: chats where no mention is needed all the same.
+    pub free_response_chats: BTreeSet<ChatId>,
+    /// `TELEGRAM_ALLOWED_CHATS`: if there are any, only these groups.
+    pub allowed_chats: BTreeSet<ChatId>,
+    /// `TELEGRAM_ALLOWED_TOPICS`: if there are any, only these topics.
+    pub allowed_topics: BTreeSet<ThreadId>,
+    /// `TELEGRAM_IGNORED_THREADS`.
+    pub ignored_threads: BTreeSet<ThreadId>,
+    /// `TELEGRAM_ALLOW_BOTS`; whether such a bot may speak is up to access.
+    pub bots: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// How long Telegram may hold a poll open.
+    pub poll: Duration,
+    pub request: Duration,
+    /// First and longest wait after a failure that may pass.
+    pub retry: (Duration, Duration),
+    /// One more of these for each time another poller was there first, up to six.
+    pub conflict: Duration,
+    /// The longest wait a send rides out when Telegram asks for one.
+    pub throttle: Duration,
+    /// How long a webhook request waits for its update to be stored.
+    pub storing: Duration,
+}
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum TelegramConfigError {
+    #[error("the bot token is not one: expected letters, digits, ':', '_' and '-'")]
+    Token,
+    #[error("the API address is not an http address")]
+    ApiBase,
+    #[error("the proxy address is not one")]
+    Proxy,
+    #[error("the webhook secret must be 1 to 256 letters, digits, '_' and '-'")]
+    WebhookSecret,
+    #[error("the HTTP client cannot be built")]
+    Client,
+}
+
+#[derive(Debug)]
+pub struct Telegram {
+    wire: Wire,
+    hearing: Hearing,
+    timing: Timing,
+    pace: Pace,
+    state: Mutex<ChatState>,
+    me: OnceLock<Me>,
+    seen: Mutex<Seen>,
+    hook: Option<Hook>,
+}
+
+/// Who we are to Telegram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Me {
+    pub(crate) id: i64,
+    /// Without the `@`, in lower case.
+    pub(crate) username: String,
+}
+
+/// The updates taken over lately: Telegram repeats itself when it doubts.
+#[derive(Debug, Default)]
+struct Seen {
+    order: VecDeque<i64>,
+    ids: HashSet<i64>,
+}
+
+impl Telegram {
+    pub fn new(config: TelegramConfig) -> Result<Self, TelegramConfigError> {
+        let hook = match &config.intake {
+            Intake::LongPoll => None,
+            Intake::Webhook { url, secret } => Some(Hook::new(url.clone(), secret.clone())?),
+        };
+        Ok(Self {
+            wire: Wire::new(&config)?,
+            hearing: config.hearing,
+            timing: config.timing,
+            pace: Pace::default(),
+            state: Mutex::new(ChatState::Starting),
+            me: OnceLock::new(),
+            seen: Mutex::default(),
+            hook,
+        })
+    }
+
+    /// Where Telegram posts updates to, to be mounted at the path of the configured address. Every
+    /// request is refused unless the intake is a webhook.
+    pub fn router(self: &Arc<Self>) -> axum::Router {
+        hook::router(Arc::clone(self))
+    }
+
+    fn set_state(&self, state: ChatState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    fn seen(&self, id: i64) -> bool {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.ids.contains(&id)
+    }
+
+    fn note_seen(&self, id: i64) {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .note(id);
+    }
+}
+
+impl Chat for Telegram {
+    fn platform(&self) -> Platform {
+        Platform::Telegram
+    }
+
+    fn state(&self) -> ChatState {
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn edits(&self) -> bool {
+        true
+    }
+
+    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+        match &self.hook {
+            None => poll::stream(self, stop),
+            Some(hook) => hook.stream(self, stop),
+        }
+    }
+
+    fn parts(&self, text: &Outgoing) -> Vec<Outgoing> {
+        send::parts(text)
+    }
+
+    fn send<'a>(
+        &'a self,
+        place: &'a Place,
+        reply: &'a Reply,
+    ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
+        self.send_reply(place, reply).boxed()
+    }
+
+    fn edit<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+        buttons: &'a [Vec<Button>],
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.edit_message(place, message, text, buttons).boxed()
+    }
+
+    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+        self.show_typing(place).boxed()
+    }
+
+    fn answer_press<'a>(
+        &'a self,
+        press: &'a Press,
+        notice: Option<&'a Outgoing>,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.answer_query(press, notice).boxed()
+    }
+
+    fn send_file<'a>(
+        &'a self,
+        place: &'a Place,
+        file: &'a OutgoingFile,
+    ) -> BoxFuture<'a, Result<MessageId, SendError>> {
+        self.send_document(place, file).boxed()
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
+        self.fetch(attachment, limit).boxed()
+    }
+}
+
+impl Seen {
+    const KEPT: usize = 1000;
+
+    fn note(&mut self, id: i64) {
+        if !self.ids.insert(id) {
+            return;
+        }
+        self.order.push_back(id);
+        if self.order.len() > Self::KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+}
+
+impl TelegramConfig {
+    pub fn new(token: Secret) -> Self {
+        Self {
+            token,
+            api_base: "https://api.telegram.org".to_owned(),
+            proxy: None,
+            intake: Intake::LongPoll,
+            hearing: Hearing::default(),
+            timing: Timing::default(),
+        }
+    }
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            poll: Duration::from_secs(50),
+            request: Duration::from_secs(30),
+            retry: (Duration::from_secs(1), Duration::from_secs(60)),
+            conflict: Duration::from_secs(10),
+            throttle: Duration::from_secs(60),
+            storing: Duration::from_secs(20),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Updates by long poll.
+//!
+//! Telegram forgets an update once a later offset is asked for, so the offset moves only past
+//! updates whose receipts are signed. A batch is handed out whole before the next poll; whatever
+//! comes back unsigned is asked for again.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use frankenstein::methods::{DeleteWebhookParams, GetUpdatesParams};
+use frankenstein::types::AllowedUpdate;
+use futures::stream::{self, BoxStream, StreamExt};
+use hermetic_types::Platform;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::update::{self, Heard};
+use super::wire::CallError;
+use super::{Me, Telegram};
+use crate::backoff::Backoff;
+use crate::seam::Counterfoil;
+use crate::{ChatState, Receipt, ReceiveError, Received};
+
+/// After a week without updates Telegram starts counting anew, maybe below our offset.
+const OFFSET_LIVES: Duration = Duration::from_secs(6 * 24 * 3600);
+const SLACK: Duration = Duration::from_secs(15);
+
+pub(super) fn stream(
+    telegram: &Telegram,
+    stop: CancellationToken,
+) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    let poller = Poller {
+        telegram,
+        ready: VecDeque::new(),
+        handed_out: Vec::new(),
+        offset: None,
+        last_update: Instant::now(),
+        conflicts: 0,
+        greeted: false,
+        dead: false,
+        backoff: Backoff::new(telegram.timing.retry.0, telegram.timing.retry.1),
+    };
+    stream::unfold((poller, stop), |(mut poller, stop)| async move {
+        let next = stop.run_until_cancelled(poller.next()).await.flatten();
+        if next.is_none() && stop.is_cancelled() {
+            poller.telegram.set_state(ChatState::Stopped {
+                why: "asked to".to_owned(),
+            });
+        }
+        next.map(|next| (next, (poller, stop)))
+    })
+    .boxed()
+}
+
+struct Poller<'a> {
+    telegram: &'a Telegram,
+    ready: VecDeque<Received>,
+    /// In the order of their ids; without a counterfoil there is nothing to wait for.
+    handed_out: Vec<(i64, Option<Counterfoil>)>,
+    offset: Option<i64>,
+    last_update: Instant,
+    conflicts: u32,
+    greeted: bool,
+    dead: bool,
+    backoff: Backoff,
+}
+
+impl Poller<'_> {
+    async fn next(&mut self) -> Option<Result<Received, ReceiveError>> {
+        loop {
+            if let Some(received) = self.ready.pop_front() {
+                return Some(Ok(received));
+            }
+            if self.dead {
+                return None;
+            }
+            self.settle().await;
+            if let Err(error) = self.poll().await
+                && let Some(last) = self.ride_out(error).await
+            {
+                self.dead = true;
+                return Some(Err(last));
+            }
+        }
+    }
+
+    /// Waits for the receipts of the last batch and moves the offset past what is safe.
+    async fn settle(&mut self) {
+        let mut first_unsigned = None;
+        let mut last = None;
+        for (id, counterfoil) in self.handed_out.drain(..) {
+            let safe = match counterfoil {
+                Some(counterfoil) => counterfoil.signed().await,
+                None => true,
+            };
+            if safe {
+                self.telegram.note_seen(id);
+            } else {
+                first_unsigned = first_unsigned.or(Some(id));
+            }
+            last = Some(id);
+        }
+        match (first_unsigned, last) {
+            (Some(id), _) => {
+                warn!(update = id, "an update was not stored; asking for it again");
+                self.offset = Some(id);
+                sleep(self.backoff.next()).await;
+            }
+            (None, Some(last)) => {
+                self.offset = Some(last + 1);
+                self.backoff.reset();
+            }
+            (None, None) => {}
+        }
+    }
+
+    async fn poll(&mut self) -> Result<(), CallError> {
+        if !self.greeted {
+            self.greet().await?;
+        }
+        if self.last_update.elapsed() > OFFSET_LIVES {
+            self.offset = None;
+        }
+        let timing = &self.telegram.timing;
+        let params = GetUpdatesParams::builder()
+            .maybe_offset(self.offset)
+            .limit(100_u32)
+            .timeout(u32::try_from(timing.poll.as_secs()).unwrap_or(u32::MAX))
+            .allowed_updates(vec![AllowedUpdate::Message, AllowedUpdate::CallbackQuery])
+            .build();
+        let updates: Vec<Value> = self
+            .telegram
+            .wire
+            .call_within("getUpdates", &params, timing.poll + SLACK)
+            .await?;
+        self.conflicts = 0;
+        self.telegram.set_state(ChatState::Connected);
+        if self.take(updates) == Took::Nothing {
+            // Should the same useless answer come again, it does not come at full speed.
+            sleep(self.backoff.next()).await;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, updates: Vec<Value>) -> Took {
+        if updates.is_empty() {
+            return Took::Quiet;
+        }
+        let mut numbered: Vec<(i64, Value)> = Vec::with_capacity(updates.len());
+        for update in updates {
+            match update::id(&update) {
+                Some(id) => numbered.push((id, update)),
+                None => warn!("telegram sent an update without an id; skipped"),
+            }
+        }
+        numbered.sort_by_key(|(id, _)| *id);
+        numbered.dedup_by_key(|(id, _)| *id);
+        let mut fresh = false;
+        for (id, update) in numbered {
+            if self.telegram.seen(id) {
+                debug!(update = id, "an update came again; skipped");
+                self.handed_out.push((id, None));
+                continue;
+            }
+            fresh = true;
+            let counterfoil = self
+                .telegram
+                .hear(&update, id)
+                .map(|(received, counterfoil)| {
+                    self.ready.push_back(received);
+                    counterfoil
+                });
+            self.handed_out.push((id, counterfoil));
+        }
+        if !fresh {
+            return Took::Nothing;
+        }
+        self.last_update = Instant::now();
+        Took::Some
+    }
+
+    /// A webhook and a poll exclude each other; then we learn our own name.
+    async fn greet(&mut self) -> Result<(), CallError> {
+        let keep = DeleteWebhookParams::builder()
+            .drop_pending_updates(false)
+            .build();
+        let _: Value = self.telegram.wire.call("deleteWebhook", &keep).await?;
+        self.telegram.learn_own_name().await?;
+        self.greeted = true;
+        Ok(())
+    }
+
+    /// Waits out what may pass. What may not is returned.
+    async fn ride_out(&mut self, error: CallError) -> Option<ReceiveError> {
+        let wait = match &error {
+            CallError::Refused {
+                code: 401 | 404,
+                description,
+                ..
+            } => {
+                self.telegram.set_state(ChatState::Stopped {
+                    why: error.to_string(),
+                });
+                return Some(ReceiveError::Unauthorized {
+                    platform: Platform::Telegram,
+                    description: description.clone(),
+                });
+            }
+            CallError::Refused { code: 409, .. } => {
+                self.conflicts = (self.conflicts + 1).min(6);
+                self.greeted = false;
+                self.telegram.timing.conflict * self.conflicts
+            }
+            CallError::Refused {
+                retry_after: Some(wait),
+                ..
+            } => *wait,
+            _ => self.backoff.next(),
+        };
+        warn!(%error, cause = ?std::error::Error::source(&error), ?wait, "polling telegram failed");
+        self.telegram.set_state(ChatState::Retrying {
+            why: error.to_string(),
+        });
+        sleep(wait).await;
+        None
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Took {
+    Some,
+    /// Something came, but nothing new.
+    Nothing,
+    Quiet,
+}
+
+impl Telegram {
+    pub(super) async fn learn_own_name(&self) -> Result<(), CallError> {
+        if self.me.get().is_some() {
+            return Ok(());
+        }
+        let me: RawMe = self.wire.call("getMe", &json!({})).await?;
+        info!(bot = %me.username, "connected to telegram");
+        // Whoever learned it first learned the same.
+        let _ = self.me.set(Me {
+            id: me.id,
+            username: me.username.to_lowercase(),
+        });
+        Ok(())
+    }
+
+    /// The event an update holds, if it is one for us.
+    pub(super) fn hear(&self, update: &Value, id: i64) -> Option<(Received, Counterfoil)> {
+        let me = self.me.get()?;
+        match update::hear(update, id, me, &self.hearing, Timestamp::now()) {
+            Heard::Event(event) => {
+                let (receipt, counterfoil) = Receipt::pair();
+                let received = Received {
+                    event: *event,
+                    receipt,
+                };
+                Some((received, counterfoil))
+            }
+            Heard::Nothing(why) => {
+                debug!(update = id, why, "an update is not for us");
+                None
+            }
+            Heard::Malformed(why) => {
+                warn!(
+                    update = id,
+                    why, "telegram sent a malformed update; skipped"
+                );
+                None
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct RawMe {
+    id: i64,
+    #[serde(default)]
+    username: String,
+}

@@ -1,0 +1,324 @@
+//! Replies out.
+
+use std::future::Future;
+use std::time::Duration;
+
+use frankenstein::ParseMode;
+use frankenstein::methods::{
+    AnswerCallbackQueryParams, EditMessageTextParams, SendChatActionParams, SendMessageParams,
+};
+use frankenstein::types::{
+    ChatAction, InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOptions, ReplyMarkup,
+    ReplyParameters,
+};
+use hermetic_types::{ChatId, MessageId, Place, Press};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::sleep;
+use tracing::{debug, warn};
+
+use super::wire::CallError;
+use super::{MESSAGE_UNITS, Telegram};
+use crate::backoff::Backoff;
+use crate::markdown::to_markdown_v2;
+use crate::split::{split, units};
+use crate::{Button, Outgoing, Reply, SendError, SendFailure};
+
+const ATTEMPTS: u32 = 5;
+/// A longer answer belongs in a file.
+const PARTS: usize = 40;
+const NOTICE_UNITS: usize = 200;
+
+pub(super) fn parts(text: &Outgoing) -> Vec<Outgoing> {
+    split(text.as_str(), MESSAGE_UNITS)
+        .into_iter()
+        .map(Outgoing::redacted)
+        .collect()
+}
+
+impl Telegram {
+    pub(super) async fn send_reply(
+        &self,
+        place: &Place,
+        reply: &Reply,
+    ) -> Result<Vec<MessageId>, SendError> {
+        let limit = PARTS * MESSAGE_UNITS / 2;
+        if units(reply.text.as_str()) > limit {
+            return Err(SendFailure::TooLong {
+                limit,
+                unit: "characters",
+            }
+            .into());
+        }
+        let parts = parts(&reply.text);
+        let last = parts.len().checked_sub(1).ok_or(SendFailure::Empty)?;
+        let mut sent = Vec::with_capacity(parts.len());
+        for (index, part) in parts.iter().enumerate() {
+            let reply_to = reply.reply_to.as_ref().filter(|_| index == 0);
+            let buttons = if index == last {
+                reply.buttons.as_slice()
+            } else {
+                &[]
+            };
+            match self
+                .send_part(place, part.as_str(), reply_to, buttons)
+                .await
+            {
+                Ok(id) => sent.push(id),
+                Err(failure) => return Err(SendError { sent, failure }),
+            }
+        }
+        Ok(sent)
+    }
+
+    async fn send_part(
+        &self,
+        place: &Place,
+        text: &str,
+        reply_to: Option<&MessageId>,
+        buttons: &[Vec<Button>],
+    ) -> Result<MessageId, SendFailure> {
+        let plain = SendMessageParams::builder()
+            .chat_id(chat_id(&place.chat)?)
+            .maybe_message_thread_id(thread_id(place)?)
+            .text(text)
+            // Telegram's servers fetch what they preview: a link alone would carry data out.
+            .link_preview_options(no_preview())
+            .maybe_reply_parameters(reply_to.map(quoting).transpose()?)
+            .maybe_reply_markup(keyboard(buttons).map(ReplyMarkup::InlineKeyboardMarkup))
+            .build();
+        let mut formatted = plain.clone();
+        formatted.text = to_markdown_v2(text);
+        formatted.parse_mode = Some(ParseMode::MarkdownV2);
+        let send = async |params: SendMessageParams| {
+            self.patiently(&place.chat, || {
+                self.wire.call::<Sent>("sendMessage", &params)
+            })
+            .await
+        };
+        let sent = match send(formatted).await {
+            Err(error) if error.is_refusal_with("can't parse entities") => {
+                warn!(%error, "telegram refused our formatting; sending it plain");
+                send(plain).await?
+            }
+            sent => sent?,
+        };
+        Ok(MessageId::from(sent.message_id))
+    }
+
+    pub(super) async fn edit_message(
+        &self,
+        place: &Place,
+        message: &MessageId,
+        text: &Outgoing,
+        buttons: &[Vec<Button>],
+    ) -> Result<(), SendError> {
+        if units(text.as_str()) > MESSAGE_UNITS {
+            return Err(SendFailure::TooLong {
+                limit: MESSAGE_UNITS,
+                unit: "characters",
+            }
+            .into());
+        }
+        let plain = EditMessageTextParams::builder()
+            .chat_id(chat_id(&place.chat)?)
+            .message_id(number(message)?)
+            .text(text.as_str())
+            .link_preview_options(no_preview())
+            .maybe_reply_markup(keyboard(buttons))
+            .build();
+        let mut formatted = plain.clone();
+        formatted.text = Some(to_markdown_v2(text.as_str()));
+        formatted.parse_mode = Some(ParseMode::MarkdownV2);
+        let edit = async |params: EditMessageTextParams| {
+            self.patiently(&place.chat, || {
+                self.wire.call::<Value>("editMessageText", &params)
+            })
+            .await
+        };
+        let edited = match edit(formatted).await {
+            Err(error) if error.is_refusal_with("can't parse entities") => edit(plain).await,
+            edited => edited,
+        };
+        match edited {
+            Err(error) if error.is_refusal_with("message is not modified") => Ok(()),
+            Err(error) => Err(SendFailure::from(error).into()),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    pub(super) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
+        let params = SendChatActionParams::builder()
+            .chat_id(chat_id(&place.chat)?)
+            .maybe_message_thread_id(thread_id(place)?)
+            .action(ChatAction::Typing)
+            .build();
+        // Worth nothing late: no waiting, no second try.
+        if !self.pace.wait(&place.chat).is_zero() {
+            return Ok(());
+        }
+        let _: Value = self
+            .wire
+            .call("sendChatAction", &params)
+            .await
+            .map_err(|error| self.note(&place.chat, error))
+            .map_err(SendFailure::from)?;
+        Ok(())
+    }
+
+    pub(super) async fn answer_query(
+        &self,
+        press: &Press,
+        notice: Option<&Outgoing>,
+    ) -> Result<(), SendError> {
+        let params = AnswerCallbackQueryParams::builder()
+            .callback_query_id(press.query.clone())
+            .maybe_text(notice.map(|notice| shortened(notice.as_str())))
+            .build();
+        let answered = self
+            .patiently(&press.place.chat, || {
+                self.wire.call::<Value>("answerCallbackQuery", &params)
+            })
+            .await;
+        match answered {
+            // The person waited longer than Telegram did; nothing is left to answer.
+            Err(error) if error.is_refusal_with("query is too old") => Ok(()),
+            Err(error) => Err(SendFailure::from(error).into()),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Tries again what certainly did not arrive, and waits where Telegram asks for it.
+    pub(super) async fn patiently<T, F>(
+        &self,
+        chat: &ChatId,
+        mut call: impl FnMut() -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        let mut backoff = Backoff::new(self.timing.retry.0, self.timing.retry.1);
+        let mut attempt = 1;
+        loop {
+            let hold = self.pace.wait(chat);
+            if hold > self.timing.throttle {
+                return Err(CallError::Refused {
+                    code: 429,
+                    description: "too many requests".to_owned(),
+                    retry_after: Some(hold),
+                });
+            }
+            sleep(hold).await;
+            let error = match call().await.map_err(|error| self.note(chat, error)) {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let wait = match &error {
+                CallError::Refused {
+                    retry_after: Some(_),
+                    ..
+                } => Duration::ZERO,
+                CallError::Unreachable(_) => backoff.next(),
+                _ => return Err(error),
+            };
+            if attempt == ATTEMPTS {
+                return Err(error);
+            }
+            debug!(%error, attempt, "trying again");
+            attempt += 1;
+            sleep(wait).await;
+        }
+    }
+
+    /// Remembers how long Telegram wants to be left alone.
+    fn note(&self, chat: &ChatId, error: CallError) -> CallError {
+        if let CallError::Refused {
+            retry_after: Some(wait),
+            ..
+        } = &error
+        {
+            self.pace.hold(chat, *wait);
+        }
+        error
+    }
+}
+
+/// All we need of the message Telegram made; a strict reading would turn an arrived message into a
+/// failed one.
+#[derive(Deserialize)]
+pub(super) struct Sent {
+    pub(super) message_id: i64,
+}
+
+pub(super) fn chat_id(chat: &ChatId) -> Result<i64, SendFailure> {
+    chat.as_str()
+        .parse()
+        .map_err(|_| not_ours("chat", chat.as_str()))
+}
+
+pub(super) fn thread_id(place: &Place) -> Result<Option<i32>, SendFailure> {
+    place
+        .thread
+        .as_ref()
+        .map(|thread| {
+            thread
+                .as_str()
+                .parse()
+                .map_err(|_| not_ours("topic", thread.as_str()))
+        })
+        .transpose()
+}
+
+fn number(message: &MessageId) -> Result<i32, SendFailure> {
+    message
+        .as_str()
+        .parse()
+        .map_err(|_| not_ours("message", message.as_str()))
+}
+
+fn not_ours(what: &str, id: &str) -> SendFailure {
+    SendFailure::Refused {
+        description: format!("{id:?} is no telegram {what}"),
+    }
+}
+
+fn quoting(message: &MessageId) -> Result<ReplyParameters, SendFailure> {
+    Ok(ReplyParameters::builder()
+        .message_id(number(message)?)
+        .allow_sending_without_reply(true)
+        .build())
+}
+
+fn no_preview() -> LinkPreviewOptions {
+    LinkPreviewOptions::builder().is_disabled(true).build()
+}
+
+fn keyboard(buttons: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
+    let row = |row: &Vec<Button>| {
+        row.iter()
+            .map(|button| {
+                InlineKeyboardButton::builder()
+                    .text(button.label())
+                    .callback_data(button.data())
+                    .build()
+            })
+            .collect()
+    };
+    (!buttons.is_empty()).then(|| {
+        InlineKeyboardMarkup::builder()
+            .inline_keyboard(buttons.iter().map(row).collect())
+            .build()
+    })
+}
+
+fn shortened(notice: &str) -> String {
+    let mut left = NOTICE_UNITS;
+    notice
+        .chars()
+        .take_while(|c| {
+            let fits = c.len_utf16() <= left;
+            left = left.saturating_sub(c.len_utf16());
+            fits
+        })
+        .collect()
+}

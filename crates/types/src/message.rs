@@ -1,0 +1,109 @@
+//! What somebody said in a chat, as every platform is heard by us.
+//!
+//! All of it comes from outside: nothing here is trusted until `hermetic-access` made an
+//! `Admitted` of it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{AttachmentId, ChatId, MessageId, Platform, ThreadId, UpdateId, UserId};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Incoming {
+    pub platform: Platform,
+    /// Storing the same one twice must not answer twice.
+    pub update: UpdateId,
+    pub message: MessageId,
+    pub place: Place,
+    pub sender: Sender,
+    pub text: String,
+    pub reply_to: Option<Quoted>,
+    /// By name, by a reply to us, or by a command meant for us.
+    pub mentions_us: bool,
+    pub attachments: Vec<Attachment>,
+    pub received_at: Timestamp,
+}
+
+/// A button under one of our messages was pressed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Press {
+    pub platform: Platform,
+    pub update: UpdateId,
+    /// What the platform wants back with the answer.
+    pub query: String,
+    pub place: Place,
+    /// The message the button hangs under.
+    pub message: MessageId,
+    pub sender: Sender,
+    /// As it came back: whoever acts on it looks it up and checks that it is still open.
+    pub data: String,
+    pub received_at: Timestamp,
+}
+
+/// Where something was said, and where an answer goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Place {
+    pub chat: ChatId,
+    pub kind: ChatKind,
+    pub thread: Option<ThreadId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChatKind {
+    /// One person and us.
+    Dm,
+    Group,
+    Channel,
+    Thread,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sender {
+    pub id: UserId,
+    /// What they call themselves. Never compared with anything.
+    pub display: String,
+    pub is_bot: bool,
+}
+
+/// The message that was replied to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quoted {
+    pub message: MessageId,
+    pub from_us: bool,
+    pub text: String,
+}
+
+/// A file that came along; its bytes stay with the platform until somebody asks for them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    pub id: AttachmentId,
+    pub kind: AttachmentKind,
+    /// As the sender spelled it: not a path, and not to be used as one.
+    pub name: Option<String>,
+    pub mime: Option<String>,
+    /// As claimed; a download is bounded by what really comes.
+    pub bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AttachmentKind {
+    Document,
+    Photo,
+    Audio,
+    Voice,
+    Video,
+    Sticker,
+}
+
+impl ChatKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dm => "dm",
+            Self::Group => "group",
+            Self::Channel => "channel",
+            Self::Thread => "thread",
+        }
+    }
+}
