@@ -1,7 +1,36 @@
 //! May this command run? Pure decisions: no clock, no I/O, no memory between two calls.
+//!
+//! A command is read as shell ([`syntax`]), reduced to the commands that would really run
+//! ([`reduce`]), and each of those is held against what is known about programs ([`programs`]).
+//! [`Policy::judge`] puts the operator's rules on top and ends in a [`Verdict`]. What cannot be
+//! understood is asked about.
 
 #![forbid(unsafe_code)]
 
+mod clean;
+mod context;
+mod effective;
+mod explain;
+mod finding;
+mod fingerprint;
+mod insight;
+mod paths;
+mod policy;
+mod programs;
+mod reduce;
+mod rules;
+mod scan;
+mod second;
+mod syntax;
+mod text;
 mod verdict;
 
-pub use verdict::{Cleared, Grounds};
+pub use context::Context;
+pub use explain::{EffectiveCommand, Explanation, Label, Labelled, explain, judge_line};
+pub use finding::{Category, Finding, Severity};
+pub use fingerprint::Fingerprint;
+pub use policy::Policy;
+pub use rules::{Mode, Rules};
+pub use verdict::{
+    Answer, Cleared, Grounds, Lowerable, Mismatch, Question, Refusal, RefusedBy, Scope, Verdict,
+};

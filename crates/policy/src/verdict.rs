@@ -1,6 +1,11 @@
 //! What a judgement ends in.
 
 use hermetic_types::Command;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::finding::Finding;
+use crate::fingerprint::Fingerprint;
 
 /// A command the policy has let through.
 ///
@@ -19,6 +24,80 @@ pub enum Grounds {
     Typed,
     /// The backend is a boundary: what runs there can only hurt the sandbox.
     Sealed,
+    /// Nothing about it was found that anybody could mind.
+    Harmless,
+    /// Every part of it is on the operator's allowlist.
+    Allowlisted,
+    /// The operator switched asking off.
+    AskingOff,
+    /// A person allowed exactly this.
+    Approved(Scope),
+    /// The model that may lower questions found it harmless.
+    LoweredByModel,
+}
+
+#[derive(Debug)]
+pub enum Verdict {
+    Run(Cleared),
+    Ask(Question),
+    Refuse(Refusal),
+}
+
+/// A command that waits for a person.
+///
+/// It becomes [`Cleared`] only by an [`Answer`] that names its fingerprint.
+#[derive(Clone, Debug)]
+pub struct Question {
+    pub(crate) command: Command,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) doubts: Vec<String>,
+    pub(crate) effective: Vec<String>,
+    pub(crate) lowerable: Lowerable,
+}
+
+/// Whether a model may answer instead of a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lowerable {
+    ByModel,
+    Never,
+}
+
+/// How long a yes holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    Once,
+    /// The caller puts the fingerprint into [`Context::approved`](crate::Context) of this session.
+    Session,
+}
+
+/// A yes, for exactly the effective commands of one question.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    fingerprint: Fingerprint,
+    scope: Scope,
+}
+
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("the answer is for another command")]
+pub struct Mismatch;
+
+/// Why a command does not run, whoever asks.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    pub(crate) by: RefusedBy,
+    pub(crate) reasons: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusedBy {
+    /// Nobody can allow this on a backend that is no boundary.
+    Floor,
+    /// The operator's `approvals.deny`.
+    Deny { glob: String },
 }
 
 impl Cleared {
@@ -28,6 +107,10 @@ impl Cleared {
             command,
             grounds: Grounds::Typed,
         }
+    }
+
+    pub(crate) fn on(command: Command, grounds: Grounds) -> Self {
+        Self { command, grounds }
     }
 
     pub fn command(&self) -> &Command {
@@ -40,5 +123,80 @@ impl Cleared {
 
     pub fn into_command(self) -> Command {
         self.command
+    }
+}
+
+impl Question {
+    pub fn command(&self) -> &Command {
+        &self.command
+    }
+
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// What could not be understood.
+    pub fn doubts(&self) -> &[String] {
+        &self.doubts
+    }
+
+    /// The commands that would really run, a line each.
+    pub fn effective(&self) -> &[String] {
+        &self.effective
+    }
+
+    pub fn lowerable(&self) -> Lowerable {
+        self.lowerable
+    }
+
+    /// The reasons in plain words.
+    pub fn reasons(&self) -> Vec<String> {
+        self.findings
+            .iter()
+            .map(|finding| finding.reason.clone())
+            .chain(self.doubts.iter().cloned())
+            .collect()
+    }
+
+    /// A person said yes.
+    pub fn answered(self, answer: &Answer) -> Result<Cleared, Mismatch> {
+        if answer.fingerprint == self.fingerprint {
+            Ok(Cleared::on(self.command, Grounds::Approved(answer.scope)))
+        } else {
+            Err(Mismatch)
+        }
+    }
+
+    /// The model said yes. Gives the question back where a model has no say.
+    pub fn lowered_by_model(self, fingerprint: &Fingerprint) -> Result<Cleared, Box<Self>> {
+        if self.lowerable == Lowerable::ByModel && *fingerprint == self.fingerprint {
+            Ok(Cleared::on(self.command, Grounds::LoweredByModel))
+        } else {
+            Err(Box::new(self))
+        }
+    }
+}
+
+impl Answer {
+    pub fn yes(fingerprint: Fingerprint, scope: Scope) -> Self {
+        Self { fingerprint, scope }
+    }
+
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+}
+
+impl Refusal {
+    pub fn by(&self) -> &RefusedBy {
+        &self.by
+    }
+
+    pub fn reasons(&self) -> &[String] {
+        &self.reasons
     }
 }

@@ -1,0 +1,125 @@
+//! One command as it will really run.
+
+use crate::text::{Flow, Text};
+
+/// A program with its final words, after quoting, expansion and wrappers are gone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Effective {
+    pub(crate) words: Vec<Text>,
+    pub(crate) assigns: Vec<(String, Text)>,
+    /// Files opened for writing.
+    pub(crate) writes: Vec<Text>,
+    /// Files opened for reading.
+    pub(crate) reads: Vec<Text>,
+    pub(crate) input: Flow,
+    /// Where it runs, if a `cd` in the same text told.
+    pub(crate) cwd: Option<String>,
+    /// How it was reached: "sudo", "bash -c", "base64 -d".
+    pub(crate) via: Vec<String>,
+    /// Only starts another command, which stands for itself.
+    pub(crate) transparent: bool,
+}
+
+impl Effective {
+    /// The program's name without its folder.
+    pub(crate) fn program(&self) -> &str {
+        self.words.first().map_or("", |word| base_name(&word.s))
+    }
+
+    pub(crate) fn args(&self) -> &[Text] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// Arguments that are no options, in order; everything after `--` counts.
+    pub(crate) fn operands(&self) -> impl Iterator<Item = &Text> {
+        let mut ended = false;
+        self.args().iter().filter(move |arg| {
+            if !ended && arg.s == "--" {
+                ended = true;
+                return false;
+            }
+            ended || !arg.s.starts_with('-') || arg.s == "-"
+        })
+    }
+
+    pub(crate) fn operand(&self, index: usize) -> &str {
+        self.operands()
+            .nth(index)
+            .map_or("", |text| text.s.as_str())
+    }
+
+    /// Whether a short flag (also inside a cluster such as `-rf`) is given.
+    pub(crate) fn short(&self, flag: char) -> bool {
+        self.args()
+            .iter()
+            .take_while(|arg| arg.s != "--")
+            .any(|arg| {
+                arg.s.starts_with('-') && !arg.s.starts_with("--") && arg.s[1..].contains(flag)
+            })
+    }
+
+    /// Whether a long flag is given, also with `=value` or shortened as getopt allows.
+    pub(crate) fn long(&self, flag: &str) -> bool {
+        self.args()
+            .iter()
+            .take_while(|arg| arg.s != "--")
+            .any(|arg| long_matches(&arg.s, flag))
+    }
+
+    /// The value of `--flag=value`, `--flag value`, `-f value` or `-fvalue`.
+    pub(crate) fn value_of(&self, flag: &str) -> Option<&Text> {
+        let args = self.args();
+        let at = args.iter().position(|arg| arg.s == flag)?;
+        args.get(at + 1)
+    }
+
+    /// Values of a flag in any spelling.
+    pub(crate) fn values_of(&self, flag: &str) -> Vec<String> {
+        let args = self.args();
+        let mut values = Vec::new();
+        for (at, arg) in args.iter().enumerate() {
+            if arg.s == flag {
+                if let Some(next) = args.get(at + 1) {
+                    values.push(next.s.clone());
+                }
+            } else if let Some(rest) = arg.s.strip_prefix(flag) {
+                let value = rest.strip_prefix('=').unwrap_or(rest);
+                if flag.starts_with("--") && !rest.starts_with('=') {
+                    continue;
+                }
+                values.push(value.to_owned());
+            }
+        }
+        values
+    }
+
+    pub(crate) fn has_arg(&self, arg: &str) -> bool {
+        self.args().iter().any(|word| word.s == arg)
+    }
+
+    /// As one line, for globs, fingerprints and people.
+    pub(crate) fn line(&self) -> String {
+        let mut line = String::new();
+        for word in &self.words {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(&word.shown());
+        }
+        for write in &self.writes {
+            line.push_str(" > ");
+            line.push_str(&write.shown());
+        }
+        line
+    }
+}
+
+/// The name after the last slash.
+pub(crate) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn long_matches(arg: &str, flag: &str) -> bool {
+    let given = arg.split('=').next().unwrap_or(arg);
+    given == flag || (given.len() >= 5 && given.starts_with("--") && flag.starts_with(given))
+}

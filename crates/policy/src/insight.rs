@@ -1,0 +1,119 @@
+//! All that can be said about a command before any rule.
+
+use hermetic_types::{Command, Program, Stdin};
+
+use crate::clean;
+use crate::context::Context;
+use crate::effective::Effective;
+use crate::finding::{Finding, Severity};
+use crate::fingerprint::Fingerprint;
+use crate::reduce::{self, Reduced};
+use crate::scan;
+use crate::second;
+use crate::syntax;
+use crate::text::Flow;
+
+/// Longer texts are scanned, not read: they are asked about anyway.
+const LONGEST: usize = 32 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Insight {
+    pub(crate) commands: Vec<Effective>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) doubts: Vec<String>,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+impl Insight {
+    pub(crate) fn into(command: &Command, context: &Context) -> Self {
+        let input = match &command.stdin {
+            Stdin::Empty => Flow::default(),
+            Stdin::Bytes(bytes) => Flow::known(String::from_utf8_lossy(bytes)),
+            Stdin::Open => Flow::unknown(crate::text::Taint::NONE),
+        };
+        let elsewhere;
+        let context = match &command.workdir {
+            Some(workdir) if workdir.starts_with('/') && *workdir != context.workspace => {
+                elsewhere = Context {
+                    workspace: workdir.clone(),
+                    ..context.clone()
+                };
+                &elsewhere
+            }
+            _ => context,
+        };
+        let (reduced, text) = match &command.program {
+            Program::Script(text) | Program::Shell(text) => {
+                (read(text, context, &input), text.clone())
+            }
+            Program::Words(words) => (read_words(words, context, input), words.join("\0")),
+        };
+        let mut findings = reduced.findings;
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        let fingerprint = Fingerprint::of(&reduced.commands, &text, reduced.doubts.is_empty());
+        Self {
+            commands: reduced.commands,
+            findings,
+            doubts: reduced.doubts,
+            fingerprint,
+        }
+    }
+
+    pub(crate) fn floor(&self) -> Vec<&Finding> {
+        self.findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Floor)
+            .collect()
+    }
+}
+
+fn read(text: &str, context: &Context, input: &Flow) -> Reduced {
+    let marked = clean::without_holes(text);
+    let text = marked.as_deref().unwrap_or(text);
+    if text.len() > LONGEST {
+        return scan::long(text, context);
+    }
+    let mut reduced = read_once(text, context, input, true);
+    // What it looks like counts as well as what the shell would make of it.
+    if let Some(folded) = clean::folded(text) {
+        let looks = read_once(&folded, context, input, false);
+        for finding in looks.findings {
+            if !reduced.findings.contains(&finding) {
+                reduced.findings.push(finding);
+            }
+        }
+        reduced.commands.extend(looks.commands);
+    }
+    reduced
+}
+
+fn read_once(text: &str, context: &Context, input: &Flow, check: bool) -> Reduced {
+    match syntax::parse(text) {
+        Ok(script) => {
+            let mut reduced = reduce::reduce(&script, context, input.clone());
+            if check && let Some(doubt) = second::disagrees(text, &script) {
+                reduced.doubts.push(doubt);
+            }
+            reduced
+        }
+        Err(doubt) => {
+            let mut reduced = scan::unreadable(text, context);
+            reduced
+                .doubts
+                .insert(0, format!("it cannot be read as shell: {doubt}"));
+            reduced
+        }
+    }
+}
+
+fn read_words(words: &[String], context: &Context, input: Flow) -> Reduced {
+    let size: usize = words.iter().map(String::len).sum();
+    if size > LONGEST {
+        return scan::long(&words.join(" "), context);
+    }
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| clean::without_holes(word).unwrap_or_else(|| word.clone()))
+        .collect();
+    reduce::reduce_words(&words, context, input)
+}

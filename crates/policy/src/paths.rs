@@ -1,0 +1,269 @@
+//! Places: what a path means on a machine that somebody cares about.
+
+use crate::context::Context;
+use crate::effective::{Effective, base_name};
+use crate::finding::Category;
+use crate::text::HOLE;
+
+/// What would be lost with a path and everything below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// `/`
+    Root,
+    /// A folder without which the machine does not work: `/etc`, `/usr`.
+    System,
+    /// A home folder itself.
+    Home,
+    /// A block device.
+    Disk,
+    /// Below one of the above.
+    InsideSystem,
+    InsideHome,
+    /// `/tmp` itself or all of it.
+    Temporary,
+    InsideTemporary,
+    /// The workspace itself, or something above it.
+    Workspace,
+    /// `.git` of the workspace.
+    History,
+    /// Built by a tool and built again by it.
+    Artefact,
+    InsideWorkspace,
+    Elsewhere,
+    Unknown,
+}
+
+const SYSTEM: &[&str] = &[
+    "/etc",
+    "/usr",
+    "/var",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/boot",
+    "/root",
+    "/home",
+    "/dev",
+    "/proc",
+    "/sys",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/local",
+    "/usr/share",
+    "/var/lib",
+    "/run",
+    "/Users",
+    "/System",
+    "/Library",
+    "/Applications",
+    "/private",
+    "/private/etc",
+    "/private/var",
+    "/usr/lib64",
+];
+
+const ARTEFACTS: &[&str] = &[
+    "node_modules",
+    "target",
+    "build",
+    "dist",
+    "out",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    "coverage",
+    ".next",
+    ".nuxt",
+    ".turbo",
+    ".parcel-cache",
+    ".venv",
+    "venv",
+    ".tox",
+    ".nyc_output",
+    "htmlcov",
+    ".gradle",
+    "bin",
+    "obj",
+    ".cache",
+    "tmp",
+    "temp",
+    ".tmp",
+    "logs",
+    "_build",
+    "cmake-build-debug",
+    "Debug",
+    "Release",
+    ".svelte-kit",
+    "vendor",
+    ".eggs",
+    "DerivedData",
+    ".terraform",
+    "public",
+    "site",
+    "storybook-static",
+    ".angular",
+    ".dart_tool",
+    "deps",
+    ".vite",
+    ".output",
+    "cmake-build-release",
+    "builddir",
+    "bazel-out",
+    ".serverless",
+    "lib-cov",
+    ".coverage",
+    "test-results",
+    "playwright-report",
+    ".ipynb_checkpoints",
+];
+
+pub(crate) fn place(path: &str, cwd: &str, context: &Context) -> Place {
+    if path.is_empty() {
+        return Place::Elsewhere;
+    }
+    let full = absolute(path, cwd);
+    // A hole first: anything. A hole later: somewhere below what is known.
+    if full.starts_with(HOLE) || full.starts_with(&format!("/{HOLE}")) || path.starts_with(HOLE) {
+        return Place::Unknown;
+    }
+    let (known, whole) = match full.find(HOLE) {
+        Some(at) => (&full[..at], false),
+        None => (full.as_str(), true),
+    };
+    if whole && let Some(found) = exact(known, context) {
+        return found;
+    }
+    if is_disk(known) {
+        return Place::Disk;
+    }
+    let relative = !path.starts_with('/');
+    let below = |folder: &str| {
+        known
+            .strip_prefix(folder)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    let workspace = context.workspace.trim_end_matches('/');
+    if below(workspace) || (relative && !path.contains("..") && cwd == context.workspace) {
+        let last = base_name(known.trim_end_matches('/'));
+        if last == ".git" || known.ends_with("/.git/") {
+            return Place::History;
+        }
+        let artefact = ARTEFACTS.contains(&last)
+            || last.ends_with(".egg-info")
+            || known[workspace.len().min(known.len())..]
+                .split('/')
+                .any(|part| ARTEFACTS.contains(&part));
+        return if artefact && whole {
+            Place::Artefact
+        } else {
+            Place::InsideWorkspace
+        };
+    }
+    if below("/tmp") || below("/var/tmp") || below("/dev/shm") {
+        return Place::InsideTemporary;
+    }
+    if below(context.home.trim_end_matches('/')) {
+        return Place::InsideHome;
+    }
+    if SYSTEM.iter().any(|folder| below(folder)) {
+        return if below("/home") || below("/Users") {
+            Place::InsideHome
+        } else {
+            Place::InsideSystem
+        };
+    }
+    Place::Elsewhere
+}
+
+fn exact(full: &str, context: &Context) -> Option<Place> {
+    let bare = full.trim_end_matches('/');
+    // `/etc/*` and `/etc/.*` are all of it.
+    let bare = ["/*", "/.*", "/{*,.*}", "/**", "/?*", "/.[!.]*", "/*.*"]
+        .iter()
+        .find_map(|all| bare.strip_suffix(all))
+        .unwrap_or(bare);
+    if bare.is_empty() {
+        return Some(Place::Root);
+    }
+    // `/e??` or `/[a-z]*` names top folders too.
+    if bare.matches('/').count() == 1 && bare.contains(['*', '?', '[']) {
+        let hits = SYSTEM
+            .iter()
+            .any(|folder| crate::reduce::glob::matches(bare, folder));
+        return hits.then_some(Place::System);
+    }
+    if SYSTEM.contains(&bare) {
+        return Some(Place::System);
+    }
+    if bare == context.home.trim_end_matches('/') {
+        return Some(Place::Home);
+    }
+    if bare == "/tmp" || bare == "/var/tmp" {
+        return Some(Place::Temporary);
+    }
+    let workspace = context.workspace.trim_end_matches('/');
+    if bare == workspace || workspace.starts_with(&format!("{bare}/")) {
+        return Some(Place::Workspace);
+    }
+    None
+}
+
+/// A block device: whole disks, partitions, device mapper.
+pub(crate) fn is_disk(path: &str) -> bool {
+    let Some(device) = path.strip_prefix("/dev/") else {
+        return false;
+    };
+    let starts = [
+        "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "dm-", "md", "loop",
+        "sr", "zd", "nbd", "mem", "kmem", "port", "mtd", "pmem", "block/",
+    ];
+    starts.iter().any(|start| device.starts_with(start)) && !device.starts_with("mdev")
+}
+
+/// `path` from `/`, without `.`, `..` and doubled slashes.
+pub(crate) fn absolute(path: &str, cwd: &str) -> String {
+    let joined = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("{cwd}/{path}")
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in joined.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let hole = joined.starts_with(HOLE);
+    let mut full = parts.join("/");
+    if !hole {
+        full.insert(0, '/');
+    }
+    full
+}
+
+/// Why reading this file is reading a secret.
+pub(crate) fn secret(path: &str, cwd: &str, context: &Context) -> Option<&'static str> {
+    if path.len() > 1024 || path.is_empty() || path.contains('\n') {
+        return None;
+    }
+    let full = absolute(path, cwd);
+    crate::programs::secrets::holds(&full, context)
+}
+
+pub(crate) fn prints_secret(command: &Effective) -> bool {
+    crate::programs::secrets::prints(command)
+}
+
+/// What writing to this file would change, beyond the file itself.
+pub(crate) fn protected(path: &str, cwd: &str, context: &Context) -> Option<(Category, String)> {
+    let full = absolute(path, cwd);
+    crate::programs::protected::reason(&full, path, context)
+}

@@ -1,0 +1,157 @@
+//! A row of knowledge: this program with these words does that.
+
+use crate::effective::Effective;
+use crate::finding::{Category, Finding};
+
+pub(crate) struct Act {
+    pub(crate) programs: &'static [&'static str],
+    /// The first operands, in order; `a|b` is either, an empty list is anything.
+    pub(crate) words: &'static [&'static str],
+    /// One of these flags, if any are named. A single dash and letter also counts in a cluster.
+    pub(crate) flags: &'static [&'static str],
+    /// None of these.
+    pub(crate) unless: &'static [&'static str],
+    pub(crate) category: Category,
+    pub(crate) floor: bool,
+    pub(crate) reason: &'static str,
+}
+
+impl Act {
+    pub(crate) const fn new(
+        programs: &'static [&'static str],
+        words: &'static [&'static str],
+        category: Category,
+        reason: &'static str,
+    ) -> Self {
+        Self {
+            programs,
+            words,
+            flags: &[],
+            unless: &[],
+            category,
+            floor: false,
+            reason,
+        }
+    }
+
+    pub(crate) const fn with(mut self, flags: &'static [&'static str]) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    pub(crate) const fn unless(mut self, flags: &'static [&'static str]) -> Self {
+        self.unless = flags;
+        self
+    }
+
+    pub(crate) const fn floor(mut self) -> Self {
+        self.floor = true;
+        self
+    }
+
+    fn finding(&self) -> Finding {
+        if self.floor {
+            Finding::floor(self.category, self.reason)
+        } else {
+            Finding::dangerous(self.category, self.reason)
+        }
+    }
+}
+
+/// Options of command families that take a value, so that it is not mistaken for a subcommand.
+const VALUED: &[&str] = &[
+    "-n",
+    "--namespace",
+    "--context",
+    "--kubeconfig",
+    "-H",
+    "--host",
+    "--profile",
+    "--region",
+    "--output",
+    "-o",
+    "--endpoint-url",
+    "--project",
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "-M",
+    "--machine",
+    "--cluster",
+    "-f",
+    "--file",
+    "-p",
+    "--project-name",
+    "-g",
+    "--resource-group",
+    "--subscription",
+    "--account",
+    "--zone",
+    "--config",
+    "--log-level",
+];
+
+pub(crate) fn look_up(acts: &[Act], command: &Effective) -> Vec<Finding> {
+    let program = command.program();
+    acts.iter()
+        .filter(|act| {
+            act.programs.contains(&program)
+                && words_match(act.words, command)
+                && (act.flags.is_empty() || act.flags.iter().any(|flag| has_flag(command, flag)))
+                && !act.unless.iter().any(|flag| has_flag(command, flag))
+        })
+        .map(Act::finding)
+        .collect()
+}
+
+pub(crate) fn has_flag(command: &Effective, flag: &str) -> bool {
+    if flag.starts_with("--") {
+        return command.long(flag);
+    }
+    match flag.strip_prefix('-') {
+        Some(letter) if letter.chars().count() == 1 => letter.chars().all(|c| command.short(c)),
+        Some(_) => command
+            .args()
+            .iter()
+            .any(|arg| arg.s == flag || arg.s.starts_with(&format!("{flag}="))),
+        None => command.args().iter().any(|arg| arg.s == flag),
+    }
+}
+
+/// The operands that are subcommands and their objects.
+pub(crate) fn subcommands(command: &Effective) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut skip = false;
+    for arg in command.args() {
+        if skip {
+            skip = false;
+            continue;
+        }
+        if arg.s.starts_with('-') {
+            skip = VALUED.contains(&arg.s.as_str());
+            continue;
+        }
+        words.push(arg.s.as_str());
+        if words.len() > 6 {
+            break;
+        }
+    }
+    words
+}
+
+fn words_match(expected: &[&str], command: &Effective) -> bool {
+    if expected.is_empty() {
+        return true;
+    }
+    let given = subcommands(command);
+    expected.len() <= given.len()
+        && expected.iter().zip(&given).all(|(expected, given)| {
+            expected.split('|').any(|word| {
+                word == *given
+                    || word
+                        .strip_suffix('*')
+                        .is_some_and(|start| given.starts_with(start))
+            })
+        })
+}

@@ -1,0 +1,162 @@
+//! Reverse shells, tunnels and tools that exist to attack.
+
+use super::{Act, Judge};
+use crate::effective::Effective;
+use crate::finding::{Category, Finding};
+
+const ACTS: &[Act] = &[
+    Act::new(
+        &[
+            "msfvenom",
+            "msfconsole",
+            "metasploit",
+            "sliver",
+            "empire",
+            "pwncat",
+            "pwncat-cs",
+            "weevely",
+            "chisel",
+            "ligolo",
+            "beef-xss",
+            "evil-winrm",
+        ],
+        &[],
+        Category::ReverseShell,
+        "is a tool for breaking in",
+    ),
+    Act::new(
+        &[
+            "hydra",
+            "medusa",
+            "ncrack",
+            "sqlmap",
+            "responder",
+            "bettercap",
+            "ettercap",
+            "crackmapexec",
+            "netexec",
+            "impacket-secretsdump",
+            "secretsdump.py",
+            "patator",
+            "aircrack-ng",
+            "airodump-ng",
+        ],
+        &[],
+        Category::ReverseShell,
+        "is a tool for attacking others",
+    ),
+    Act::new(
+        &[
+            "xmrig", "minerd", "cpuminer", "ethminer", "cgminer", "t-rex", "nbminer",
+        ],
+        &[],
+        Category::ReverseShell,
+        "mines coins",
+    ),
+    Act::new(
+        &["ngrok", "cloudflared", "localtunnel", "frpc", "bore"],
+        &["http|tcp|tunnel|tls|start|local"],
+        Category::Exfiltration,
+        "opens this machine to the internet",
+    ),
+];
+
+pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+    let mut findings = super::acts::look_up(ACTS, command);
+    let program = command.program();
+    let shell = Finding::dangerous(Category::ReverseShell, "connects a shell to the network");
+    if matches!(
+        program,
+        "nc" | "ncat" | "netcat" | "nc.traditional" | "nc.openbsd"
+    ) {
+        let runs = command.args().iter().any(|arg| {
+            matches!(
+                arg.s.as_str(),
+                "-e" | "-c" | "--exec" | "--sh-exec" | "--lua-exec"
+            ) || arg.s.starts_with("--exec=")
+                || arg.s.starts_with("--sh-exec=")
+                || (arg.s.starts_with('-')
+                    && !arg.s.starts_with("--")
+                    && arg.s.len() > 2
+                    && arg.s[1..].chars().all(|c| c.is_ascii_alphabetic())
+                    && arg.s.contains(['e', 'c']))
+        });
+        if runs {
+            findings.push(shell.clone());
+        }
+        // `mkfifo f; nc h p < f | sh > f`: the pipe into a shell is found there.
+    }
+    if program == "socat" {
+        let joined: String = command
+            .args()
+            .iter()
+            .map(|arg| arg.s.to_lowercase())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let net = joined.contains("tcp")
+            || joined.contains("udp")
+            || joined.contains("openssl")
+            || joined.contains("ssl:");
+        if net && (joined.contains("exec:") || joined.contains("system:")) {
+            findings.push(shell.clone());
+        }
+    }
+    let network = |path: &str| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/");
+    let connects = command
+        .writes
+        .iter()
+        .chain(&command.reads)
+        .any(|file| network(&file.s));
+    if connects
+        && matches!(
+            program,
+            "sh" | "bash" | "zsh" | "dash" | "ksh" | "exec" | ""
+        )
+    {
+        findings.push(shell.clone());
+    }
+    if program == "exec" && connects {
+        findings.push(shell.clone());
+    }
+    if matches!(program, "bash" | "sh" | "zsh")
+        && command.short('i')
+        && (command.input.present && command.input.taint.has(crate::text::Taint::NETWORK))
+    {
+        findings.push(shell);
+    }
+    if program == "ssh"
+        && (command.short('R') || command.args().iter().any(|arg| arg.s.starts_with("-R")))
+    {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            "opens this machine to another host (ssh -R)",
+        ));
+    }
+    if program == "openssl" && command.operand(0) == "s_client" && command.input.present {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            "sends data through a raw TLS connection",
+        ));
+    }
+    if matches!(program, "telnet")
+        && command.input.present
+        && command.input.known.is_none()
+        && command.input.taint != crate::text::Taint::NONE
+    {
+        findings.push(Finding::dangerous(
+            Category::ReverseShell,
+            "connects a command to the network with telnet",
+        ));
+    }
+    if matches!(program, "mknod" | "mkfifo")
+        && command
+            .operands()
+            .any(|text| text.s.contains("/tmp/f") || text.s.contains("backpipe"))
+    {
+        findings.push(Finding::dangerous(
+            Category::ReverseShell,
+            "makes the pipe of a well-known reverse shell",
+        ));
+    }
+    findings
+}

@@ -1,0 +1,379 @@
+//! Databases and the statements that lose data.
+
+use super::{Act, Judge};
+use crate::effective::Effective;
+use crate::finding::{Category, Finding};
+use crate::text::HOLE;
+
+const CLIENTS: &[&str] = &[
+    "psql",
+    "mysql",
+    "mariadb",
+    "sqlite3",
+    "sqlite",
+    "mongosh",
+    "mongo",
+    "redis-cli",
+    "valkey-cli",
+    "cqlsh",
+    "clickhouse-client",
+    "clickhouse",
+    "duckdb",
+    "sqlcmd",
+    "mysqladmin",
+    "pgcli",
+    "mycli",
+    "litecli",
+    "influx",
+    "cockroach",
+    "snowsql",
+    "bq",
+    "sqlplus",
+    "usql",
+    "iredis",
+    "presto",
+    "trino",
+    "beeline",
+    "hive",
+    "surreal",
+    "turso",
+    "isql",
+    "db2",
+    "wp",
+    "rails",
+    "spanner-cli",
+    "mssql-cli",
+    "athenacli",
+    "keydb-cli",
+];
+
+const ACTS: &[Act] = &[
+    Act::new(
+        &["dropdb", "dropuser"],
+        &[],
+        Category::Database,
+        "deletes a database or its user",
+    )
+    .unless(&["--help", "--version"]),
+    Act::new(
+        &["mysqladmin"],
+        &["drop|shutdown|flush-privileges"],
+        Category::Database,
+        "deletes or stops a database",
+    ),
+    Act::new(
+        &["mysqladmin"],
+        &["*", "drop|shutdown"],
+        Category::Database,
+        "deletes or stops a database",
+    ),
+    Act::new(
+        &["pg_dropcluster", "pg_resetwal"],
+        &[],
+        Category::Database,
+        "deletes a database",
+    ),
+    Act::new(
+        &["pg_ctl", "pg_ctlcluster"],
+        &["stop|*"],
+        Category::Database,
+        "stops a database",
+    )
+    .with(&["stop", "immediate"]),
+    Act::new(
+        &["pg_restore", "mongorestore", "mysqlpump"],
+        &[],
+        Category::Database,
+        "overwrites a database",
+    )
+    .with(&["--clean", "-c", "--drop"]),
+    Act::new(
+        &["rails", "rake", "bin/rails"],
+        &[
+            "db:drop*|db:reset*|db:purge*|db:truncate_all|db:schema:load|db:migrate:reset|db:rollback",
+        ],
+        Category::Database,
+        "deletes a database",
+    ),
+    Act::new(
+        &["prisma"],
+        &["migrate", "reset"],
+        Category::Database,
+        "deletes a database",
+    ),
+    Act::new(
+        &["prisma"],
+        &["db", "push"],
+        Category::Database,
+        "deletes data of a database",
+    )
+    .with(&["--force-reset", "--accept-data-loss"]),
+    Act::new(
+        &["sequelize", "sequelize-cli", "knex", "typeorm"],
+        &["db:drop|db:migrate:undo:all|schema:drop|migrate:rollback"],
+        Category::Database,
+        "deletes a database",
+    ),
+    Act::new(
+        &["artisan", "migrate"],
+        &["migrate:fresh|migrate:reset|db:wipe|drop"],
+        Category::Database,
+        "deletes a database",
+    ),
+    Act::new(
+        &["alembic"],
+        &["downgrade", "base"],
+        Category::Database,
+        "takes a database back",
+    ),
+    Act::new(
+        &["diesel", "sqlx"],
+        &["database|migration", "reset|drop|redo|revert"],
+        Category::Database,
+        "deletes a database",
+    ),
+    Act::new(
+        &[
+            "kafka-topics",
+            "kafka-topics.sh",
+            "kafka-delete-records.sh",
+            "kafka-delete-records",
+        ],
+        &[],
+        Category::Database,
+        "deletes a queue",
+    )
+    .with(&["--delete", "--offset-json-file"]),
+    Act::new(
+        &["rabbitmqctl"],
+        &["reset|force_reset|delete_*|purge_queue|stop|stop_app|delete_vhost|delete_user"],
+        Category::Database,
+        "deletes or stops a queue",
+    ),
+    Act::new(&["flushall"], &[], Category::Database, "deletes a database"),
+    Act::new(
+        &["influx"],
+        &["bucket|delete|org", "delete|*"],
+        Category::Database,
+        "deletes data",
+    )
+    .with(&["delete"]),
+    Act::new(
+        &["mix"],
+        &["ecto.drop|ecto.reset|ecto.rollback"],
+        Category::Database,
+        "deletes a database",
+    ),
+    Act::new(
+        &["supabase"],
+        &["db", "reset"],
+        Category::Database,
+        "deletes a database",
+    ),
+    Act::new(
+        &["edgedb", "gel", "cockroach"],
+        &[
+            "database|instance|branch|node",
+            "drop|wipe|destroy|decommission|drain",
+        ],
+        Category::Database,
+        "deletes a database",
+    ),
+];
+
+pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+    let mut findings = super::acts::look_up(ACTS, command);
+    let program = command.program();
+    if matches!(program, "php")
+        && command.args().iter().any(|arg| {
+            matches!(
+                arg.s.as_str(),
+                "migrate:fresh" | "migrate:reset" | "db:wipe" | "migrate:refresh"
+            )
+        })
+    {
+        findings.push(Finding::dangerous(Category::Database, "deletes a database"));
+    }
+    if command
+        .args()
+        .iter()
+        .any(|arg| arg.s == "manage.py" || arg.s.ends_with("/manage.py"))
+        && command
+            .args()
+            .iter()
+            .any(|arg| matches!(arg.s.as_str(), "flush" | "reset_db" | "sqlflush"))
+    {
+        findings.push(Finding::dangerous(Category::Database, "deletes a database"));
+    }
+    if !CLIENTS.contains(&program)
+        && !matches!(
+            program.to_ascii_uppercase().as_str(),
+            "DROP" | "DELETE" | "TRUNCATE"
+        )
+    {
+        return findings;
+    }
+    let mut statements: Vec<String> = command
+        .args()
+        .iter()
+        .map(|arg| arg.s.replace(HOLE, "x"))
+        .collect();
+    if !CLIENTS.contains(&program) {
+        statements = vec![command.line()];
+    }
+    // `redis-cli FLUSHALL` comes as words.
+    statements.push(statements.join(" "));
+    statements.extend(command.input.known.clone());
+    for statement in &statements {
+        if let Some(reason) = destructive_sql(statement) {
+            findings.push(Finding::dangerous(Category::Database, reason));
+            break;
+        }
+    }
+    for statement in &statements {
+        let lower = statement.to_lowercase();
+        if let Some(at) = lower.find("\\!") {
+            findings.push(Finding::dangerous(
+                Category::Injection,
+                format!("runs a command from inside {program}: {}", &statement[at..]),
+            ));
+            break;
+        }
+        if lower.contains("copy ") && lower.contains(" program ")
+            || lower.contains("xp_cmdshell")
+            || lower.contains("into outfile")
+            || lower.contains("into dumpfile")
+            || lower.contains("load_file(")
+            || lower.contains("lo_export")
+            || lower.contains("sys_exec(")
+            || lower.starts_with(".shell")
+            || lower.starts_with(".system")
+            || lower.contains("load_extension(")
+            || lower.contains("pg_read_file")
+            || lower.starts_with("system ") && program != "clickhouse-client"
+        {
+            findings.push(Finding::dangerous(
+                Category::Injection,
+                format!("reaches out of the database with {program}"),
+            ));
+            break;
+        }
+        if matches!(program, "redis-cli" | "valkey-cli")
+            && (lower.contains("config set dir")
+                || lower.contains("config set dbfilename")
+                || lower.contains("module load")
+                || lower.contains("slaveof ")
+                || lower.contains("debug segfault"))
+        {
+            findings.push(Finding::dangerous(
+                Category::Injection,
+                "makes the database write or load files",
+            ));
+            break;
+        }
+    }
+    findings
+}
+
+/// Why a statement loses data.
+pub(crate) fn destructive_sql(text: &str) -> Option<&'static str> {
+    if text.len() > 64 * 1024 {
+        return None;
+    }
+    let upper = strip_comments(text).to_uppercase();
+    let words: Vec<&str> = upper
+        .split(|c: char| c.is_whitespace() || matches!(c, ';' | '(' | '"' | '\'' | '`'))
+        .filter(|word| !word.is_empty())
+        .collect();
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1).copied().unwrap_or_default();
+        match *word {
+            "DROP"
+                if matches!(
+                    next,
+                    "TABLE"
+                        | "DATABASE"
+                        | "SCHEMA"
+                        | "INDEX"
+                        | "VIEW"
+                        | "COLUMN"
+                        | "USER"
+                        | "ROLE"
+                        | "KEYSPACE"
+                        | "COLLECTION"
+                        | "TABLESPACE"
+                        | "PROCEDURE"
+                        | "FUNCTION"
+                        | "MATERIALIZED"
+                        | "OWNED"
+                        | "TRIGGER"
+                        | "SEQUENCE"
+                        | "MEASUREMENT"
+                        | "TYPE"
+                        | "EXTENSION"
+                        | "BUCKET"
+                ) =>
+            {
+                return Some("deletes a table or database (DROP)");
+            }
+            "TRUNCATE" if !next.is_empty() => return Some("empties a table (TRUNCATE)"),
+            "DELETE" if next == "FROM" => {
+                let rest: Vec<&str> = words[at..]
+                    .iter()
+                    .copied()
+                    .take_while(|word| *word != "RETURNING")
+                    .collect();
+                let filtered = rest.contains(&"WHERE");
+                let always = upper.contains("WHERE 1=1")
+                    || upper.contains("WHERE TRUE")
+                    || upper.contains("WHERE 1 = 1")
+                    || upper.contains("WHERE 1;")
+                    || upper.trim_end().ends_with("WHERE 1");
+                if !filtered || always {
+                    return Some("deletes all rows of a table");
+                }
+            }
+            "UPDATE"
+                if words[at..].contains(&"SET")
+                    && !words[at..].contains(&"WHERE")
+                    && at == 0
+                    && !words.contains(&"SYSCTL") =>
+            {
+                return Some("changes all rows of a table");
+            }
+            "FLUSHALL" | "FLUSHDB" => return Some("deletes a whole database"),
+            "ALTER" if matches!(next, "USER" | "ROLE") => {
+                return Some("changes who may use the database");
+            }
+            "GRANT" if next == "ALL" => return Some("changes who may use the database"),
+            "SHUTDOWN" if at == 0 || words[at - 1] == "ADMIN" => return Some("stops the database"),
+            _ => {}
+        }
+    }
+    let lower = text.to_lowercase();
+    if lower.contains("dropdatabase(")
+        || lower.contains(".drop(")
+        || lower.contains("deletemany({})")
+        || lower.contains("remove({})")
+        || lower.contains(".dropcollection")
+        || lower.contains("db.shutdownserver")
+    {
+        return Some("deletes a collection or database");
+    }
+    None
+}
+
+/// `DROP/**/TABLE` is still a drop.
+fn strip_comments(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("/*") {
+        out.push_str(&rest[..at]);
+        out.push(' ');
+        rest = rest[at + 2..]
+            .split_once("*/")
+            .map_or("", |(_, after)| after);
+    }
+    out.push_str(rest);
+    out
+}

@@ -1,0 +1,360 @@
+//! Deleting, moving and changing files.
+
+use super::Judge;
+use crate::effective::Effective;
+use crate::finding::{Category, Finding};
+use crate::paths::{self, Place};
+use crate::text::Text;
+
+pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    match command.program() {
+        "rm" | "rmdir" | "unlink" | "srm" | "trash" | "grm" | "del" | "rmtree" => {
+            remove(command, judge)
+        }
+        "find" | "fd" => find(command, judge),
+        "shred" | "wipe" | "scrub" => shred(command, judge),
+        "truncate" => truncate(command, judge),
+        "mv" => moved(command, judge),
+        "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => modes(command, judge),
+        "rsync" => rsync(command, judge),
+        "perl" | "rename" | "prename" => Vec::new(),
+        _ => Vec::new(),
+    }
+}
+
+fn remove(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let recursive = command.short('r')
+        || command.short('R')
+        || command.long("--recursive")
+        || command.program() == "rmtree";
+    let no_preserve = command.long("--no-preserve-root");
+    let mut findings = Vec::new();
+    if no_preserve {
+        findings.push(Finding::floor(
+            Category::Destruction,
+            "rm without the guard for /",
+        ));
+    }
+    for target in command.operands() {
+        findings.extend(removal(target, recursive, judge));
+    }
+    findings
+}
+
+fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding> {
+    let shown = target.shown();
+    let place = paths::place(&target.s, &judge.cwd, judge.context);
+    let everything = target.s.ends_with('*');
+    let floor = |what: &str| {
+        Some(Finding::floor(
+            Category::Destruction,
+            format!("deletes {what}: {shown}"),
+        ))
+    };
+    let dangerous = |what: &str| {
+        Some(Finding::dangerous(
+            Category::Destruction,
+            format!("deletes {what}: {shown}"),
+        ))
+    };
+    match place {
+        Place::Root if recursive || everything => floor("everything on this machine"),
+        Place::System if recursive => floor("a system folder"),
+        Place::System if everything => dangerous("all files of a system folder"),
+        Place::Home if recursive => floor("the whole home folder"),
+        Place::Home if everything => dangerous("the files of the home folder"),
+        Place::Disk => dangerous("a device"),
+        Place::Root | Place::System | Place::Home if !recursive => None,
+        Place::InsideSystem => dangerous("something of the system"),
+        Place::Unknown if recursive => dangerous("a folder whose name cannot be known beforehand"),
+        Place::Temporary if recursive || everything => dangerous("all temporary files"),
+        Place::Workspace if recursive || everything => dangerous("the whole workspace"),
+        Place::History if recursive => dangerous("the history of the project"),
+        Place::InsideHome if recursive => dangerous("a folder of the home folder"),
+        Place::InsideWorkspace if recursive => dangerous("a folder with everything in it"),
+        Place::Elsewhere if recursive => dangerous("a folder with everything in it"),
+        Place::InsideHome if paths::protected(&target.s, &judge.cwd, judge.context).is_some() => {
+            dangerous("a file that others rely on")
+        }
+        _ => None,
+    }
+}
+
+fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let places: Vec<&Text> = command
+        .args()
+        .iter()
+        .take_while(|arg| !arg.s.starts_with(['-', '(', '!']))
+        .collect();
+    if command.has_arg("-delete") {
+        let narrowed = command.args().iter().any(|arg| {
+            matches!(
+                arg.s.as_str(),
+                "-name"
+                    | "-iname"
+                    | "-path"
+                    | "-regex"
+                    | "-mtime"
+                    | "-size"
+                    | "-empty"
+                    | "-newer"
+                    | "-mmin"
+                    | "-atime"
+                    | "-iregex"
+                    | "-ipath"
+                    | "-ctime"
+            )
+        });
+        let unknown = Text::known(".");
+        let places = if places.is_empty() {
+            vec![&unknown]
+        } else {
+            places
+        };
+        for place in places {
+            let found = paths::place(&place.s, &judge.cwd, judge.context);
+            let wipes = matches!(found, Place::Root | Place::System | Place::Home);
+            findings.push(if wipes && !narrowed {
+                Finding::floor(
+                    Category::Destruction,
+                    format!("deletes everything under {}", place.shown()),
+                )
+            } else {
+                Finding::dangerous(
+                    Category::Destruction,
+                    format!("deletes what it finds under {}", place.shown()),
+                )
+            });
+        }
+    }
+    for flag in ["-fprintf", "-fprint", "-fls", "-fprint0"] {
+        if let Some(file) = command.value_of(flag) {
+            let protected = paths::protected(&file.s, &judge.cwd, judge.context);
+            if let Some((category, reason)) = protected {
+                findings.push(Finding::dangerous(category, reason));
+            }
+        }
+    }
+    findings
+}
+
+fn shred(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    command
+        .operands()
+        .map(|target| {
+            if paths::is_disk(&target.s) {
+                Finding::floor(
+                    Category::Disk,
+                    format!("overwrites a disk: {}", target.shown()),
+                )
+            } else if matches!(
+                paths::place(&target.s, &judge.cwd, judge.context),
+                Place::Root | Place::System | Place::Home
+            ) {
+                Finding::floor(
+                    Category::Destruction,
+                    format!("overwrites {}", target.shown()),
+                )
+            } else {
+                Finding::dangerous(
+                    Category::Destruction,
+                    format!("overwrites beyond recovery: {}", target.shown()),
+                )
+            }
+        })
+        .collect()
+}
+
+fn truncate(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    command
+        .operands()
+        .filter_map(|target| {
+            if paths::is_disk(&target.s) {
+                return Some(Finding::floor(
+                    Category::Disk,
+                    format!("overwrites a disk: {}", target.shown()),
+                ));
+            }
+            paths::protected(&target.s, &judge.cwd, judge.context)
+                .map(|(category, reason)| Finding::dangerous(category, reason))
+        })
+        .collect()
+}
+
+fn moved(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let operands: Vec<&Text> = command.operands().collect();
+    let mut findings = Vec::new();
+    let target_first = command.value_of("-t").is_some() || command.long("--target-directory");
+    let sources = if target_first {
+        &operands[..]
+    } else {
+        &operands[..operands.len().saturating_sub(1)]
+    };
+    for source in sources {
+        match paths::place(&source.s, &judge.cwd, judge.context) {
+            Place::Root | Place::System | Place::Home => findings.push(Finding::floor(
+                Category::Destruction,
+                format!("moves away {}", source.shown()),
+            )),
+            Place::InsideSystem => findings.push(Finding::dangerous(
+                Category::SystemFile,
+                format!("moves away something of the system: {}", source.shown()),
+            )),
+            Place::InsideHome
+                if paths::protected(&source.s, &judge.cwd, judge.context).is_some() =>
+            {
+                findings.push(Finding::dangerous(
+                    Category::Persistence,
+                    format!("moves away a file that others rely on: {}", source.shown()),
+                ));
+            }
+            _ => {}
+        }
+    }
+    if operands.last().is_some_and(|last| last.s == "/dev/null") {
+        findings.push(Finding::dangerous(
+            Category::Destruction,
+            "moves files into nothing",
+        ));
+    }
+    findings
+}
+
+fn modes(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let program = command.program();
+    let recursive = command.short('R') || command.long("--recursive");
+    let operands: Vec<&Text> = command
+        .args()
+        .iter()
+        .filter(|arg| !arg.s.starts_with('-') || is_mode(&arg.s))
+        .collect();
+    let mode = operands.first().map_or("", |text| text.s.as_str());
+    let mut findings = Vec::new();
+    let targets = operands.get(1..).unwrap_or_default();
+    for target in targets {
+        let place = paths::place(&target.s, &judge.cwd, judge.context);
+        let system = matches!(place, Place::Root | Place::System | Place::InsideSystem);
+        if recursive && matches!(place, Place::Root | Place::System | Place::Home) {
+            let category = Category::SystemFile;
+            let reason = format!("changes modes or owners of all of {}", target.shown());
+            let breaks = matches!(place, Place::Root) && program != "setfacl";
+            findings.push(if breaks {
+                Finding::floor(category, reason)
+            } else {
+                Finding::dangerous(category, reason)
+            });
+        } else if system && program != "chattr" {
+            findings.push(Finding::dangerous(
+                Category::SystemFile,
+                format!("changes the mode or owner of {}", target.shown()),
+            ));
+        } else if program == "chmod"
+            && loosens(mode)
+            && paths::secret(&target.s, &judge.cwd, judge.context).is_some()
+        {
+            findings.push(Finding::dangerous(
+                Category::SecretRead,
+                format!("opens a secret to others: {}", target.shown()),
+            ));
+        }
+    }
+    if program == "chmod" && sets_id(mode) {
+        findings.push(Finding::dangerous(
+            Category::Privilege,
+            "gives a program another user's rights (setuid)",
+        ));
+    }
+    if program == "chmod"
+        && (mode.ends_with("777")
+            || mode.ends_with("666")
+            || mode == "a+rwx"
+            || mode == "ugo+rwx"
+            || mode.contains("o+w")
+            || mode == "a+w"
+            || mode == "+rwx" && recursive)
+        && !targets.is_empty()
+    {
+        findings.push(Finding::dangerous(
+            Category::Privilege,
+            "lets everybody write",
+        ));
+    }
+    if program == "chown" && recursive && (mode == "root" || mode.starts_with("root:")) {
+        findings.push(Finding::dangerous(
+            Category::Privilege,
+            "gives a whole folder to root",
+        ));
+    }
+    if program == "chattr"
+        && command
+            .args()
+            .iter()
+            .any(|arg| matches!(arg.s.as_str(), "-i" | "-a" | "+i" | "-ia"))
+    {
+        findings.push(Finding::dangerous(
+            Category::SecurityTool,
+            "changes what may not be changed (chattr)",
+        ));
+    }
+    if program == "setfacl"
+        && command
+            .args()
+            .iter()
+            .any(|arg| arg.s.contains("rwx") || arg.s.contains("::rw"))
+        && !targets.is_empty()
+    {
+        findings.push(Finding::dangerous(
+            Category::Privilege,
+            "opens files to others (setfacl)",
+        ));
+    }
+    findings
+}
+
+fn is_mode(s: &str) -> bool {
+    s.len() > 1 && s[1..].chars().all(|c| "rwxXst".contains(c)) && !matches!(s, "-R")
+}
+
+fn loosens(mode: &str) -> bool {
+    let open = mode.len() >= 3 && mode.chars().all(|c| c.is_digit(8)) && !mode.ends_with("00");
+    open || mode.contains("o+") || mode.contains("a+") || mode.contains("g+") || mode == "+r"
+}
+
+fn sets_id(mode: &str) -> bool {
+    let numeric = mode.len() >= 4
+        && mode.chars().all(|c| c.is_digit(8))
+        && matches!(
+            mode.chars().rev().nth(3),
+            Some('2' | '4' | '6' | '5' | '7' | '3')
+        );
+    numeric
+        || (mode.contains(['+', '='])
+            && mode
+                .split(['+', '='])
+                .next_back()
+                .is_some_and(|rest| rest.contains('s')))
+}
+
+fn rsync(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let deletes = command
+        .args()
+        .iter()
+        .any(|arg| arg.s.starts_with("--delete") || arg.s == "--del");
+    if !deletes && !command.long("--remove-source-files") {
+        return Vec::new();
+    }
+    let target = command.operands().last();
+    let wipes = target.is_some_and(|target| {
+        matches!(
+            paths::place(&target.s, &judge.cwd, judge.context),
+            Place::Root | Place::System | Place::Home
+        ) && !target.s.contains(':')
+    });
+    let reason = "deletes what the other side does not have";
+    vec![if wipes {
+        Finding::floor(Category::Destruction, reason)
+    } else {
+        Finding::dangerous(Category::Destruction, reason)
+    }]
+}

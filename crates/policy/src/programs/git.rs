@@ -1,0 +1,419 @@
+//! Git: what it can lose, and what it can be made to run.
+
+use super::Judge;
+use crate::effective::Effective;
+use crate::finding::{Category, Finding};
+
+/// Settings whose value is a command.
+const RUNS: &[&str] = &[
+    "core.pager",
+    "core.editor",
+    "core.sshcommand",
+    "core.fsmonitor",
+    "core.hookspath",
+    "core.gitproxy",
+    "core.askpass",
+    "diff.external",
+    "sequence.editor",
+    "gpg.program",
+    "credential.helper",
+    "uploadpack.packobjectshook",
+    "pager.",
+    "alias.",
+    "filter.",
+    "difftool.",
+    "mergetool.",
+    "merge.",
+    "diff.",
+    "protocol.ext.allow",
+    "interactive.difffilter",
+    "sendemail.",
+    "remote.",
+    "init.templatedir",
+    "gpg.",
+    "browser.",
+    "man.",
+    "url.",
+    "include.path",
+];
+
+pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+    if command.program() != "git" {
+        return other_tools(command);
+    }
+    let mut findings = Vec::new();
+    let (settings, verb, rest) = split(command);
+    for setting in settings {
+        findings.extend(setting_finding(&setting));
+    }
+    let lose = |reason: &str| Finding::dangerous(Category::VersionControl, reason);
+    let has = |flags: &[&str]| rest.iter().any(|arg| flags.contains(&arg.as_str()));
+    let short = |letter: char| {
+        rest.iter()
+            .any(|arg| arg.starts_with('-') && !arg.starts_with("--") && arg.contains(letter))
+    };
+    let begins = |start: &str| {
+        rest.iter().any(|arg| {
+            arg.len() >= start.len().min(5)
+                && (arg.starts_with(start) || (start.starts_with(arg.as_str()) && arg.len() >= 5))
+        })
+    };
+    match verb.as_str() {
+        "reset"
+            if begins("--hard")
+                || rest
+                    .iter()
+                    .any(|arg| arg.starts_with("--h") && "--hard".starts_with(arg.as_str()))
+                || has(&["--merge"]) =>
+        {
+            findings.push(lose("throws away changes (git reset --hard)"))
+        }
+        "clean" if (short('f') || begins("--force")) && !(short('n') || has(&["--dry-run"])) => {
+            findings.push(lose("deletes files that git does not know (git clean)"))
+        }
+        "push" => {
+            let lease = rest.iter().any(|arg| {
+                arg.starts_with("--force-with-lease") || arg.starts_with("--force-if-includes")
+            });
+            let force = short('f')
+                || rest.iter().any(|arg| {
+                    arg.starts_with("--forc")
+                        && !arg.starts_with("--force-with")
+                        && !arg.starts_with("--force-if")
+                });
+            if force
+                || has(&["--mirror", "--delete", "-d", "--prune"])
+                || rest
+                    .iter()
+                    .any(|arg| arg.starts_with('+') || arg.starts_with(':') && arg.len() > 1)
+            {
+                findings.push(lose("overwrites or deletes what others have (git push)"));
+            }
+            let _ = lease;
+        }
+        "branch"
+            if has(&["-D"])
+                || (short('d') && short('f'))
+                || has(&["--delete"]) && has(&["--force"]) =>
+        {
+            findings.push(lose("deletes a branch"))
+        }
+        "checkout" | "restore" | "switch" => {
+            let all = has(&["."]) || has(&[":/"]) || has(&["*"]);
+            if all && verb != "switch" && !has(&["--staged", "-S"])
+                || has(&["--discard-changes"])
+                || (short('f') && verb != "restore" && rest.len() < 3 && !has(&["-b"]))
+            {
+                findings.push(lose("throws away changes"));
+            }
+        }
+        "stash" if has(&["drop", "clear"]) => findings.push(lose("throws away stashed changes")),
+        "reflog" if has(&["expire", "delete"]) => {
+            findings.push(lose("throws away git's safety net"))
+        }
+        "gc" if rest
+            .iter()
+            .any(|arg| arg == "--prune=now" || arg == "--prune=all") =>
+        {
+            findings.push(lose("throws away unreachable commits"))
+        }
+        "filter-branch" | "filter-repo" | "replace" => {
+            findings.push(lose("rewrites history"));
+        }
+        "update-ref" if has(&["-d", "--stdin"]) => findings.push(lose("deletes a reference")),
+        "worktree" if has(&["remove"]) && (short('f') || has(&["--force"])) => {
+            findings.push(lose("deletes a work tree"))
+        }
+        "tag" if has(&["-d", "--delete"]) => findings.push(lose("deletes a tag")),
+        "rm" if short('r') && (has(&["."]) || has(&["*"])) => {
+            findings.push(lose("deletes all files"))
+        }
+        "submodule" if has(&["foreach"]) => {}
+        "config" => {
+            let mut words = rest.iter().filter(|arg| !arg.starts_with('-'));
+            let first = words.next().cloned().unwrap_or_default();
+            let (key, value) = if first == "set" {
+                (
+                    words.next().cloned().unwrap_or_default(),
+                    words.next().cloned(),
+                )
+            } else {
+                (first, words.next().cloned())
+            };
+            if let Some(value) = value {
+                findings.extend(setting_finding(&format!("{key}={value}")));
+            }
+        }
+        "clone" | "fetch" | "pull" | "ls-remote" | "remote" | "submodule_add" => {
+            if rest
+                .iter()
+                .any(|arg| arg.starts_with("ext::") || arg.contains("ext::sh"))
+            {
+                findings.push(inject("runs a command as a git transport"));
+            }
+        }
+        "daemon" => findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            "opens a repository to the network",
+        )),
+        "credential" if has(&["fill"]) => {}
+        _ => {}
+    }
+    for arg in &rest {
+        for flag in [
+            "--upload-pack=",
+            "--receive-pack=",
+            "--exec=",
+            "--open-files-in-pager=",
+            "--extcmd=",
+            "-O",
+            "--ext-diff-cmd=",
+        ] {
+            if flag == "-O" && verb != "grep" {
+                continue;
+            }
+            if let Some(value) = arg.strip_prefix(flag)
+                && !value.is_empty()
+                && !matches!(
+                    value,
+                    "git-upload-pack" | "git-receive-pack" | "less" | "vim" | "code"
+                )
+            {
+                findings.push(inject("makes git run another program"));
+            }
+        }
+    }
+    for pair in rest.windows(2) {
+        let runs = matches!(
+            pair[0].as_str(),
+            "--upload-pack" | "-u" | "--receive-pack" | "--extcmd" | "-x"
+        ) && matches!(
+            verb.as_str(),
+            "clone" | "fetch" | "ls-remote" | "push" | "pull" | "difftool"
+        );
+        if runs
+            && !pair[1].starts_with('-')
+            && (pair[0] != "-u" || matches!(verb.as_str(), "clone" | "ls-remote"))
+            && !pair[1].starts_with("git-")
+            && pair[1].contains(['/', ' ', ';', '$'])
+        {
+            findings.push(inject("makes git run another program"));
+        }
+        if pair[0] == "--template" || pair[0] == "--exec" || (pair[0] == "-x" && verb == "rebase") {
+            if verb == "rebase"
+                && !matches!(
+                    pair[1].split(' ').next(),
+                    Some(
+                        "make"
+                            | "cargo"
+                            | "npm"
+                            | "pytest"
+                            | "go"
+                            | "git"
+                            | "yarn"
+                            | "pnpm"
+                            | "just"
+                            | "true"
+                    )
+                )
+            {
+                findings.push(inject("makes git run another program"));
+            } else if verb != "rebase" && pair[0] == "--template" && pair[1].starts_with("/tmp") {
+                findings.push(inject("installs git hooks from a template"));
+            }
+        }
+    }
+    if verb == "bisect"
+        && rest.first().is_some_and(|arg| arg == "run")
+        && rest.iter().any(|arg| arg == "rm" || arg.contains("rm -rf"))
+    {
+        findings.push(inject("makes git run another program"));
+    }
+    findings
+}
+
+fn inject(reason: &str) -> Finding {
+    Finding::dangerous(Category::Injection, reason)
+}
+
+fn setting_finding(setting: &str) -> Option<Finding> {
+    let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+    let key = key.to_lowercase();
+    let names = RUNS
+        .iter()
+        .any(|run| key == *run || (run.ends_with('.') && key.starts_with(run)));
+    if !names {
+        return None;
+    }
+    let first = crate::effective::base_name(value.split_whitespace().next().unwrap_or_default());
+    let harmless = match key.as_str() {
+        "core.pager" | "core.editor" | "sequence.editor" | "interactive.difffilter" => {
+            matches!(
+                first,
+                "cat"
+                    | "less"
+                    | "more"
+                    | "vim"
+                    | "vi"
+                    | "nano"
+                    | "nvim"
+                    | "emacs"
+                    | "code"
+                    | "true"
+                    | "delta"
+                    | "bat"
+                    | ""
+                    | ":"
+                    | "subl"
+                    | "diff-so-fancy"
+                    | "diff-highlight"
+                    | "hx"
+                    | "micro"
+            ) && !value.contains([';', '|', '&', '`', '$'])
+        }
+        "core.sshcommand" => first == "ssh" && !value.to_lowercase().contains("proxycommand"),
+        "credential.helper" => {
+            matches!(
+                first,
+                "store"
+                    | "cache"
+                    | "osxkeychain"
+                    | "manager"
+                    | ""
+                    | "libsecret"
+                    | "manager-core"
+                    | "wincred"
+            ) && !value.starts_with('!')
+        }
+        "core.fsmonitor" => matches!(value, "true" | "false" | ""),
+        "core.hookspath" => {
+            value == "/dev/null"
+                || value.starts_with(".husky")
+                || value.starts_with(".githooks")
+                || value.is_empty()
+        }
+        "gpg.program" | "gpg.format" => matches!(first, "gpg" | "gpg2" | "ssh" | "openpgp"),
+        "protocol.ext.allow" => value != "always",
+        "init.templatedir" | "include.path" => false,
+        _ if key.starts_with("alias.") => !value.starts_with('!'),
+        _ if key.starts_with("pager.") => {
+            matches!(value, "false" | "true" | "less" | "cat")
+                || first == "less"
+                || first == "delta"
+        }
+        _ if key.starts_with("remote.") => {
+            !(key.ends_with("uploadpack")
+                || key.ends_with("receivepack")
+                || value.starts_with("ext::")
+                || key.ends_with("proxy") && value.contains(' '))
+        }
+        _ if key.starts_with("url.") => !value.contains("ext::"),
+        _ if key.starts_with("filter.") => {
+            key.contains(".lfs.")
+                || !(key.ends_with("clean") || key.ends_with("smudge") || key.ends_with("process"))
+        }
+        _ if key.starts_with("merge.") => !key.ends_with("driver"),
+        _ if key.starts_with("diff.") => {
+            !(key.ends_with("command") || key.ends_with("textconv") || key.ends_with("external"))
+        }
+        _ if key.starts_with("difftool.") || key.starts_with("mergetool.") => !key.ends_with("cmd"),
+        _ if key.starts_with("gpg.") => {
+            !key.ends_with("program")
+                || matches!(first, "gpg" | "gpg2" | "ssh-keygen" | "op-ssh-sign")
+        }
+        _ if key.starts_with("browser.") || key.starts_with("man.") => !key.ends_with("cmd"),
+        _ if key.starts_with("sendemail.") => !key.contains("cmd"),
+        _ => false,
+    };
+    (!harmless).then(|| inject(&format!("makes git run another program ({key})")))
+}
+
+/// `-c` settings, the verb, and what follows it.
+fn split(command: &Effective) -> (Vec<String>, String, Vec<String>) {
+    let args: Vec<String> = command.args().iter().map(|arg| arg.s.clone()).collect();
+    let mut settings = Vec::new();
+    let mut at = 0;
+    while let Some(arg) = args.get(at).filter(|arg| arg.starts_with('-')) {
+        match arg.as_str() {
+            "-c" | "--config-env" => {
+                settings.extend(args.get(at + 1).cloned());
+                at += 2;
+            }
+            "-C" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path"
+            | "--super-prefix" => at += 2,
+            _ => at += 1,
+        }
+    }
+    let verb = args.get(at).cloned().unwrap_or_default();
+    let rest: Vec<String> = args.get(at + 1..).unwrap_or_default().to_vec();
+    if verb == "clone" || verb == "submodule" {
+        for pair in rest.windows(2) {
+            if pair[0] == "-c" || pair[0] == "--config" {
+                settings.push(pair[1].clone());
+            }
+        }
+    }
+    (settings, verb, rest)
+}
+
+fn other_tools(command: &Effective) -> Vec<Finding> {
+    let acts = [
+        super::Act::new(
+            &["gh", "glab", "hub"],
+            &["repo", "delete|archive|edit|rename"],
+            Category::VersionControl,
+            "deletes or changes a repository",
+        ),
+        super::Act::new(
+            &["gh", "glab"],
+            &[
+                "release|secret|variable|ssh-key|gpg-key|issue|cache|label|run|codespace|gist",
+                "delete|remove",
+            ],
+            Category::VersionControl,
+            "deletes something that others use",
+        ),
+        super::Act::new(
+            &["gh"],
+            &["secret|ssh-key|variable", "set|add"],
+            Category::Persistence,
+            "changes who may do what on the forge",
+        ),
+        super::Act::new(
+            &["hg"],
+            &["strip|purge|rollback"],
+            Category::VersionControl,
+            "throws away changes",
+        ),
+        super::Act::new(
+            &["svn"],
+            &["delete|revert"],
+            Category::VersionControl,
+            "throws away changes",
+        )
+        .with(&["-R", "--recursive", "--force"]),
+        super::Act::new(
+            &["jj"],
+            &["abandon|op"],
+            Category::VersionControl,
+            "throws away changes",
+        )
+        .with(&["--all", "abandon", "restore"]),
+        super::Act::new(&["bfg"], &[], Category::VersionControl, "rewrites history"),
+    ];
+    let mut findings = super::acts::look_up(&acts, command);
+    if command.program() == "gh" && command.operand(0) == "api" {
+        let deletes = command
+            .values_of("-X")
+            .iter()
+            .chain(&command.values_of("--method"))
+            .any(|method| method == "DELETE");
+        if deletes {
+            findings.push(Finding::dangerous(
+                Category::VersionControl,
+                "deletes something through the forge's API",
+            ));
+        }
+    }
+    findings
+}

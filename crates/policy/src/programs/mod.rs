@@ -1,0 +1,119 @@
+//! What programs do, as far as anybody could mind.
+//!
+//! One file for each family. Where a program and a subcommand are enough, the knowledge is a
+//! table of [`Act`]s; where arguments decide, it is a function.
+
+mod acts;
+mod attack;
+pub(crate) mod cloud;
+pub(crate) mod containers;
+pub(crate) mod databases;
+mod disks;
+mod files;
+mod git;
+mod injection;
+mod network;
+mod own;
+mod packages;
+mod privilege;
+mod processes;
+pub(crate) mod protected;
+pub(crate) mod secrets;
+mod system;
+
+pub(crate) use acts::Act;
+
+use crate::context::Context;
+use crate::effective::Effective;
+use crate::finding::Finding;
+
+type Family = fn(&Effective, &Judge<'_>) -> Vec<Finding>;
+
+const FAMILIES: &[Family] = &[
+    protected::judge,
+    files::judge,
+    disks::judge,
+    secrets::judge,
+    network::judge,
+    attack::judge,
+    privilege::judge,
+    processes::judge,
+    system::judge,
+    git::judge,
+    containers::judge,
+    cloud::judge,
+    databases::judge,
+    packages::judge,
+    injection::judge,
+    own::judge,
+];
+
+/// What the families look at besides the command.
+pub(crate) struct Judge<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) cwd: String,
+}
+
+pub(crate) fn judge(command: &Effective, context: &Context) -> Vec<Finding> {
+    let judge = Judge {
+        context,
+        cwd: command
+            .cwd
+            .clone()
+            .unwrap_or_else(|| context.workspace.clone()),
+    };
+    FAMILIES
+        .iter()
+        .flat_map(|family| family(command, &judge))
+        .collect()
+}
+
+/// Names that a pattern in command position is held against, the worst first.
+pub(crate) fn names() -> &'static [&'static str] {
+    &[
+        "rm",
+        "dd",
+        "mkfs",
+        "mkfs.ext4",
+        "shutdown",
+        "reboot",
+        "halt",
+        "poweroff",
+        "shred",
+        "wipefs",
+        "bash",
+        "sh",
+        "cat",
+        "chmod",
+        "chown",
+        "mv",
+        "cp",
+        "kill",
+        "curl",
+        "wget",
+        "nc",
+        "python3",
+        "perl",
+        "sudo",
+        "find",
+        "tee",
+        "truncate",
+        "crontab",
+        "systemctl",
+        "init",
+        "killall",
+        "pkill",
+        "iptables",
+        "passwd",
+        "base64",
+        "env",
+        "tar",
+        "head",
+        "tail",
+        "less",
+    ]
+}
+
+pub(crate) fn is_known(name: &str) -> bool {
+    names().contains(&name)
+}

@@ -1,0 +1,255 @@
+//! What leaves by the network.
+
+use super::Judge;
+use crate::effective::Effective;
+use crate::finding::{Category, Finding};
+use crate::text::Taint;
+
+/// Programs that can carry bytes away.
+const SENDERS: &[&str] = &[
+    "curl",
+    "wget",
+    "nc",
+    "ncat",
+    "netcat",
+    "socat",
+    "telnet",
+    "ssh",
+    "scp",
+    "sftp",
+    "rsync",
+    "ftp",
+    "tftp",
+    "mail",
+    "mailx",
+    "mutt",
+    "sendmail",
+    "dig",
+    "nslookup",
+    "host",
+    "ping",
+    "http",
+    "https",
+    "xh",
+    "aws",
+    "gsutil",
+    "rclone",
+    "s3cmd",
+    "gh",
+    "openssl",
+    "smbclient",
+    "lftp",
+    "gcloud",
+    "az",
+    "mc",
+    "drill",
+    "msmtp",
+    "swaks",
+    "croc",
+    "wormhole",
+    "magic-wormhole",
+    "transfer",
+    "pastebinit",
+    "ipfs",
+    "redis-cli",
+    "psql",
+    "mysql",
+    "logger",
+    "xmpp",
+    "websocat",
+    "wscat",
+    "ncftpput",
+    "curlftpfs",
+    "aria2c",
+    "git",
+    "slack",
+    "gist",
+    "termbin",
+];
+
+pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let program = command.program();
+    let sends = SENDERS.contains(&program);
+    let to_network = command.writes.iter().any(|file| network_file(&file.s));
+    let mut taint = command.input.taint;
+    for word in command
+        .words
+        .iter()
+        .chain(command.assigns.iter().map(|(_, value)| value))
+    {
+        taint = taint | word.taint;
+    }
+    if (sends || to_network) && taint.has(Taint::SECRET) {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("sends a secret away with {}", name(program)),
+        ));
+    }
+    if (sends || to_network) && taint.has(Taint::ENVIRONMENT) && program != "openssl" {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("sends the environment away with {}", name(program)),
+        ));
+    }
+    if to_network && command.words.is_empty() {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            "writes to a network connection of the shell",
+        ));
+    } else if to_network {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            "sends its output to a network connection of the shell",
+        ));
+    }
+    let raw = matches!(program, "nc" | "ncat" | "netcat" | "telnet");
+    if raw && command.input.present && taint.has(Taint::FILE) && !local(command) {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("sends a file away with {program}"),
+        ));
+    }
+    let names_data = matches!(program, "dig" | "nslookup" | "host" | "drill" | "ping")
+        || program == "curl"
+        || program == "wget";
+    if names_data
+        && command
+            .args()
+            .iter()
+            .any(|arg| arg.taint.has(Taint::FILE | Taint::ENVIRONMENT))
+    {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("hides file content in a request of {program}"),
+        ));
+    }
+    if matches!(program, "mail" | "mailx" | "mutt" | "sendmail" | "swaks")
+        && taint.has(Taint::FILE)
+        && taint.has(Taint::SECRET)
+    {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            "mails a secret away",
+        ));
+    }
+    if sends {
+        findings.extend(files(command, judge));
+    }
+    if matches!(program, "curl" | "wget")
+        && command.args().iter().any(|arg| {
+            arg.s.contains("169.254.169.254")
+                || arg.s.contains("metadata.google.internal")
+                || arg.s.contains("100.100.100.200")
+                || arg.s.contains("fd00:ec2::254")
+        })
+    {
+        findings.push(Finding::dangerous(
+            Category::SecretRead,
+            "asks the cloud for this machine's credentials",
+        ));
+    }
+    findings
+}
+
+fn name(program: &str) -> &str {
+    if program.is_empty() {
+        "the shell"
+    } else {
+        program
+    }
+}
+
+fn network_file(path: &str) -> bool {
+    path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/")
+}
+
+fn local(command: &Effective) -> bool {
+    command
+        .args()
+        .iter()
+        .any(|arg| matches!(arg.s.as_str(), "localhost" | "127.0.0.1" | "::1"))
+        || command.short('l')
+        || command.short('z')
+}
+
+/// Secret files given as arguments: `-d @~/.ssh/id_rsa`, `-F f=@/etc/shadow`, `scp key host:`.
+fn files(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let program = command.program();
+    let mut findings = Vec::new();
+    for arg in command.args() {
+        let mut candidates = vec![arg.s.as_str()];
+        candidates.extend(arg.s.split(['@', '=', '<', ',']).skip(1));
+        for candidate in candidates {
+            let candidate = candidate
+                .trim_start_matches("file://")
+                .split(';')
+                .next()
+                .unwrap_or(candidate);
+            if candidate.is_empty() || candidate.contains(':') && program != "rclone" {
+                continue;
+            }
+            let identity = matches!(
+                program,
+                "ssh"
+                    | "scp"
+                    | "sftp"
+                    | "rsync"
+                    | "git"
+                    | "psql"
+                    | "mysql"
+                    | "gh"
+                    | "openssl"
+                    | "redis-cli"
+            ) && !sent(command, &arg.s);
+            let own_key = matches!(program, "curl" | "wget")
+                && is_value_of(
+                    command,
+                    &arg.s,
+                    &[
+                        "--cert",
+                        "--key",
+                        "-E",
+                        "--cacert",
+                        "--netrc-file",
+                        "--certificate",
+                        "--private-key",
+                        "--ca-certificate",
+                        "-b",
+                        "--cookie",
+                    ],
+                );
+            if identity || own_key {
+                continue;
+            }
+            if let Some(what) = crate::paths::secret(candidate, &judge.cwd, judge.context) {
+                findings.push(Finding::dangerous(
+                    Category::Exfiltration,
+                    format!("sends {what} away with {program}"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether a word of `scp`, `rsync` or `sftp` is a file to send rather than a key to use.
+fn sent(command: &Effective, word: &str) -> bool {
+    matches!(command.program(), "scp" | "rsync" | "sftp")
+        && !is_value_of(command, word, &["-i", "-F", "-o", "-e", "--password-file"])
+        && command.operands().any(|operand| operand.s == word)
+        && command
+            .operands()
+            .last()
+            .is_some_and(|last| last.s.contains(':'))
+}
+
+fn is_value_of(command: &Effective, word: &str, flags: &[&str]) -> bool {
+    let args = command.args();
+    args.iter().enumerate().any(|(at, arg)| {
+        arg.s == word && at > 0 && flags.contains(&args[at - 1].s.as_str())
+            || flags.iter().any(|flag| {
+                flag.starts_with("--") && arg.s == word && word.starts_with(&format!("{flag}="))
+            })
+    })
+}

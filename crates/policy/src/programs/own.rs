@@ -1,0 +1,123 @@
+//! This program's own files, settings and process: the agent cannot edit its own gate.
+
+use super::Judge;
+use crate::context::Context;
+use crate::effective::Effective;
+use crate::finding::{Category, Finding};
+use crate::text::Text;
+
+/// Programs that only look.
+const LOOKS: &[&str] = &[
+    "cat", "ls", "grep", "head", "tail", "less", "more", "stat", "file", "wc", "diff", "echo",
+    "rg", "find", "test", "[", "cd", "perl", "python", "python3", "awk", "sed", "jq", "yq", "bat",
+    "tree", "du", "cut", "sort", "printf", "pushd", "realpath", "readlink",
+];
+
+/// Why writing this file is writing to ourselves.
+pub(crate) fn file(full: &str, context: &Context) -> Option<String> {
+    let home = context.own_home.trim_end_matches('/');
+    let inside = full == home || full.starts_with(&format!("{home}/"));
+    let default = format!("{}/.hermes", context.home.trim_end_matches('/'));
+    let in_default =
+        full == default || full.starts_with(&format!("{default}/")) || full.contains("/.hermes/");
+    let named = context
+        .own_files
+        .iter()
+        .any(|own| own == full || full.starts_with(&format!("{own}/")));
+    (inside || in_default || named).then(|| format!("changes this program's own files: {full}"))
+}
+
+pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let program = command.program();
+    let ours = |text: &str| {
+        let text = text.to_lowercase();
+        text.contains("hermes")
+            || text.contains("hermetic")
+            || text == "gateway"
+            || text.contains("--gateway")
+    };
+    let about_us = command.args().iter().any(|arg| ours(&arg.s));
+    let finding = |reason: &str| Finding::dangerous(Category::OwnFiles, reason);
+    match program {
+        "kill" | "pkill" | "killall" | "skill" if about_us => {
+            findings.push(finding("ends this program"))
+        }
+        "systemctl" | "service" | "launchctl" | "supervisorctl" | "pm2"
+            if about_us
+                && !command.has_arg("status")
+                && !command.has_arg("is-active")
+                && !command.has_arg("list")
+                && !command.has_arg("show")
+                && !command.has_arg("print") =>
+        {
+            findings.push(finding("stops or restarts this program"));
+        }
+        "hermes" | "hermetic" => findings.extend(own_command(command)),
+        _ => {}
+    }
+    let changes = matches!(
+        program,
+        "rm" | "mv"
+            | "shred"
+            | "chmod"
+            | "chown"
+            | "truncate"
+            | "sqlite3"
+            | "unlink"
+            | "chattr"
+            | "ln"
+            | "rsync"
+            | "tar"
+    );
+    if changes || !LOOKS.contains(&program) {
+        for target in command.operands().filter(|target| path_like(target)) {
+            let full = crate::paths::absolute(&target.s, &judge.cwd);
+            if changes && let Some(reason) = file(&full, judge.context) {
+                findings.push(finding(&reason));
+            }
+        }
+    }
+    if command
+        .assigns
+        .iter()
+        .any(|(name, _)| name.starts_with("HERMES_YOLO") || name == "HERMES_HOME")
+        || command
+            .args()
+            .iter()
+            .any(|arg| arg.s.starts_with("HERMES_YOLO_MODE="))
+    {
+        findings.push(finding(
+            "changes this program's settings through the environment",
+        ));
+    }
+    findings
+}
+
+fn path_like(text: &Text) -> bool {
+    text.s.contains('/') || text.s.starts_with('.')
+}
+
+fn own_command(command: &Effective) -> Vec<Finding> {
+    let words = super::acts::subcommands(command);
+    let touches = match words.as_slice() {
+        ["gateway", verb, ..] => matches!(
+            *verb,
+            "stop" | "restart" | "install" | "uninstall" | "start"
+        ),
+        ["approvals", verb, ..] => matches!(*verb, "approve" | "deny"),
+        ["config", verb, ..] => matches!(*verb, "set" | "edit" | "unset" | "migrate"),
+        ["pairing", verb, ..] => matches!(*verb, "approve" | "add" | "revoke"),
+        ["sandbox", verb, ..] => matches!(*verb, "destroy" | "rm" | "remove"),
+        ["egress", verb, ..] => matches!(*verb, "allow" | "approve"),
+        ["update" | "uninstall" | "setup" | "login" | "auth", ..] => true,
+        _ => false,
+    };
+    if touches || command.long("--yolo") {
+        return vec![Finding::dangerous(
+            Category::OwnFiles,
+            "changes this program or answers for a person",
+        )];
+    }
+    Vec::new()
+}

@@ -1,0 +1,443 @@
+//! Becoming somebody else.
+
+use super::{Act, Judge};
+use crate::effective::{Effective, base_name};
+use crate::finding::{Category, Finding};
+
+const ACTS: &[Act] = &[
+    Act::new(
+        &[
+            "useradd", "adduser", "userdel", "deluser", "groupadd", "addgroup", "groupdel",
+            "delgroup", "newusers", "chpasswd",
+        ],
+        &[],
+        Category::Privilege,
+        "changes the users of this machine",
+    ),
+    Act::new(
+        &["usermod", "gpasswd", "groupmod", "vipw", "vigr", "visudo"],
+        &[],
+        Category::Privilege,
+        "changes who may do what",
+    ),
+    Act::new(&["passwd"], &[], Category::Privilege, "changes a password")
+        .unless(&["-S", "--status", "--help"]),
+    Act::new(
+        &["chage", "chsh", "chfn"],
+        &[],
+        Category::Privilege,
+        "changes an account",
+    )
+    .unless(&["-l", "--list", "--help"]),
+    Act::new(
+        &["setcap"],
+        &[],
+        Category::Privilege,
+        "gives a program rights of root",
+    ),
+    Act::new(
+        &["visudo", "sudoedit"],
+        &[],
+        Category::Privilege,
+        "changes files as root",
+    ),
+    Act::new(
+        &["setenforce"],
+        &["0|Permissive|permissive"],
+        Category::SecurityTool,
+        "switches SELinux off",
+    ),
+    Act::new(
+        &["aa-disable", "aa-complain", "aa-teardown"],
+        &[],
+        Category::SecurityTool,
+        "switches AppArmor off",
+    ),
+    Act::new(
+        &["dscl", "dseditgroup", "sysadminctl"],
+        &[],
+        Category::Privilege,
+        "changes the users of this machine",
+    ),
+    Act::new(
+        &["loginctl"],
+        &["enable-linger"],
+        Category::Persistence,
+        "keeps services running without a login",
+    ),
+    Act::new(
+        &["xhost"],
+        &["+"],
+        Category::Privilege,
+        "opens the screen to everybody",
+    ),
+    Act::new(
+        &["pkexec"],
+        &[],
+        Category::Privilege,
+        "runs a command as root",
+    )
+    .unless(&["--version", "--help"]),
+    Act::new(
+        &["nsenter"],
+        &[],
+        Category::Privilege,
+        "enters another namespace",
+    )
+    .with(&["-t", "--target", "--all", "-a"]),
+];
+
+/// With `sudo` in front these only look.
+const LOOKS: &[&str] = &[
+    "whoami",
+    "id",
+    "ls",
+    "pwd",
+    "echo",
+    "true",
+    "date",
+    "uptime",
+    "df",
+    "du",
+    "free",
+    "ps",
+    "top",
+    "htop",
+    "uname",
+    "hostname",
+    "lsof",
+    "ss",
+    "netstat",
+    "dmesg",
+    "journalctl",
+    "lsblk",
+    "blkid",
+    "cat",
+    "head",
+    "tail",
+    "less",
+    "grep",
+    "find",
+    "stat",
+    "file",
+    "wc",
+    "which",
+    "test",
+    "tcpdump",
+    "iotop",
+    "lspci",
+    "lsusb",
+    "lsmod",
+    "fdisk",
+    "parted",
+    "ip",
+    "ifconfig",
+    "systemctl",
+    "service",
+    "apt",
+    "apt-get",
+    "dnf",
+    "yum",
+    "pacman",
+    "zypper",
+    "apk",
+    "snap",
+    "brew",
+    "docker",
+    "podman",
+    "nginx",
+    "apachectl",
+    "ufw",
+    "iptables",
+    "crontab",
+    "smartctl",
+    "hdparm",
+    "dmidecode",
+    "updatedb",
+    "locate",
+    "tree",
+    "nmap",
+    "ping",
+    "traceroute",
+    "ethtool",
+    "lshw",
+    "vmstat",
+    "iostat",
+    "timedatectl",
+    "hostnamectl",
+    "loginctl",
+    "sysctl",
+    "swapon",
+    "findmnt",
+    "mount",
+    "getent",
+    "groups",
+    "last",
+    "lastlog",
+    "env",
+    "printenv",
+    "time",
+    "timeout",
+    "nice",
+    "command",
+    "awk",
+    "sort",
+    "md5sum",
+    "sha256sum",
+    "readlink",
+    "realpath",
+    "dpkg",
+    "rpm",
+    "flatpak",
+    "ctop",
+    "strace",
+];
+
+pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+    let mut findings = super::acts::look_up(ACTS, command);
+    match command.program() {
+        "sudo" => findings.extend(sudo(command)),
+        "doas" => findings.push(Finding::dangerous(
+            Category::Privilege,
+            "runs a command as root",
+        )),
+        "su" | "runuser" | "machinectl" | "gosu" | "su-exec"
+            if command.program() != "machinectl" || command.has_arg("shell") =>
+        {
+            findings.push(Finding::dangerous(
+                Category::Privilege,
+                "becomes another user",
+            ));
+        }
+        "chroot" => findings.push(Finding::dangerous(
+            Category::Privilege,
+            "runs a command in another root",
+        )),
+        "unshare" if command.short('r') || command.long("--map-root-user") => {}
+        "capsh"
+            if command
+                .args()
+                .iter()
+                .any(|arg| arg.s.starts_with("--uid=0") || arg.s.starts_with("--gid=0")) =>
+        {
+            findings.push(Finding::dangerous(Category::Privilege, "becomes root"));
+        }
+        "setpriv" if command.args().iter().any(|arg| arg.s.contains("uid=0")) => {
+            findings.push(Finding::dangerous(Category::Privilege, "becomes root"));
+        }
+        "newgrp" | "sg"
+            if command.has_arg("docker") || command.has_arg("root") || command.has_arg("sudo") =>
+        {
+            findings.push(Finding::dangerous(
+                Category::Privilege,
+                "joins a group that is as good as root",
+            ));
+        }
+        _ => {}
+    }
+    let preloads = [
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "LD_AUDIT",
+        "BASH_ENV",
+        "PROMPT_COMMAND",
+        "PYTHONSTARTUP",
+        "PERL5OPT",
+        "RUBYOPT",
+        "NODE_OPTIONS",
+        "GIT_SSH_COMMAND",
+        "GIT_EXTERNAL_DIFF",
+        "GIT_PROXY_COMMAND",
+        "GIT_SSH",
+        "PYTHONINSPECT",
+        "DYLD_INSERT_LIBRARIES",
+        "ENV",
+    ];
+    for (name, value) in &command.assigns {
+        if !preloads.contains(&name.as_str()) {
+            continue;
+        }
+        let suspicious = match name.as_str() {
+            "LD_PRELOAD" | "LD_AUDIT" | "DYLD_INSERT_LIBRARIES" => {
+                !value.s.is_empty()
+                    && !value.s.contains("jemalloc")
+                    && !value.s.contains("asan")
+                    && !value.s.contains("tcmalloc")
+            }
+            "LD_LIBRARY_PATH" => value.s.starts_with("/tmp") || value.s.starts_with("/dev/shm"),
+            "NODE_OPTIONS" => {
+                value.s.contains("--require")
+                    || value.s.contains("-r ")
+                    || value.s.contains("--import")
+            }
+            "PERL5OPT" | "RUBYOPT" => value.s.contains("-M") || value.s.contains("-r"),
+            "GIT_SSH_COMMAND" => !value.s.starts_with("ssh"),
+            "ENV" => value.s.starts_with('/') || value.s.starts_with("./"),
+            _ => true,
+        };
+        if suspicious {
+            findings.push(Finding::dangerous(
+                Category::Injection,
+                format!("makes another program load or run something ({name})"),
+            ));
+        }
+    }
+    if command.program() == "export" || command.program() == "declare" || command.program() == "env"
+    {
+        for arg in command.args() {
+            if let Some((name, value)) = arg.s.split_once('=')
+                && (matches!(
+                    name,
+                    "LD_PRELOAD" | "LD_AUDIT" | "BASH_ENV" | "PROMPT_COMMAND"
+                ) && !value.is_empty()
+                    && !value.contains("jemalloc"))
+            {
+                findings.push(Finding::dangerous(
+                    Category::Injection,
+                    format!("makes other programs load or run something ({name})"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+fn sudo(command: &Effective) -> Vec<Finding> {
+    let finding = |reason: &str| vec![Finding::dangerous(Category::Privilege, reason)];
+    let own: Vec<&str> = command
+        .args()
+        .iter()
+        .map(|arg| arg.s.as_str())
+        .take_while(|arg| arg.starts_with('-') || *arg == "root")
+        .collect();
+    let short = |letter: char| {
+        own.iter()
+            .any(|arg| arg.starts_with('-') && !arg.starts_with("--") && arg[1..].contains(letter))
+    };
+    if short('S') || short('A') || own.contains(&"--stdin") || own.contains(&"--askpass") {
+        return finding("feeds a password to sudo");
+    }
+    if own.iter().any(|arg| {
+        matches!(
+            *arg,
+            "-l" | "-v" | "-V" | "-k" | "-K" | "--list" | "--version" | "--validate" | "--help"
+        )
+    }) && command.operands().next().is_none()
+    {
+        return Vec::new();
+    }
+    if short('i')
+        || short('s')
+        || short('e')
+        || own.contains(&"--login")
+        || own.contains(&"--shell")
+        || own.contains(&"--edit")
+    {
+        return finding("opens a shell as root");
+    }
+    let mut skip = false;
+    let inner = command.args().iter().find(|arg| {
+        if skip {
+            skip = false;
+            return false;
+        }
+        if arg.s.starts_with('-') {
+            skip = matches!(
+                arg.s.as_str(),
+                "-u" | "-g" | "-p" | "-C" | "-D" | "-h" | "-T" | "-r" | "-t" | "--user" | "--group"
+            );
+            return false;
+        }
+        !arg.s.contains('=')
+    });
+    let Some(inner) = inner else {
+        return Vec::new();
+    };
+    let name = base_name(&inner.s);
+    if LOOKS.contains(&name) && !changes(command, name) {
+        return Vec::new();
+    }
+    finding("runs a command as root")
+}
+
+/// Programs that look or change, depending on their words.
+fn changes(command: &Effective, name: &str) -> bool {
+    let after: Vec<&str> = command
+        .args()
+        .iter()
+        .map(|arg| arg.s.as_str())
+        .skip_while(|arg| base_name(arg) != name)
+        .skip(1)
+        .collect();
+    let any = |words: &[&str]| after.iter().any(|word| words.contains(word));
+    match name {
+        "apt" | "apt-get" | "dnf" | "yum" | "apk" | "snap" | "brew" | "zypper" | "flatpak" => {
+            any(&[
+                "install",
+                "remove",
+                "purge",
+                "autoremove",
+                "erase",
+                "add",
+                "del",
+                "upgrade",
+                "dist-upgrade",
+                "full-upgrade",
+                "reinstall",
+            ])
+        }
+        "pacman" => after.iter().any(|word| {
+            word.starts_with("-S") && !word.starts_with("-Ss") && !word.starts_with("-Si")
+                || word.starts_with("-R")
+                || word.starts_with("-U")
+        }),
+        "dpkg" | "rpm" => after.iter().any(|word| {
+            matches!(
+                *word,
+                "-i" | "-r" | "-P" | "-e" | "-U" | "--install" | "--remove" | "--purge"
+            ) || word.starts_with("-iv")
+                || word.starts_with("-Uv")
+        }),
+        "systemctl" | "service" => !any(&[
+            "status",
+            "list-units",
+            "is-active",
+            "is-enabled",
+            "show",
+            "cat",
+            "list-timers",
+            "list-unit-files",
+            "list-sockets",
+            "--failed",
+            "is-failed",
+        ]),
+        "docker" | "podman" => !any(&[
+            "ps", "images", "logs", "inspect", "stats", "version", "info", "top", "port", "diff",
+            "history", "events",
+        ]),
+        "nginx" | "apachectl" => !any(&["-t", "configtest", "-v", "-V", "-T"]),
+        "ufw" => !any(&["status"]),
+        "iptables" => !after.iter().any(|word| {
+            word.starts_with("-L")
+                || word.starts_with("-S")
+                || *word == "--list"
+                || word.contains("nvL")
+                || word.starts_with("-n")
+        }),
+        "crontab" => !any(&["-l"]),
+        "sysctl" => {
+            any(&["-w", "-p", "--write", "--load", "--system"])
+                || after.iter().any(|word| word.contains('='))
+        }
+        "fdisk" | "parted" | "swapon" => !after
+            .iter()
+            .any(|word| matches!(*word, "-l" | "--list" | "--show" | "print" | "-s")),
+        "ip" => any(&["add", "del", "delete", "set", "flush", "change", "replace"]),
+        "ifconfig" | "mount" | "ethtool" => after.len() > 1,
+        "timedatectl" | "hostnamectl" => after.iter().any(|word| word.starts_with("set")),
+        "hdparm" | "smartctl" => after
+            .iter()
+            .any(|word| word.starts_with("--security") || word.starts_with("--yes")),
+        _ => false,
+    }
+}

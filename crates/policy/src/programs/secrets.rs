@@ -1,0 +1,598 @@
+//! Where secrets are kept.
+
+use super::Judge;
+use crate::context::Context;
+use crate::effective::{Effective, base_name};
+use crate::finding::{Category, Finding};
+use crate::text::Taint;
+
+/// Path below a home folder, and what it holds.
+const HOME: &[(&str, &str)] = &[
+    (".aws/credentials", "cloud credentials"),
+    (".aws/", "cloud credentials"),
+    (".azure/", "cloud credentials"),
+    (".config/gcloud/", "cloud credentials"),
+    (".config/doctl/", "cloud credentials"),
+    (".config/hcloud/", "cloud credentials"),
+    (".oci/", "cloud credentials"),
+    (".kube/config", "cluster credentials"),
+    (".docker/config.json", "registry credentials"),
+    (".gnupg/", "private keys"),
+    (".netrc", "passwords"),
+    ("_netrc", "passwords"),
+    (".pgpass", "database passwords"),
+    (".my.cnf", "database passwords"),
+    (".mylogin.cnf", "database passwords"),
+    (".git-credentials", "git passwords"),
+    (".config/gh/hosts.yml", "a GitHub token"),
+    (".config/hub", "a GitHub token"),
+    (".npmrc", "a registry token"),
+    (".pypirc", "a registry token"),
+    (".gem/credentials", "a registry token"),
+    (".cargo/credentials", "a registry token"),
+    (".m2/settings.xml", "a registry password"),
+    (".gradle/gradle.properties", "registry passwords"),
+    (".terraform.d/credentials", "cloud credentials"),
+    (".terraformrc", "cloud credentials"),
+    (".vault-token", "a vault token"),
+    (".password-store/", "stored passwords"),
+    (".local/share/keyrings/", "stored passwords"),
+    (".local/share/kwalletd/", "stored passwords"),
+    ("Library/Keychains/", "stored passwords"),
+    (".config/google-chrome/", "browser data"),
+    (".config/chromium/", "browser data"),
+    (".config/BraveSoftware/", "browser data"),
+    (".config/microsoft-edge/", "browser data"),
+    (".mozilla/firefox/", "browser data"),
+    (".mozilla", "browser data"),
+    ("snap/firefox/", "browser data"),
+    ("Library/Application Support/Google/Chrome/", "browser data"),
+    ("Library/Application Support/Firefox/", "browser data"),
+    (".thunderbird/", "mail"),
+    (".bash_history", "the shell history"),
+    (".zsh_history", "the shell history"),
+    (".history", "the shell history"),
+    (".python_history", "the shell history"),
+    (".psql_history", "the database history"),
+    (".mysql_history", "the database history"),
+    (".rediscli_history", "the database history"),
+    (".node_repl_history", "the shell history"),
+    (".local/share/fish/fish_history", "the shell history"),
+    (".config/rclone/rclone.conf", "cloud credentials"),
+    (".s3cfg", "cloud credentials"),
+    (".boto", "cloud credentials"),
+    (".config/op/", "stored passwords"),
+    (".config/Bitwarden", "stored passwords"),
+    (".electrum/", "a wallet"),
+    (".bitcoin/wallet.dat", "a wallet"),
+    (".ethereum/keystore", "a wallet"),
+    (".config/solana/id.json", "a wallet"),
+    (".config/Signal/", "messages"),
+    (".local/share/TelegramDesktop/", "messages"),
+    (".wallet", "a wallet"),
+    (".claude/.credentials", "a model key"),
+    (".codex/auth.json", "a model key"),
+    (".config/openai", "a model key"),
+    (".huggingface/token", "a model key"),
+    (".cache/huggingface/token", "a model key"),
+    (".hermes/.env", "this program's keys"),
+    (".hermes/auth.json", "this program's keys"),
+    (".fly/config.yml", "cloud credentials"),
+    (".config/heroku", "cloud credentials"),
+    (".ICEauthority", "a session key"),
+    (".Xauthority", "a session key"),
+    (".config/keepassxc/", "stored passwords"),
+];
+
+const SYSTEM: &[(&str, &str)] = &[
+    ("/etc/shadow", "password hashes"),
+    ("/etc/gshadow", "password hashes"),
+    ("/etc/sudoers", "who may become root"),
+    ("/etc/master.passwd", "password hashes"),
+    ("/etc/security/opasswd", "password hashes"),
+    ("/etc/ssh/ssh_host_", "the machine's private keys"),
+    ("/etc/ssl/private/", "private keys"),
+    ("/etc/pki/tls/private/", "private keys"),
+    ("/etc/letsencrypt/live/", "private keys"),
+    ("/etc/letsencrypt/archive/", "private keys"),
+    ("/etc/kubernetes/admin.conf", "cluster credentials"),
+    ("/etc/kubernetes/pki/", "private keys"),
+    ("/etc/rancher/k3s/k3s.yaml", "cluster credentials"),
+    ("/var/run/secrets/", "cluster credentials"),
+    ("/run/secrets/", "secrets"),
+    ("/var/lib/kubelet/pki", "private keys"),
+    ("/etc/krb5.keytab", "private keys"),
+    ("/etc/wireguard/", "private keys"),
+    ("/etc/openvpn/", "private keys"),
+    (
+        "/etc/NetworkManager/system-connections",
+        "network passwords",
+    ),
+    ("/etc/wpa_supplicant/", "network passwords"),
+    ("/etc/mysql/debian.cnf", "database passwords"),
+    ("/var/lib/mysql/mysql/user", "password hashes"),
+    ("/var/lib/sss/", "password hashes"),
+    ("/var/lib/jenkins/secrets", "secrets"),
+    ("/var/backups/shadow", "password hashes"),
+    ("/etc/docker/key.json", "private keys"),
+    ("/proc/kcore", "memory"),
+    ("/dev/mem", "memory"),
+    ("/etc/ppp/chap-secrets", "passwords"),
+    ("/etc/ipsec.secrets", "passwords"),
+    ("/etc/boto.cfg", "cloud credentials"),
+    ("/etc/environment.secret", "secrets"),
+    ("/etc/exim4/passwd.client", "passwords"),
+    ("/etc/postfix/sasl_passwd", "passwords"),
+];
+
+/// Programs that get a secret's path without showing or sending its content.
+const HARMLESS: &[&str] = &[
+    "ls",
+    "stat",
+    "test",
+    "[",
+    "file",
+    "echo",
+    "printf",
+    "chmod",
+    "chown",
+    "ssh",
+    "ssh-add",
+    "ssh-copy-id",
+    "ssh-keygen",
+    "touch",
+    "mkdir",
+    "cd",
+    "pushd",
+    "du",
+    "find",
+    "rm",
+    "realpath",
+    "readlink",
+    "basename",
+    "dirname",
+    "source",
+    ".",
+    "export",
+    "docker",
+    "docker-compose",
+    "podman",
+    "git",
+    "vi",
+    "vim",
+    "nano",
+    "nvim",
+    "code",
+    "which",
+    "wc",
+    "md5sum",
+    "sha256sum",
+    "sha1sum",
+    "tree",
+    "autossh",
+    "mosh",
+    "ansible",
+    "ansible-playbook",
+    "node",
+    "npm",
+    "npx",
+    "uvicorn",
+    "flask",
+    "dotenv",
+    "python",
+    "python3",
+    "kubectl",
+    "helm",
+    "id",
+    "true",
+    "",
+    "unset",
+    "alias",
+    "chattr",
+    "lsattr",
+    "getfacl",
+    "rmdir",
+    "sftp",
+    "emacs",
+    "subl",
+    "op",
+    "vault",
+    "terraform",
+    "trap",
+    "read",
+    "sops",
+    "age",
+    "env",
+    "sudo",
+    "visudo",
+    "bat_dummy",
+    "pytest",
+    "make",
+    "cargo",
+    "deno",
+    "bun",
+    "gpg",
+    "openssl_x509",
+    "mktemp",
+    "shred",
+    "declare",
+    "local",
+    "set",
+    "mv",
+    "install",
+    "ln",
+];
+
+/// What a path holds, if it is a secret.
+pub(crate) fn holds(full: &str, context: &Context) -> Option<&'static str> {
+    if full.ends_with(".pub")
+        || full.ends_with("/known_hosts")
+        || full.ends_with("/.ssh/config")
+        || full.ends_with("/authorized_keys")
+    {
+        return None;
+    }
+    let home = context.home.trim_end_matches('/');
+    let below = [home, "/root"]
+        .iter()
+        .find_map(|base| full.strip_prefix(base)?.strip_prefix('/'))
+        .or_else(|| {
+            let rest = full
+                .strip_prefix("/home/")
+                .or_else(|| full.strip_prefix("/Users/"))?;
+            rest.split_once('/').map(|(_, rest)| rest)
+        });
+    if let Some(rest) = below
+        && let Some((_, what)) = HOME.iter().find(|(path, _)| {
+            rest.starts_with(path) || format!("{rest}/") == *path || globbed(rest, path)
+        })
+    {
+        return Some(what);
+    }
+    if let Some((_, what)) = SYSTEM
+        .iter()
+        .find(|(path, _)| full.starts_with(path) || globbed(full, path))
+    {
+        return Some(what);
+    }
+    let name = base_name(full);
+    if full.contains("/.ssh/")
+        || full.ends_with("/.ssh")
+        || name.starts_with("id_rsa")
+        || name.starts_with("id_ed25519")
+        || name.starts_with("id_ecdsa")
+        || name.starts_with("id_dsa")
+        || full.ends_with("/.ssh/*")
+    {
+        return Some("private keys");
+    }
+    if full.starts_with("/proc/")
+        && (full.ends_with("/environ")
+            || full.ends_with("/mem")
+            || full.ends_with("/maps") && false)
+    {
+        return Some("another process's secrets");
+    }
+    if is_env_file(name) {
+        return Some("the project's secrets");
+    }
+    let key = name.ends_with(".pem")
+        || name.ends_with(".p12")
+        || name.ends_with(".pfx")
+        || name.ends_with(".keystore")
+        || name.ends_with(".jks")
+        || name.ends_with(".kdbx")
+        || name.ends_with(".ppk")
+        || name.ends_with(".keytab")
+        || name.ends_with("_rsa")
+        || name.ends_with(".asc") && name.contains("secret");
+    if key
+        && !name.contains("cert")
+        && !name.contains("public")
+        && !name.contains("ca.")
+        && !name.contains("chain")
+        && !name.contains("bundle")
+    {
+        return Some("private keys");
+    }
+    if matches!(
+        name,
+        "credentials"
+            | "credentials.json"
+            | "secrets.yml"
+            | "secrets.yaml"
+            | "secrets.json"
+            | "service-account.json"
+            | "master.key"
+            | "kubeconfig"
+            | "wp-config.php"
+            | ".htpasswd"
+            | "wallet.dat"
+            | "terraform.tfstate_secret"
+            | "logins.json"
+            | "key4.db"
+            | "cookies.sqlite"
+            | "Login Data"
+            | "Cookies"
+            | "Web Data"
+            | "shadow"
+            | "ntds.dit"
+            | "SAM"
+            | "private.key"
+            | "privkey.pem"
+            | "server.key"
+            | "client_secret.json"
+            | ".vault_pass"
+            | "vault_pass.txt"
+    ) {
+        return Some("credentials");
+    }
+    None
+}
+
+/// `/etc/sh*dow` is `/etc/shadow`.
+fn globbed(given: &str, path: &str) -> bool {
+    given.contains(['*', '?', '[']) && {
+        let path = path.trim_end_matches('/');
+        crate::reduce::glob::matches(given, path) && given.trim_matches('*').len() > 2
+    }
+}
+
+fn is_env_file(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(".env") else {
+        return false;
+    };
+    let sample = [
+        "example", "sample", "template", "dist", "schema", "defaults", "test", "d.ts", "md",
+    ];
+    (rest.is_empty() || rest.starts_with('.')) && !sample.iter().any(|word| rest.contains(word))
+}
+
+pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let program = command.program();
+    let harmless = HARMLESS.contains(&program);
+    let mut files: Vec<String> = command.reads.iter().map(|text| text.s.clone()).collect();
+    if !harmless {
+        let pattern_first = matches!(
+            program,
+            "grep" | "egrep" | "fgrep" | "rg" | "ag" | "sed" | "awk" | "gawk" | "jq"
+        );
+        let mut operands = command.operands();
+        if pattern_first && !command.short('e') && !command.short('f') {
+            operands.next();
+        }
+        for text in operands {
+            files.push(text.s.clone());
+            // `@file`, `key=@file`, `if=file`, `host:path`, `file:/path`
+            if let Some((_, rest)) = text.s.split_once(['@', '=']) {
+                files.push(rest.trim_start_matches(['@', '<']).to_owned());
+            }
+            if let Some(rest) = text.s.strip_prefix("file://") {
+                files.push(rest.to_owned());
+            }
+        }
+        for arg in command
+            .args()
+            .iter()
+            .filter(|arg| arg.s.starts_with('-') && arg.s.contains(['=', '@']))
+        {
+            if let Some((_, rest)) = arg.s.split_once(['=', '@']) {
+                files.push(rest.trim_start_matches('@').to_owned());
+            }
+        }
+    }
+    let copies_in = matches!(
+        program,
+        "cp" | "tee" | "sponge" | "dd" | "scp" | "rsync" | "curl" | "wget"
+    );
+    let count = files.len();
+    for (at, file) in files.iter().enumerate() {
+        // The last operand of a copy is written, not read.
+        if copies_in && at + 1 == count && count > 1 && matches!(program, "cp" | "scp" | "rsync") {
+            continue;
+        }
+        if matches!(program, "tee" | "sponge") {
+            continue;
+        }
+        if let Some(what) = crate::paths::secret(file, &judge.cwd, judge.context) {
+            findings.push(Finding::dangerous(
+                Category::SecretRead,
+                format!("reads {what}: {}", file.replace(crate::text::HOLE, "…")),
+            ));
+        }
+        let folder = matches!(
+            program,
+            "tar" | "zip" | "7z" | "rsync" | "scp" | "cp" | "rclone" | "cpio"
+        );
+        if folder
+            && let Some(what) = crate::paths::secret(
+                &format!("{}/", file.trim_end_matches('/')),
+                &judge.cwd,
+                judge.context,
+            )
+            .or_else(|| {
+                crate::paths::secret(
+                    &format!("{}/x", file.trim_end_matches('/')),
+                    &judge.cwd,
+                    judge.context,
+                )
+            })
+        {
+            findings.push(Finding::dangerous(
+                Category::SecretRead,
+                format!("copies {what}: {}", file.replace(crate::text::HOLE, "…")),
+            ));
+        }
+    }
+    if harmless && command.reads.is_empty() && matches!(program, "mv" | "install" | "ln") {
+        let operands: Vec<_> = command.operands().collect();
+        for source in &operands[..operands.len().saturating_sub(1)] {
+            let what = crate::paths::secret(&source.s, &judge.cwd, judge.context);
+            if let Some(what) = what.filter(|what| *what != "the project's secrets") {
+                findings.push(Finding::dangerous(
+                    Category::SecretRead,
+                    format!("moves {what} elsewhere: {}", source.shown()),
+                ));
+            }
+        }
+    }
+    if prints(command) {
+        findings.push(Finding::dangerous(
+            Category::SecretRead,
+            "prints a stored secret",
+        ));
+    }
+    if command
+        .words
+        .iter()
+        .any(|word| word.taint.has(Taint::SECRET))
+        && matches!(program, "echo" | "printf")
+    {
+        findings.push(Finding::dangerous(Category::SecretRead, "prints a secret"));
+    }
+    // A search over everything for keys is a search for keys.
+    if matches!(program, "grep" | "rg" | "ag" | "egrep")
+        && (command.short('r') || command.short('R') || program == "rg" || program == "ag")
+    {
+        let pattern = command.operand(0).to_lowercase();
+        let hunts = [
+            "begin rsa",
+            "begin openssh",
+            "private key",
+            "aws_secret",
+            "akia",
+            "password=",
+            "api_key=",
+            "passwd=",
+            "secret_key",
+        ]
+        .iter()
+        .any(|word| pattern.contains(word));
+        let wide = command.operands().skip(1).any(|text| {
+            matches!(
+                text.s.as_str(),
+                "/" | "/etc" | "/home" | "/var" | "/root" | "/opt"
+            ) || text.s == judge.context.home
+        });
+        if hunts && wide {
+            findings.push(Finding::dangerous(
+                Category::SecretRead,
+                "searches the machine for secrets",
+            ));
+        }
+    }
+    if program == "find" {
+        let hunts = command.args().iter().any(|arg| {
+            let name = arg.s.trim_matches('*').to_lowercase();
+            matches!(
+                name.as_str(),
+                "id_rsa"
+                    | ".pem"
+                    | "id_ed25519"
+                    | ".kdbx"
+                    | "credentials"
+                    | ".env"
+                    | "wallet.dat"
+                    | ".key"
+                    | "shadow"
+                    | ".p12"
+            )
+        });
+        let wide = command.operands().next().is_some_and(|text| {
+            matches!(text.s.as_str(), "/" | "/home" | "/root" | "/etc")
+                || text.s == judge.context.home
+        });
+        if hunts && wide {
+            findings.push(Finding::dangerous(
+                Category::SecretRead,
+                "searches the machine for secrets",
+            ));
+        }
+    }
+    findings
+}
+
+/// Programs that print what they guard.
+pub(crate) fn prints(command: &Effective) -> bool {
+    let words = super::acts::subcommands(command);
+    let first = words.first().copied().unwrap_or_default();
+    let second = words.get(1).copied().unwrap_or_default();
+    match command.program() {
+        "pass" | "gopass" => {
+            matches!(first, "show")
+                || (!words.is_empty()
+                    && !matches!(
+                        first,
+                        "ls" | "list"
+                            | "insert"
+                            | "generate"
+                            | "git"
+                            | "init"
+                            | "find"
+                            | "search"
+                            | "help"
+                            | "version"
+                            | "edit"
+                            | "rm"
+                            | "mv"
+                            | "cp"
+                            | "grep"
+                    ))
+        }
+        "secret-tool" => matches!(first, "lookup" | "search"),
+        "security" => first.starts_with("find-") || first == "dump-keychain" || first == "export",
+        "gpg" | "gpg2" => command
+            .args()
+            .iter()
+            .any(|arg| arg.s.starts_with("--export-secret")),
+        "op" => matches!(first, "read") || (first == "item" && second == "get"),
+        "bw" => first == "get" || first == "export",
+        "vault" => (first == "kv" && second == "get") || first == "read",
+        "aws" => {
+            matches!(
+                (first, second),
+                ("secretsmanager", "get-secret-value")
+                    | (
+                        "ssm",
+                        "get-parameter" | "get-parameters" | "get-parameters-by-path"
+                    )
+                    | ("configure", "export-credentials")
+                    | ("sts", "get-session-token")
+                    | ("ecr", "get-login-password")
+            ) && !command.has_arg("help")
+        }
+        "gcloud" => {
+            (first == "auth"
+                && matches!(
+                    second,
+                    "print-access-token" | "print-identity-token" | "application-default"
+                ))
+                || (first == "secrets" && second == "versions")
+        }
+        "az" => {
+            (first == "account" && second == "get-access-token")
+                || (first == "keyvault" && second == "secret")
+        }
+        "kubectl" | "oc" => {
+            (first == "get"
+                && second.starts_with("secret")
+                && (command.short('o') || command.long("--output")))
+                || (first == "config" && second == "view" && command.long("--raw"))
+        }
+        "gh" => first == "auth" && second == "token",
+        "heroku" => first == "config",
+        "getent" => first == "shadow",
+        "history" | "fc" => false,
+        "lsassy" | "mimikatz" | "mimipenguin" | "laZagne" | "lazagne" => true,
+        "unshadow" | "john" | "hashcat" => true,
+        "ssh-keygen" => command.short('y'),
+        "doppler" => first == "secrets",
+        "sops" => command.short('d') || command.long("--decrypt"),
+        "ansible-vault" => first == "view" || first == "decrypt",
+        "docker" => first == "secret" && second == "inspect",
+        "git" => first == "credential" && second == "fill",
+        "keyring" => first == "get",
+        _ => false,
+    }
+}

@@ -1,0 +1,159 @@
+//! Brace expansion: `{rm,-rf,/}` is three words.
+
+use crate::syntax::{Part, Word};
+
+/// More words than this from one are not worth following.
+const MOST: usize = 256;
+
+#[derive(Clone)]
+enum Bit {
+    Char(char),
+    Part(Part),
+}
+
+pub(super) fn expand(word: &Word) -> Vec<Word> {
+    let live = word
+        .0
+        .iter()
+        .any(|part| matches!(part, Part::Plain(text) if text.contains('{')));
+    if !live {
+        return vec![word.clone()];
+    }
+    let mut bits = Vec::new();
+    for part in &word.0 {
+        match part {
+            Part::Plain(text) => bits.extend(text.chars().map(Bit::Char)),
+            other => bits.push(Bit::Part(other.clone())),
+        }
+    }
+    let mut budget = MOST;
+    expand_bits(&bits, &mut budget, 0)
+        .into_iter()
+        .map(|bits| join(&bits))
+        .collect()
+}
+
+fn expand_bits(bits: &[Bit], budget: &mut usize, depth: usize) -> Vec<Vec<Bit>> {
+    if depth > 8 || *budget == 0 {
+        return vec![bits.to_vec()];
+    }
+    for open in 0..bits.len() {
+        if !is(&bits[open], '{') {
+            continue;
+        }
+        let Some((close, commas)) = closing(bits, open) else {
+            continue;
+        };
+        let inner = &bits[open + 1..close];
+        let choices: Vec<Vec<Bit>> = if commas.is_empty() {
+            match range(inner) {
+                Some(choices) => choices,
+                None => continue,
+            }
+        } else {
+            split(bits, open, close, &commas)
+        };
+        let mut words = Vec::new();
+        for choice in choices {
+            if *budget == 0 {
+                break;
+            }
+            *budget -= 1;
+            let mut whole = bits[..open].to_vec();
+            whole.extend(choice);
+            whole.extend_from_slice(&bits[close + 1..]);
+            words.extend(expand_bits(&whole, budget, depth + 1));
+        }
+        return words;
+    }
+    vec![bits.to_vec()]
+}
+
+fn closing(bits: &[Bit], open: usize) -> Option<(usize, Vec<usize>)> {
+    let mut depth = 0_usize;
+    let mut commas = Vec::new();
+    for (at, bit) in bits.iter().enumerate().skip(open) {
+        if is(bit, '{') {
+            depth += 1;
+        } else if is(bit, '}') {
+            depth -= 1;
+            if depth == 0 {
+                return Some((at, commas));
+            }
+        } else if is(bit, ',') && depth == 1 {
+            commas.push(at);
+        }
+    }
+    None
+}
+
+fn split(bits: &[Bit], open: usize, close: usize, commas: &[usize]) -> Vec<Vec<Bit>> {
+    let mut choices = Vec::new();
+    let mut from = open + 1;
+    for &end in commas.iter().chain([&close]) {
+        choices.push(bits[from..end].to_vec());
+        from = end + 1;
+    }
+    choices
+}
+
+/// `{1..3}` and `{a..c}`.
+fn range(inner: &[Bit]) -> Option<Vec<Vec<Bit>>> {
+    let text: String = inner
+        .iter()
+        .map(|bit| match bit {
+            Bit::Char(c) => Some(*c),
+            Bit::Part(_) => None,
+        })
+        .collect::<Option<_>>()?;
+    let (from, to) = text.split_once("..")?;
+    let to = to.split("..").next()?;
+    let words: Vec<String> = if let (Ok(from), Ok(to)) = (from.parse::<i64>(), to.parse::<i64>()) {
+        let (low, high) = (from.min(to), from.max(to));
+        (low..=high.min(low.saturating_add(31)))
+            .map(|n| n.to_string())
+            .collect()
+    } else {
+        let (from, to) = (single(from)?, single(to)?);
+        (from.min(to)..=from.max(to))
+            .map(String::from)
+            .take(64)
+            .collect()
+    };
+    Some(
+        words
+            .into_iter()
+            .map(|word| word.chars().map(Bit::Char).collect())
+            .collect(),
+    )
+}
+
+fn single(text: &str) -> Option<char> {
+    let mut chars = text.chars();
+    let c = chars.next().filter(char::is_ascii_alphabetic)?;
+    chars.next().is_none().then_some(c)
+}
+
+fn is(bit: &Bit, c: char) -> bool {
+    matches!(bit, Bit::Char(found) if *found == c)
+}
+
+fn join(bits: &[Bit]) -> Word {
+    let mut parts = Vec::new();
+    let mut plain = String::new();
+    for bit in bits {
+        match bit {
+            Bit::Char(c) => plain.push(*c),
+            Bit::Part(part) => {
+                if !plain.is_empty() {
+                    parts.push(Part::Plain(std::mem::take(&mut plain)));
+                }
+                parts.push(part.clone());
+            }
+        }
+    }
+    if !plain.is_empty() {
+        parts.push(Part::Plain(plain));
+    }
+    Word(parts)
+}

@@ -1,0 +1,201 @@
+//! Commands that the shell itself carries out.
+
+use super::Walker;
+use crate::effective::Effective;
+use crate::finding::{Category, Finding};
+use crate::text::{Flow, HOLE, Taint, Text};
+
+impl Walker<'_> {
+    /// `None` if the name is no builtin that matters here.
+    pub(super) fn builtin(&mut self, name: &str, command: &Effective) -> Option<Flow> {
+        let args = command.args();
+        match name {
+            "cd" | "pushd" => {
+                self.judge(command.clone());
+                self.change_folder(args);
+                Some(Flow::known(""))
+            }
+            "eval" => {
+                let text = joined(args);
+                self.judge(command.clone());
+                Some(self.run_computed(&text, "eval", command.input.clone()))
+            }
+            "source" | "." => Some(self.source(command)),
+            "trap" => {
+                let action = args
+                    .iter()
+                    .find(|arg| !arg.s.starts_with('-') || arg.s.len() > 2)?;
+                self.judge(command.clone());
+                if args.len() > 1 && !action.s.is_empty() {
+                    self.run_computed(&action.clone(), "trap", Flow::default());
+                }
+                Some(Flow::known(""))
+            }
+            "alias" => {
+                self.judge(command.clone());
+                let named = args.iter().filter_map(|arg| arg.s.split_once('='));
+                let pairs: Vec<(String, String)> = named
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .chain(
+                        command
+                            .assigns
+                            .iter()
+                            .map(|(name, value)| (name.clone(), value.s.clone())),
+                    )
+                    .collect();
+                for (name, value) in pairs {
+                    if !value.contains(HOLE) {
+                        self.run_text(&value, "alias", Flow::default());
+                        self.aliases.insert(name, value);
+                    }
+                }
+                Some(Flow::known(""))
+            }
+            "export" | "declare" | "typeset" | "local" | "readonly" => {
+                self.judge(command.clone());
+                for arg in args {
+                    if let Some((name, value)) = arg.s.split_once('=') {
+                        self.vars.insert(name.to_owned(), Text::known(value));
+                    }
+                }
+                Some(Flow::unknown(if args.is_empty() {
+                    Taint::ENVIRONMENT
+                } else {
+                    Taint::NONE
+                }))
+            }
+            "set" => {
+                self.judge(command.clone());
+                if let Some(at) = args.iter().position(|arg| arg.s == "--") {
+                    let mut words = vec![Text::known("bash")];
+                    words.extend_from_slice(&args[at + 1..]);
+                    self.positional = Some(words);
+                }
+                Some(Flow::unknown(if args.is_empty() {
+                    Taint::ENVIRONMENT
+                } else {
+                    Taint::NONE
+                }))
+            }
+            "read" | "mapfile" | "readarray" => {
+                self.judge(command.clone());
+                self.read(command);
+                Some(Flow::known(""))
+            }
+            "printf" if args.first().is_some_and(|arg| arg.s == "-v") => {
+                let mut shown = command.clone();
+                shown.words.drain(1..3.min(shown.words.len()));
+                let text = self.output(&shown).into_text();
+                if let Some(name) = args.get(1) {
+                    self.vars.insert(name.s.clone(), text);
+                }
+                Some(Flow::known(""))
+            }
+            "let" | ":" | "true" | "false" | "[" | "test" | "shift" | "return" | "break"
+            | "continue" | "wait" | "unalias" => {
+                self.judge(command.clone());
+                Some(Flow::known(""))
+            }
+            "unset" => {
+                for arg in args {
+                    self.vars.insert(arg.s.clone(), Text::default());
+                }
+                self.judge(command.clone());
+                Some(Flow::known(""))
+            }
+            _ => None,
+        }
+    }
+
+    fn change_folder(&mut self, args: &[Text]) {
+        let target = args
+            .iter()
+            .find(|arg| !arg.s.starts_with('-') || arg.s == "-");
+        self.cwd = match target {
+            None => Some(self.context.home.clone()),
+            Some(target) if target.is_known() && target.s != "-" => {
+                Some(crate::paths::absolute(&target.s, self.workdir()))
+            }
+            Some(_) => Some(HOLE.to_string()),
+        };
+    }
+
+    fn source(&mut self, command: &Effective) -> Flow {
+        let Some(file) = command.args().iter().find(|arg| arg.s != "--").cloned() else {
+            return Flow::known("");
+        };
+        self.judge(command.clone());
+        let content = self.content_of(&file, &command.input);
+        if content.known.is_some() {
+            return self.run_flow(&content, "source");
+        }
+        if content.taint.has(Taint::NETWORK) || file.taint.has(Taint::NETWORK) {
+            self.find(Finding::dangerous(
+                Category::RemoteCode,
+                "sources what it downloads",
+            ));
+        } else if content.taint.has(Taint::DECODED) {
+            self.judge_unknown_code(content.taint, "source");
+        }
+        Flow::unknown(Taint::NONE)
+    }
+
+    fn read(&mut self, command: &Effective) {
+        let line = match &command.input.known {
+            Some(text) => Text {
+                s: text.lines().next().unwrap_or_default().to_owned(),
+                taint: command.input.taint,
+                glob: false,
+            },
+            None => Text::unknown(command.input.taint),
+        };
+        let names: Vec<&Text> = command.operands().collect();
+        match names.as_slice() {
+            [] => {
+                self.vars.insert("REPLY".to_owned(), line);
+            }
+            [name] => {
+                self.vars.insert(name.s.clone(), line);
+            }
+            several => {
+                let mut rest = line.s.as_str();
+                for (at, name) in several.iter().enumerate() {
+                    let last = at + 1 == several.len();
+                    let trimmed = rest.trim_start();
+                    let (field, after) = if last {
+                        (trimmed, "")
+                    } else {
+                        trimmed
+                            .split_once(char::is_whitespace)
+                            .unwrap_or((trimmed, ""))
+                    };
+                    let value = if line.is_known() {
+                        field
+                    } else {
+                        line.s.as_str()
+                    };
+                    self.vars.insert(
+                        name.s.clone(),
+                        Text {
+                            s: value.to_owned(),
+                            taint: line.taint,
+                            glob: false,
+                        },
+                    );
+                    rest = after;
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn joined(args: &[Text]) -> Text {
+    let mut text = Text::default();
+    for (at, arg) in args.iter().enumerate() {
+        if at > 0 {
+            text.s.push(' ');
+        }
+        text.push(arg);
+    }
+    text
+}

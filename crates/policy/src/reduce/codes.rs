@@ -1,0 +1,715 @@
+//! Code in other languages given on the command line or on standard input.
+//!
+//! What is recognisable is turned into the commands it amounts to: `shutil.rmtree('/x')` is judged
+//! as `rm -rf /x`, `os.system('…')` as shell text.
+
+use super::Walker;
+use super::literals::{Token, tokens};
+use crate::effective::Effective;
+use crate::finding::{Category, Finding};
+use crate::paths;
+use crate::text::{Flow, Taint, Text};
+
+/// Calls whose string is run as a command.
+const STARTS: &[&str] = &[
+    "system",
+    "popen",
+    "popen2",
+    "popen3",
+    "exec",
+    "execSync",
+    "spawn",
+    "spawnSync",
+    "execFile",
+    "execFileSync",
+    "call",
+    "check_call",
+    "check_output",
+    "run",
+    "Popen",
+    "getoutput",
+    "getstatusoutput",
+    "shell_exec",
+    "passthru",
+    "proc_open",
+    "execv",
+    "execve",
+    "execvp",
+    "execl",
+    "execlp",
+    "spawnl",
+    "spawnv",
+    "capture2",
+    "capture3",
+    "posix_spawn",
+    "startfile",
+    "capture2e",
+    "pcntl_exec",
+];
+
+const DELETES_TREE: &[&str] = &[
+    "rmtree",
+    "rm_rf",
+    "rm_r",
+    "remove_entry_secure",
+    "rmSync",
+    "rmdirSync",
+    "remove_tree",
+    "rimraf",
+    "removeSync",
+    "removedirs",
+    "rm",
+];
+
+const DELETES_FILE: &[&str] = &["unlink", "unlinkSync", "remove", "delete", "removeFile"];
+
+impl Walker<'_> {
+    /// Looks inside the code of an interpreter, if there is any to see.
+    pub(super) fn code(&mut self, command: &Effective) {
+        let Some(language) = language(command.program()) else {
+            return;
+        };
+        match code_of(command, language) {
+            Some(Given::Code(text)) if text.is_known() => {
+                self.look_inside(&text.s, language, command)
+            }
+            Some(Given::Code(text)) => {
+                self.judge_unknown_code(text.taint, language);
+                self.look_inside(&text.s, language, command);
+            }
+            Some(Given::Input) => match &command.input.known {
+                Some(code) => {
+                    let code = code.clone();
+                    self.look_inside(&code, language, command);
+                }
+                None if command.input.present
+                    && command.input.taint.has(Taint::NETWORK | Taint::DECODED) =>
+                {
+                    self.judge_unknown_code(command.input.taint, language);
+                }
+                None => {}
+            },
+            Some(Given::File(file)) => {
+                let content = self.content_of(&file, &command.input);
+                if let Some(code) = &content.known {
+                    let code = code.clone();
+                    self.look_inside(&code, language, command);
+                } else if (content.taint | file.taint).has(Taint::NETWORK | Taint::DECODED) {
+                    self.judge_unknown_code(content.taint | file.taint, language);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn look_inside(&mut self, code: &str, language: &'static str, command: &Effective) {
+        if self.depth >= super::DEPTH {
+            return self.doubt("it is nested too deeply to follow");
+        }
+        self.spend_text(code.len());
+        let tokens = tokens(code);
+        self.below(language, |walker| {
+            walker.shapes(code, &tokens, language);
+            walker.calls(&tokens, language);
+            walker.files(&tokens, language, command);
+        });
+    }
+
+    fn calls(&mut self, tokens: &[Token], language: &'static str) {
+        for (at, token) in tokens.iter().enumerate() {
+            match token {
+                Token::Backquoted(text) if matches!(language, "ruby" | "perl" | "php") => {
+                    self.run_text(&text.clone(), language, Flow::default());
+                }
+                Token::Name(name) => self.call_at(
+                    name,
+                    &tokens[at + 1..],
+                    at > 0 && tokens[at - 1] == Token::Mark('.'),
+                    language,
+                ),
+                // Perl's `open(F, "cmd|")` and awk's `"cmd" | getline`, `print | "cmd"`.
+                Token::Text(text)
+                    if matches!(language, "perl" | "ruby") && text.trim_end().ends_with('|') =>
+                {
+                    let command = text.trim_end().trim_end_matches('|').to_owned();
+                    self.run_text(&command, language, Flow::default());
+                }
+                Token::Text(text) if language == "awk" => {
+                    let piped = tokens.get(at + 1) == Some(&Token::Mark('|'))
+                        || (at > 0 && tokens[at - 1] == Token::Mark('|'));
+                    if piped {
+                        self.run_text(&text.clone(), "awk", Flow::default());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn call_at(&mut self, name: &str, rest: &[Token], method: bool, language: &'static str) {
+        let called = rest.first() == Some(&Token::Mark('('));
+        let inner = if called { &rest[1..] } else { rest };
+        if STARTS.contains(&name) {
+            if language == "python" && name == "exec" && !method {
+                return self.evaluated(inner, language);
+            }
+            if language == "awk" && name != "system" {
+                return;
+            }
+            return self.started(inner, called, language);
+        }
+        if matches!(
+            name,
+            "eval"
+                | "Function"
+                | "assert"
+                | "instance_eval"
+                | "loadstring"
+                | "dofile"
+                | "execfile"
+                | "load"
+        ) && called
+        {
+            return self.evaluated(inner, language);
+        }
+        let target = inner.iter().find_map(|token| match token {
+            Token::Text(text) => Some(text.clone()),
+            _ => None,
+        });
+        if DELETES_TREE.contains(&name) && (called || language == "ruby") {
+            let recursive = name != "rm"
+                && (name != "rmSync"
+                    || inner
+                        .iter()
+                        .any(|t| matches!(t, Token::Name(n) if n == "recursive")))
+                || inner
+                    .iter()
+                    .any(|t| matches!(t, Token::Name(n) if n == "recursive"));
+            let target = target.map_or_else(|| Text::unknown(Taint::NONE), Text::known);
+            let target = if literal_first(inner) || target.is_known() {
+                target
+            } else {
+                self.home_call(inner).unwrap_or(target)
+            };
+            let flag = if recursive { "-rf" } else { "-f" };
+            self.run(Effective {
+                words: vec![Text::known("rm"), Text::known(flag), target],
+                via: self.via.clone(),
+                cwd: self.cwd.clone(),
+                ..Effective::default()
+            });
+        } else if DELETES_FILE.contains(&name)
+            && called
+            && let Some(target) = target.filter(|_| literal_first(inner))
+        {
+            self.run(Effective {
+                words: vec![Text::known("rm"), Text::known("-f"), Text::known(target)],
+                via: self.via.clone(),
+                cwd: self.cwd.clone(),
+                ..Effective::default()
+            });
+        }
+    }
+
+    /// `expanduser('~')`, `Path.home()`, `os.homedir()`.
+    fn home_call(&self, inner: &[Token]) -> Option<Text> {
+        inner.iter().take(6).any(|token| matches!(token, Token::Name(name) if matches!(name.as_str(), "home" | "homedir" | "HOME"))).then(|| Text::known(self.context.home.clone()))
+    }
+
+    fn started(&mut self, inner: &[Token], called: bool, language: &'static str) {
+        match inner.first() {
+            Some(Token::Text(first)) => {
+                let words = list_of_strings(inner);
+                // `system("rm", "-rf", "/")` and `spawn('rm', ['-rf', '/'])`.
+                if words.len() > 1 && !first.trim().contains(' ') {
+                    let words = words.into_iter().map(Text::known).collect();
+                    self.run(Effective {
+                        words,
+                        via: self.via.clone(),
+                        cwd: self.cwd.clone(),
+                        ..Effective::default()
+                    });
+                } else {
+                    self.run_text(&first.clone(), language, Flow::default());
+                }
+            }
+            Some(Token::Mark('[')) => {
+                let words: Vec<String> = list_of_strings(&inner[1..]);
+                if !words.is_empty() {
+                    let words = words.into_iter().map(Text::known).collect();
+                    self.run(Effective {
+                        words,
+                        via: self.via.clone(),
+                        cwd: self.cwd.clone(),
+                        ..Effective::default()
+                    });
+                }
+            }
+            Some(Token::Name(_)) if called => {
+                let near: Vec<&str> = inner
+                    .iter()
+                    .take(12)
+                    .filter_map(|t| match t {
+                        Token::Name(name) => Some(name.as_str()),
+                        _ => None,
+                    })
+                    .collect();
+                if near.iter().any(|name| fetches(name)) {
+                    self.find(Finding::dangerous(
+                        Category::RemoteCode,
+                        format!("runs what it downloads, in {language}"),
+                    ));
+                } else if near.iter().any(|name| {
+                    name.contains("decode")
+                        || *name == "fromhex"
+                        || *name == "unhexlify"
+                        || *name == "join"
+                        || *name == "chr"
+                }) {
+                    self.find(Finding::dangerous(
+                        Category::Disguise,
+                        format!("decodes a command and runs it, in {language}"),
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn evaluated(&mut self, inner: &[Token], language: &'static str) {
+        let mut names = inner.iter().take(16).filter_map(|token| match token {
+            Token::Name(name) => Some(name.as_str()),
+            _ => None,
+        });
+        if let Some(Token::Text(code)) = inner.first() {
+            let tokens = tokens(code);
+            let code = code.clone();
+            return self.below(language, |walker| {
+                if walker.depth < super::DEPTH {
+                    walker.shapes(&code, &tokens, language);
+                    walker.calls(&tokens, language);
+                }
+            });
+        }
+        let all: Vec<&str> = names.by_ref().collect();
+        if all.iter().any(|name| fetches(name)) {
+            self.find(Finding::dangerous(
+                Category::RemoteCode,
+                format!("runs what it downloads, in {language}"),
+            ));
+        } else if all.iter().any(|name| {
+            name.contains("decode")
+                || name.contains("decompress")
+                || name.contains("hex")
+                || *name == "loads"
+                || *name == "chr"
+                || *name == "unpack"
+        }) {
+            self.find(Finding::dangerous(
+                Category::Disguise,
+                format!("decodes code and runs it, in {language}"),
+            ));
+        }
+    }
+
+    /// Shapes that need several words at once.
+    fn shapes(&mut self, code: &str, tokens: &[Token], language: &'static str) {
+        let names: Vec<&str> = tokens
+            .iter()
+            .filter_map(|token| match token {
+                Token::Name(name) => Some(name.as_str()),
+                _ => None,
+            })
+            .collect();
+        let has = |name: &str| names.contains(&name);
+        let socket = names.iter().any(|n| {
+            matches!(
+                *n,
+                "socket"
+                    | "TCPSocket"
+                    | "fsockopen"
+                    | "Socket"
+                    | "INET"
+                    | "create_connection"
+                    | "net"
+                    | "stream_socket_client"
+                    | "inet"
+            )
+        }) || code.contains("/inet/tcp/");
+        let shell = code.contains("/bin/sh")
+            || code.contains("/bin/bash")
+            || code.contains("cmd.exe")
+            || code.contains("sh -i")
+            || has("dup2")
+            || code.contains("bash -i");
+        if socket && shell {
+            self.find(Finding::dangerous(
+                Category::ReverseShell,
+                format!("connects a shell to the network, in {language}"),
+            ));
+        }
+        if has("fork")
+            && (has("while")
+                || has("loop")
+                || has("for")
+                || has("until")
+                || code.contains("fork() while"))
+            && !has("wait")
+        {
+            self.find(Finding::floor(
+                Category::ForkBomb,
+                "starts copies of itself without end (fork bomb)",
+            ));
+        }
+        if has("kill")
+            && code.contains("-1")
+            && (code.contains("kill(-1")
+                || code.contains("kill 9, -1")
+                || code.contains("kill -9, -1")
+                || code.contains("kill(9, -1"))
+        {
+            self.find(Finding::floor(Category::Process, "ends every process"));
+        }
+        if has("getattr") && names.iter().any(|n| STARTS.contains(n))
+            || (has("getattr") || has("__import__") || has("__builtins__"))
+                && tokens
+                    .iter()
+                    .any(|t| matches!(t, Token::Text(s) if STARTS.contains(&s.as_str())))
+        {
+            self.find(Finding::dangerous(
+                Category::Disguise,
+                format!("hides which function it calls, in {language}"),
+            ));
+        }
+        if has("pty") && has("spawn") && socket {
+            self.find(Finding::dangerous(
+                Category::ReverseShell,
+                format!("connects a shell to the network, in {language}"),
+            ));
+        }
+        if has("setuid") && !has("getuid") {
+            self.find(Finding::dangerous(
+                Category::Privilege,
+                format!("changes who it runs as, in {language}"),
+            ));
+        }
+        let sends = names.iter().any(|n| {
+            matches!(
+                *n,
+                "post"
+                    | "put"
+                    | "sendall"
+                    | "sendto"
+                    | "send"
+                    | "urlopen"
+                    | "Request"
+                    | "fetch"
+                    | "post_form"
+                    | "file_get_contents"
+                    | "request"
+                    | "get"
+            )
+        });
+        let environment = has("environ") || has("env") || has("ENV") || has("getenv");
+        if sends
+            && environment
+            && names.iter().any(|n| {
+                matches!(
+                    *n,
+                    "requests"
+                        | "urllib"
+                        | "urlopen"
+                        | "http"
+                        | "https"
+                        | "fetch"
+                        | "socket"
+                        | "Net"
+                        | "HTTP"
+                        | "LWP"
+                        | "httpx"
+                )
+            })
+            && (code.contains("dict(os.environ")
+                || code.contains("str(os.environ")
+                || code.contains("dumps(os.environ")
+                || code.contains("process.env)")
+                || code.contains("ENV.to"))
+        {
+            self.find(Finding::dangerous(
+                Category::Exfiltration,
+                "sends the environment away",
+            ));
+        }
+        let secret = tokens
+            .iter()
+            .any(|token| matches!(token, Token::Text(text) if self.is_secret(text)));
+        if secret
+            && (socket
+                || names.iter().any(|n| {
+                    matches!(
+                        *n,
+                        "requests"
+                            | "urlopen"
+                            | "urllib"
+                            | "http"
+                            | "https"
+                            | "fetch"
+                            | "Net"
+                            | "LWP"
+                            | "httpx"
+                            | "curl_exec"
+                    )
+                }))
+        {
+            self.find(Finding::dangerous(
+                Category::Exfiltration,
+                format!("sends a secret away, in {language}"),
+            ));
+        }
+        for token in tokens {
+            if let Token::Text(sql) = token
+                && let Some(reason) = crate::programs::databases::destructive_sql(sql)
+                && names.iter().any(|n| {
+                    matches!(
+                        *n,
+                        "execute" | "query" | "executescript" | "cursor" | "exec" | "do"
+                    )
+                })
+            {
+                self.find(Finding::dangerous(Category::Database, reason));
+            }
+        }
+    }
+
+    fn is_secret(&self, text: &str) -> bool {
+        let path = text.strip_prefix('~').map_or_else(
+            || text.to_owned(),
+            |rest| format!("{}{rest}", self.context.home),
+        );
+        (text.starts_with('/') || text.starts_with('~') || text.starts_with('.'))
+            && text.len() < 256
+            && paths::secret(&path, self.workdir(), self.context).is_some()
+    }
+
+    /// Files that the code names: secrets it would read, places it would write.
+    fn files(&mut self, tokens: &[Token], language: &'static str, command: &Effective) {
+        for (at, token) in tokens.iter().enumerate() {
+            let Token::Text(text) = token else {
+                continue;
+            };
+            if text.len() > 256
+                || !(text.starts_with('/') || text.starts_with('~') || text.starts_with('.'))
+            {
+                continue;
+            }
+            if self.is_secret(text) {
+                self.find(Finding::dangerous(
+                    Category::SecretRead,
+                    format!("reads a secret in {language}: {text}"),
+                ));
+            }
+            let mode = match tokens.get(at + 1..at + 3) {
+                Some([Token::Mark(','), Token::Text(mode)]) => mode.as_str(),
+                _ => "",
+            };
+            let by_call = tokens[..at].iter().rev().take(3).any(|t| matches!(t, Token::Name(n) if n.starts_with("write") || n.starts_with("append") || n == "file_put_contents"));
+            let path = text.trim_start_matches('>').trim().to_owned();
+            let writes = mode.starts_with(['w', 'a', 'x'])
+                || mode == "r+"
+                || by_call
+                || mode.starts_with('>')
+                || tokens.get(at + 1..).is_some_and(|rest| {
+                    rest.iter().take(6).any(
+                        |t| matches!(t, Token::Name(n) if n == "write_text" || n == "write_bytes"),
+                    )
+                });
+            if writes {
+                let path = path.strip_prefix('~').map_or_else(
+                    || path.clone(),
+                    |rest| format!("{}{rest}", self.context.home),
+                );
+                self.judge(Effective {
+                    writes: vec![Text::known(path)],
+                    cwd: command.cwd.clone(),
+                    via: self.via.clone(),
+                    ..Effective::default()
+                });
+            }
+        }
+    }
+}
+
+enum Given {
+    Code(Text),
+    Input,
+    File(Text),
+}
+
+fn language(program: &str) -> Option<&'static str> {
+    let stem = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    Some(match stem {
+        "python" | "pypy" | "ipython" | "micropython" => "python",
+        "perl" => "perl",
+        "ruby" | "irb" | "jruby" => "ruby",
+        "node" | "nodejs" | "deno" | "bun" | "qjs" => "node",
+        "php" => "php",
+        "lua" | "luajit" => "lua",
+        "awk" | "gawk" | "mawk" | "nawk" => "awk",
+        "tclsh" | "osascript" | "Rscript" | "R" | "julia" | "groovy" | "scala" | "guile"
+        | "racket" => "script",
+        _ => return None,
+    })
+}
+
+fn code_of(command: &Effective, language: &str) -> Option<Given> {
+    let args = command.args();
+    if language == "awk" {
+        let mut at = 0;
+        while let Some(arg) = args
+            .get(at)
+            .filter(|arg| arg.s.starts_with('-') && arg.s.len() > 1)
+        {
+            if arg.s == "-f" || arg.s == "--file" {
+                return args.get(at + 1).map(|file| Given::File(file.clone()));
+            }
+            at += if matches!(arg.s.as_str(), "-F" | "-v" | "-i") {
+                2
+            } else {
+                1
+            };
+        }
+        return args.get(at).map(|code| Given::Code(code.clone()));
+    }
+    let flags: &[char] = match language {
+        "python" => &['c'],
+        "perl" | "ruby" => &['e', 'E'],
+        "node" => &['e', 'p'],
+        "php" => &['r'],
+        _ => &['e', 'c', 'E'],
+    };
+    let mut at = 0;
+    while let Some(arg) = args.get(at) {
+        let s = arg.s.as_str();
+        if matches!(s, "--eval" | "--print" | "--execute" | "eval") {
+            return args.get(at + 1).map(|code| Given::Code(code.clone()));
+        }
+        if let Some(code) = s
+            .strip_prefix("--eval=")
+            .or_else(|| s.strip_prefix("--print="))
+        {
+            return Some(Given::Code(Text::known(code)));
+        }
+        if s == "-" {
+            return Some(Given::Input);
+        }
+        if s == "-m" {
+            return None;
+        }
+        if s.starts_with('-') && !s.starts_with("--") {
+            let found = s[1..].char_indices().find(|(_, c)| flags.contains(c));
+            // `-i.bak` and `-W…` carry text of their own.
+            let cluster = s[1..]
+                .chars()
+                .take_while(|c| !matches!(c, '.' | '='))
+                .all(|c| c.is_ascii_alphanumeric());
+            if let Some((from, c)) = found.filter(|_| cluster || language == "python") {
+                let rest = &s[1 + from + c.len_utf8()..];
+                if rest.is_empty()
+                    || matches!(language, "perl" | "ruby")
+                        && rest.chars().all(|c| flags.contains(&c))
+                {
+                    return args.get(at + 1).map(|code| Given::Code(code.clone()));
+                }
+                if language == "python" {
+                    return Some(Given::Code(Text::known(rest)));
+                }
+            }
+            at += if matches!(s, "-W" | "-X" | "-I" | "-r" | "-M") {
+                2
+            } else {
+                1
+            };
+            continue;
+        }
+        if s.starts_with("--") {
+            at += 1;
+            continue;
+        }
+        return Some(Given::File(arg.clone()));
+    }
+    Some(Given::Input)
+}
+
+/// What a one-liner that only prints a constant prints.
+pub(super) fn printed(command: &Effective) -> Option<String> {
+    let language = language(command.program())?;
+    let Given::Code(code) = code_of(command, language)? else {
+        return None;
+    };
+    let tokens = tokens(&code.s);
+    match tokens.as_slice() {
+        [Token::Name(name), Token::Text(text)]
+        | [Token::Name(name), Token::Text(text), Token::Mark(';')]
+        | [
+            Token::Name(name),
+            Token::Mark('('),
+            Token::Text(text),
+            Token::Mark(')'),
+        ]
+        | [
+            Token::Name(name),
+            Token::Mark('('),
+            Token::Text(text),
+            Token::Mark(')'),
+            Token::Mark(';'),
+        ] if matches!(name.as_str(), "print" | "puts" | "echo" | "say") => Some(text.clone()),
+        [
+            Token::Name(begin),
+            Token::Mark('{'),
+            Token::Name(name),
+            Token::Text(text),
+            Token::Mark('}'),
+        ] if begin == "BEGIN" && matches!(name.as_str(), "print" | "printf") => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn list_of_strings(tokens: &[Token]) -> Vec<String> {
+    let mut words = Vec::new();
+    for token in tokens {
+        match token {
+            Token::Text(text) => words.push(text.clone()),
+            Token::Mark(',' | '[') => {}
+            _ => break,
+        }
+    }
+    words
+}
+
+fn literal_first(inner: &[Token]) -> bool {
+    matches!(inner.first(), Some(Token::Text(_)))
+}
+
+fn fetches(name: &str) -> bool {
+    matches!(
+        name,
+        "urlopen"
+            | "requests"
+            | "urllib"
+            | "urllib2"
+            | "urlretrieve"
+            | "httpx"
+            | "get"
+            | "LWP"
+            | "HTTP"
+            | "Net"
+            | "fetch"
+            | "open_uri"
+            | "file_get_contents"
+            | "curl_exec"
+            | "URI"
+            | "https"
+            | "recv"
+            | "request"
+    )
+}

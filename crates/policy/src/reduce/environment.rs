@@ -1,0 +1,39 @@
+//! Variables whose value every shell on such a machine knows.
+
+use crate::context::Context;
+use crate::text::Text;
+
+/// What a variable nobody assigned holds by convention.
+pub(super) fn conventional(name: &str, context: &Context) -> Option<Text> {
+    let value = match name {
+        "HOME" => context.home.as_str(),
+        "PWD" | "OLDPWD" => context.workspace.as_str(),
+        "HERMES_HOME" => context.own_home.as_str(),
+        "IFS" => " \t\n",
+        "PATH" => "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "SHELL" | "BASH" => "/bin/bash",
+        "0" => "bash",
+        "OSTYPE" => "linux-gnu",
+        "HOSTTYPE" => "x86_64",
+        "TERM" => "xterm-256color",
+        "TMPDIR" | "TEMP" | "TMP" => "/tmp",
+        "EDITOR" | "VISUAL" | "GIT_EDITOR" => "vi",
+        "PAGER" => "less",
+        "BROWSER" => "xdg-open",
+        "CC" | "HOSTCC" => "cc",
+        "CXX" => "c++",
+        "LD" => "ld",
+        "MAKE" => "make",
+        "PYTHON" | "PYTHON3" => "python3",
+        "PIP" => "pip",
+        "NODE" => "node",
+        "NPM" => "npm",
+        "CARGO" => "cargo",
+        "JAVA" => "java",
+        "XDG_CONFIG_HOME" => return Some(Text::known(format!("{}/.config", context.home))),
+        "XDG_DATA_HOME" => return Some(Text::known(format!("{}/.local/share", context.home))),
+        "XDG_CACHE_HOME" => return Some(Text::known(format!("{}/.cache", context.home))),
+        _ => return None,
+    };
+    Some(Text::known(value))
+}

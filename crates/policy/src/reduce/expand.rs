@@ -1,0 +1,331 @@
+//! From words as written to words as a program gets them.
+
+use super::{Walker, brace, glob};
+use crate::syntax::{Param, ParamOp, Part, Word};
+use crate::text::{HOLE, Taint, Text};
+
+impl Walker<'_> {
+    /// All fields that a word becomes.
+    pub(super) fn fields(&mut self, word: &Word) -> Vec<Text> {
+        let mut fields = Vec::new();
+        for word in brace::expand(word) {
+            self.split_fields(&word, &mut fields);
+        }
+        fields
+    }
+
+    /// The word as one text, as an assignment or a redirection takes it.
+    pub(super) fn text(&mut self, word: &Word) -> Text {
+        let mut text = Text::default();
+        for (at, part) in word.0.iter().enumerate() {
+            let piece = self.part(part, at == 0);
+            text.push(&piece);
+        }
+        self.bounded(text)
+    }
+
+    fn split_fields(&mut self, word: &Word, fields: &mut Vec<Text>) {
+        let mut current: Option<Text> = None;
+        for (at, part) in word.0.iter().enumerate() {
+            if let Part::Double(parts) = part
+                && let [Part::Param(param)] = parts.as_slice()
+                && param.index.as_deref().unwrap_or(&param.name) == "@"
+                && let Some(items) = self.list_of(param)
+            {
+                self.append_list(&items, &mut current, fields);
+                continue;
+            }
+            let splits = matches!(
+                part,
+                Part::Param(_) | Part::Command(_) | Part::Arithmetic(_)
+            );
+            if let Part::Param(param) = part
+                && let Some(items) = self.list_of(param)
+            {
+                self.append_list(&items, &mut current, fields);
+                continue;
+            }
+            let piece = self.part(part, at == 0);
+            if !splits {
+                current.get_or_insert_default().push(&piece);
+                continue;
+            }
+            let separators = self.separators();
+            let pieces = piece.s.split(|c: char| separators.contains(&c));
+            let mut first = true;
+            for field in pieces {
+                if !first && let Some(done) = current.take() {
+                    fields.push(done);
+                }
+                first = false;
+                if !field.is_empty() {
+                    let glob = field.contains(['*', '?', '[']);
+                    current.get_or_insert_default().push(&Text {
+                        s: field.to_owned(),
+                        taint: piece.taint,
+                        glob,
+                    });
+                }
+            }
+        }
+        if let Some(done) = current {
+            let done = self.bounded(done);
+            fields.push(done);
+        }
+    }
+
+    fn append_list(&mut self, items: &[Text], current: &mut Option<Text>, fields: &mut Vec<Text>) {
+        for (at, item) in items.iter().take(256).enumerate() {
+            if at > 0
+                && let Some(done) = current.take()
+            {
+                fields.push(done);
+            }
+            current.get_or_insert_default().push(item);
+        }
+    }
+
+    /// `${a[@]}`, `$@` and `$*` as lists.
+    fn list_of(&self, param: &Param) -> Option<Vec<Text>> {
+        if param.op != ParamOp::None || param.length || param.indirect {
+            return None;
+        }
+        match param.index.as_deref() {
+            Some("@" | "*") => self.arrays.get(&param.name).cloned(),
+            None if param.name == "@" || param.name == "*" => self
+                .positional
+                .as_ref()
+                .map(|args| args.get(1..).unwrap_or_default().to_vec()),
+            _ => None,
+        }
+    }
+
+    fn separators(&self) -> Vec<char> {
+        match self.vars.get("IFS") {
+            Some(ifs) if ifs.is_known() => ifs.s.chars().collect(),
+            _ => vec![' ', '\t', '\n'],
+        }
+    }
+
+    fn part(&mut self, part: &Part, first: bool) -> Text {
+        match part {
+            Part::Plain(text) => Text {
+                s: if first {
+                    self.tilde(text)
+                } else {
+                    text.clone()
+                },
+                taint: Taint::NONE,
+                glob: text.contains(['*', '?', '[']),
+            },
+            Part::Literal(text) => Text::known(text.clone()),
+            Part::Double(parts) => {
+                let mut text = Text::default();
+                for part in parts {
+                    let mut piece = self.part(part, false);
+                    piece.glob = false;
+                    text.push(&piece);
+                }
+                text
+            }
+            Part::Param(param) => self.param(param),
+            Part::Command(script) => self.substitution(script).into_text(),
+            Part::Process { script, reads } => self.process(script, *reads),
+            Part::Arithmetic(word) => {
+                let inner = self.text(word);
+                super::arithmetic::value(&inner.s, &|name| self.number(name)).map_or_else(
+                    || Text::unknown(Taint::NONE),
+                    |n| Text::known(n.to_string()),
+                )
+            }
+        }
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        match self.vars.get(name) {
+            Some(text) => text.s.trim().parse().ok(),
+            None => None,
+        }
+    }
+
+    fn tilde(&self, text: &str) -> String {
+        let home = &self.context.home;
+        if text == "~" || text.starts_with("~/") {
+            return format!("{home}{}", &text[1..]);
+        }
+        if text == "~root" || text.starts_with("~root/") {
+            return format!("/root{}", &text[5..]);
+        }
+        if text == "~+" || text.starts_with("~+/") {
+            return format!("{}{}", self.workdir(), &text[2..]);
+        }
+        match text.strip_prefix('~') {
+            Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase()) => {
+                format!("/home/{rest}")
+            }
+            _ => text.to_owned(),
+        }
+    }
+
+    fn param(&mut self, param: &Param) -> Text {
+        let mut value = self.value(param);
+        if param.indirect {
+            value = match value.filter(Text::is_known) {
+                Some(name) => self.variable(&name.s),
+                None => Some(Text::unknown(Taint::NONE)),
+            };
+        }
+        if param.length {
+            return match value.filter(Text::is_known) {
+                Some(text) => Text::known(text.s.chars().count().to_string()),
+                None => Text::unknown(Taint::NONE),
+            };
+        }
+        match &param.op {
+            ParamOp::None | ParamOp::Error => value.unwrap_or_else(|| Text::unknown(Taint::NONE)),
+            ParamOp::Default(word) => {
+                let default = self.text(word);
+                match value {
+                    Some(value) if !value.s.is_empty() => value,
+                    _ => {
+                        if is_name(&param.name) {
+                            self.vars.insert(param.name.clone(), default.clone());
+                        }
+                        default
+                    }
+                }
+            }
+            ParamOp::Alternative(word) => {
+                // Whether it is set only running tells; what matters is that it may be this.
+                self.text(word)
+            }
+            ParamOp::Replace { pattern, with, all } => {
+                let (pattern, with) = (self.text(pattern), self.text(with));
+                match value {
+                    Some(value) if value.is_known() && pattern.is_known() => Text {
+                        s: glob::replace(&value.s, &pattern.s, &with.s, *all),
+                        taint: value.taint | with.taint,
+                        glob: false,
+                    },
+                    _ => Text::unknown(with.taint),
+                }
+            }
+            ParamOp::TrimStart(word, longest) => {
+                let pattern = self.text(word);
+                trimmed(value, |s| glob::trim_start(s, &pattern.s, *longest))
+            }
+            ParamOp::TrimEnd(word, longest) => {
+                let pattern = self.text(word);
+                trimmed(value, |s| glob::trim_end(s, &pattern.s, *longest))
+            }
+            ParamOp::Slice { from, length } => {
+                let from = super::arithmetic::value(from, &|name| self.number(name));
+                let length = length
+                    .as_ref()
+                    .map(|text| super::arithmetic::value(text, &|name| self.number(name)));
+                match (from, length) {
+                    (Some(from), None) => trimmed(value, |s| slice(s, from, None)),
+                    (Some(from), Some(Some(length))) => {
+                        trimmed(value, |s| slice(s, from, Some(length)))
+                    }
+                    _ => Text::unknown(Taint::NONE),
+                }
+            }
+            ParamOp::Case { upper, all } => trimmed(value, |s| change_case(s, *upper, *all)),
+            ParamOp::Other => value.unwrap_or_else(|| Text::unknown(Taint::NONE)),
+        }
+    }
+
+    fn value(&mut self, param: &Param) -> Option<Text> {
+        if let Some(index) = &param.index {
+            let items = self.arrays.get(&param.name)?;
+            if index == "@" || index == "*" {
+                let joined: Vec<&str> = items.iter().map(|item| item.s.as_str()).collect();
+                return Some(Text::known(joined.join(" ")));
+            }
+            let at = super::arithmetic::value(index, &|name| self.number(name));
+            return match at.and_then(|at| usize::try_from(at).ok()) {
+                Some(at) => items.get(at).cloned(),
+                None => self.vars.get(&format!("{}[{index}]", param.name)).cloned(),
+            };
+        }
+        self.variable(&param.name)
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Option<Text> {
+        if let Some(value) = self.vars.get(name) {
+            return Some(value.clone());
+        }
+        if let Some(items) = self.arrays.get(name) {
+            return items.first().cloned();
+        }
+        if let Some(args) = &self.positional {
+            if name == "@" || name == "*" {
+                let joined: Vec<&str> = args.iter().skip(1).map(|arg| arg.s.as_str()).collect();
+                return Some(Text::known(joined.join(" ")));
+            }
+            if let Ok(at) = name.parse::<usize>() {
+                return Some(args.get(at).cloned().unwrap_or_default());
+            }
+        }
+        super::environment::conventional(name, self.context)
+    }
+
+    fn bounded(&mut self, mut text: Text) -> Text {
+        self.spend_text(text.s.len());
+        if text.s.len() > super::LONGEST_TEXT {
+            text.s = HOLE.to_string();
+        }
+        text
+    }
+}
+
+fn trimmed(value: Option<Text>, change: impl FnOnce(&str) -> String) -> Text {
+    match value {
+        Some(value) if value.is_known() => Text {
+            s: change(&value.s),
+            taint: value.taint,
+            glob: false,
+        },
+        Some(value) => Text::unknown(value.taint),
+        None => Text::unknown(Taint::NONE),
+    }
+}
+
+fn slice(s: &str, from: i64, length: Option<i64>) -> String {
+    let chars: Vec<char> = s.chars().collect();
+    let total = i64::try_from(chars.len()).unwrap_or(i64::MAX);
+    let start = if from < 0 {
+        (total + from).max(0)
+    } else {
+        from.min(total)
+    };
+    let end = match length {
+        None => total,
+        Some(n) if n < 0 => (total + n).max(start),
+        Some(n) => start.saturating_add(n).min(total),
+    };
+    let (start, end) = (
+        usize::try_from(start).unwrap_or(0),
+        usize::try_from(end).unwrap_or(0),
+    );
+    chars.get(start..end).unwrap_or_default().iter().collect()
+}
+
+fn change_case(s: &str, upper: bool, all: bool) -> String {
+    let change = |c: char| {
+        if upper {
+            c.to_ascii_uppercase()
+        } else {
+            c.to_ascii_lowercase()
+        }
+    };
+    s.chars()
+        .enumerate()
+        .map(|(at, c)| if all || at == 0 { change(c) } else { c })
+        .collect()
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic())
+}

@@ -1,0 +1,226 @@
+//! A rough reader of other languages: names, strings and punctuation, with strings joined where
+//! the code joins constants.
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Token {
+    Name(String),
+    Text(String),
+    /// Backquoted: a command in Ruby, Perl and PHP, a template in JavaScript.
+    Backquoted(String),
+    Mark(char),
+}
+
+const MOST: usize = 8_000;
+
+pub(super) fn tokens(code: &str) -> Vec<Token> {
+    let chars: Vec<char> = code.chars().take(64 * 1024).collect();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < chars.len() && tokens.len() < MOST {
+        let c = chars[at];
+        if c.is_whitespace() {
+            at += 1;
+        } else if c == '#' && (at == 0 || chars[at - 1] == '\n') {
+            while at < chars.len() && chars[at] != '\n' {
+                at += 1;
+            }
+        } else if c == '\'' || c == '"' || c == '`' {
+            let triple = chars[at..].starts_with(&[c, c, c]);
+            let open = if triple { 3 } else { 1 };
+            let (text, next) = string(&chars, at + open, c, triple);
+            tokens.push(if c == '`' {
+                Token::Backquoted(text)
+            } else {
+                Token::Text(text)
+            });
+            at = next;
+        } else if c == '_' || c.is_alphanumeric() {
+            let from = at;
+            while at < chars.len() && (chars[at] == '_' || chars[at].is_alphanumeric()) {
+                at += 1;
+            }
+            let name: String = chars[from..at].iter().collect();
+            if let Some((text, next)) = perl_quote(&name, &chars, at) {
+                at = next;
+                tokens.push(if name == "qx" {
+                    Token::Backquoted(text)
+                } else {
+                    Token::Text(text)
+                });
+            } else {
+                tokens.push(Token::Name(name));
+            }
+        } else if c == '%' && matches!(chars.get(at + 1), Some('x' | 'q' | 'Q')) {
+            match perl_quote("q", &chars, at + 2) {
+                Some((text, next)) => {
+                    tokens.push(if chars[at + 1] == 'x' {
+                        Token::Backquoted(text)
+                    } else {
+                        Token::Text(text)
+                    });
+                    at = next;
+                }
+                None => {
+                    tokens.push(Token::Mark(c));
+                    at += 1;
+                }
+            }
+        } else {
+            tokens.push(Token::Mark(c));
+            at += 1;
+        }
+    }
+    fold(tokens)
+}
+
+/// `q(…)`, `qq{…}`, `qw/…/`, `qx(…)`.
+fn perl_quote(name: &str, chars: &[char], at: usize) -> Option<(String, usize)> {
+    if !matches!(name, "q" | "qq" | "qw" | "qx") {
+        return None;
+    }
+    let open = *chars.get(at)?;
+    let close = match open {
+        '(' => ')',
+        '{' => '}',
+        '[' => ']',
+        '/' | '|' | '!' | '~' => open,
+        _ => return None,
+    };
+    let end = chars[at + 1..].iter().position(|c| *c == close)?;
+    Some((chars[at + 1..at + 1 + end].iter().collect(), at + end + 2))
+}
+
+fn string(chars: &[char], from: usize, quote: char, triple: bool) -> (String, usize) {
+    let mut raw = String::new();
+    let mut at = from;
+    while at < chars.len() {
+        if chars[at] == '\\' && at + 1 < chars.len() {
+            raw.push('\\');
+            raw.push(chars[at + 1]);
+            at += 2;
+            continue;
+        }
+        let closes = if triple {
+            chars[at..].starts_with(&[quote, quote, quote])
+        } else {
+            chars[at] == quote
+        };
+        if closes {
+            return (
+                super::escapes::ansi_c(&raw),
+                at + if triple { 3 } else { 1 },
+            );
+        }
+        raw.push(chars[at]);
+        at += 1;
+    }
+    (super::escapes::ansi_c(&raw), at)
+}
+
+/// Joins `'a' + 'b'`, `'a' . 'b'`, `'a' 'b'` and `chr(114)`; undoes `b64decode('…')` and friends.
+fn fold(tokens: Vec<Token>) -> Vec<Token> {
+    let tokens = fold_calls(tokens);
+    let mut out: Vec<Token> = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        if let Token::Text(next) = &tokens[at] {
+            let joins = match out.as_slice() {
+                [.., Token::Text(_)] => 1,
+                [.., Token::Text(_), Token::Mark('+' | '.')] => 2,
+                _ => 0,
+            };
+            if joins > 0 {
+                if joins == 2 {
+                    out.pop();
+                }
+                if let Some(Token::Text(text)) = out.last_mut() {
+                    text.push_str(next);
+                    at += 1;
+                    continue;
+                }
+            }
+        }
+        out.push(tokens[at].clone());
+        at += 1;
+    }
+    out
+}
+
+fn fold_calls(tokens: Vec<Token>) -> Vec<Token> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let folded = match &tokens[at..] {
+            [
+                Token::Name(name),
+                Token::Mark('('),
+                Token::Name(number),
+                Token::Mark(')'),
+                ..,
+            ] if matches!(name.as_str(), "chr" | "fromCharCode" | "char") => number
+                .parse::<u32>()
+                .ok()
+                .and_then(char::from_u32)
+                .map(|c| (c.to_string(), 4)),
+            [
+                Token::Name(name),
+                Token::Mark('('),
+                Token::Text(text),
+                Token::Mark(')'),
+                ..,
+            ] => decoded(name, text).map(|text| (text, 4)),
+            [Token::Name(name), Token::Text(text), ..]
+                if matches!(name.as_str(), "b" | "r" | "u" | "f") =>
+            {
+                Some((text.clone(), 2))
+            }
+            // `b64decode(b'…')`
+            [
+                Token::Name(name),
+                Token::Mark('('),
+                Token::Name(b),
+                Token::Text(text),
+                Token::Mark(')'),
+                ..,
+            ] if b == "b" => decoded(name, text).map(|text| (text, 5)),
+            [
+                Token::Text(text),
+                Token::Mark('['),
+                Token::Mark(':'),
+                Token::Mark(':'),
+                Token::Mark('-'),
+                Token::Name(one),
+                Token::Mark(']'),
+                ..,
+            ] if one == "1" => Some((text.chars().rev().collect(), 7)),
+            [Token::Text(text), Token::Mark('.'), Token::Name(name), ..] if name == "reverse" => {
+                Some((text.chars().rev().collect(), 3))
+            }
+            _ => None,
+        };
+        match folded {
+            Some((text, taken)) => {
+                out.push(Token::Text(text));
+                at += taken;
+            }
+            None => {
+                out.push(tokens[at].clone());
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+fn decoded(name: &str, text: &str) -> Option<String> {
+    match name {
+        "b64decode" | "atob" | "base64_decode" | "decode64" | "urlsafe_b64decode"
+        | "decode_base64" | "standard_b64decode" | "decodestring" | "decodebytes" => {
+            super::decode::base64(text)
+        }
+        "fromhex" | "unhexlify" | "hex2bin" => super::decode::hex(text),
+        "b32decode" => super::decode::base32(text),
+        "strrev" | "reversed" => Some(text.chars().rev().collect()),
+        _ => None,
+    }
+}

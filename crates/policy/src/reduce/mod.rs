@@ -1,0 +1,167 @@
+//! From a tree to the commands that would really run.
+//!
+//! The walker goes through the text as a shell would, with what can be known filled in and holes
+//! where only running would tell. It follows every branch once. Work is bounded: whoever writes
+//! more than the budget allows is asked about.
+
+mod arithmetic;
+mod brace;
+mod builtins;
+mod codes;
+mod decode;
+mod environment;
+pub(crate) mod escapes;
+mod expand;
+pub(crate) mod glob;
+mod literals;
+mod nodes;
+mod output;
+mod run;
+mod shells;
+mod wrap_remote;
+mod wrappers;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::context::Context;
+use crate::effective::Effective;
+use crate::finding::{Finding, Severity};
+use crate::syntax::{self, Script};
+use crate::text::{Flow, Taint, Text};
+
+const STEPS: usize = 2_000;
+const DEPTH: usize = 24;
+const LONGEST_TEXT: usize = 64 * 1024;
+const TEXT_BUDGET: usize = 512 * 1024;
+
+/// All that was understood of a command.
+#[derive(Debug, Default)]
+pub(crate) struct Reduced {
+    pub(crate) commands: Vec<Effective>,
+    pub(crate) findings: Vec<Finding>,
+    /// What could not be understood.
+    pub(crate) doubts: Vec<String>,
+}
+
+pub(crate) fn reduce(script: &Script, context: &Context, input: Flow) -> Reduced {
+    let mut walker = Walker::new(context);
+    walker.script(script, input);
+    walker.done()
+}
+
+/// Words that no shell looks at.
+pub(crate) fn reduce_words(words: &[String], context: &Context, input: Flow) -> Reduced {
+    let mut walker = Walker::new(context);
+    walker.run(Effective {
+        words: words.iter().map(Text::known).collect(),
+        input,
+        ..Effective::default()
+    });
+    walker.done()
+}
+
+pub(crate) struct Walker<'a> {
+    pub(crate) context: &'a Context,
+    vars: HashMap<String, Text>,
+    arrays: HashMap<String, Vec<Text>>,
+    functions: HashMap<String, Rc<Script>>,
+    aliases: HashMap<String, String>,
+    positional: Option<Vec<Text>>,
+    /// What `<( … )` would deliver, by number.
+    processes: Vec<Flow>,
+    cwd: Option<String>,
+    via: Vec<String>,
+    calls: Vec<String>,
+    steps: usize,
+    depth: usize,
+    text_spent: usize,
+    /// Inside a container of the command's own: the host is not what is hit.
+    contained: bool,
+    reduced: Reduced,
+}
+
+impl<'a> Walker<'a> {
+    fn new(context: &'a Context) -> Self {
+        Self {
+            context,
+            vars: HashMap::new(),
+            arrays: HashMap::new(),
+            functions: HashMap::new(),
+            aliases: HashMap::new(),
+            positional: None,
+            processes: Vec::new(),
+            cwd: None,
+            via: Vec::new(),
+            calls: Vec::new(),
+            steps: 0,
+            depth: 0,
+            text_spent: 0,
+            contained: false,
+            reduced: Reduced::default(),
+        }
+    }
+
+    fn done(self) -> Reduced {
+        self.reduced
+    }
+
+    /// Shell text found inside a command, such as the argument of `bash -c`.
+    pub(crate) fn run_text(&mut self, text: &str, via: &str, input: Flow) -> Flow {
+        if self.depth >= DEPTH || self.steps >= STEPS {
+            self.doubt("it is nested too deeply to follow");
+            return Flow::unknown(Taint::NONE);
+        }
+        match syntax::parse(text) {
+            Ok(script) => self.below(via, |walker| walker.script(&script, input)),
+            Err(doubt) => {
+                self.doubt(format!("the text for {via} cannot be read: {doubt}"));
+                Flow::unknown(Taint::NONE)
+            }
+        }
+    }
+
+    fn below<T>(&mut self, via: &str, walk: impl FnOnce(&mut Self) -> T) -> T {
+        self.depth += 1;
+        self.via.push(via.to_owned());
+        let result = walk(self);
+        self.via.pop();
+        self.depth -= 1;
+        result
+    }
+
+    pub(crate) fn find(&mut self, mut finding: Finding) {
+        if self.contained && finding.severity == Severity::Floor {
+            finding.severity = Severity::Dangerous;
+            finding.reason.push_str(" (inside a container)");
+        }
+        if self.reduced.findings.len() < 64 && !self.reduced.findings.contains(&finding) {
+            self.reduced.findings.push(finding);
+        }
+    }
+
+    pub(crate) fn doubt(&mut self, doubt: impl Into<String>) {
+        let doubt = doubt.into();
+        if self.reduced.doubts.len() < 16 && !self.reduced.doubts.contains(&doubt) {
+            self.reduced.doubts.push(doubt);
+        }
+    }
+
+    /// One more step, unless the budget is spent.
+    fn step(&mut self) -> bool {
+        self.steps += 1;
+        if self.steps > STEPS || self.text_spent > TEXT_BUDGET {
+            self.doubt("it does too much to follow");
+            return false;
+        }
+        true
+    }
+
+    fn spend_text(&mut self, bytes: usize) {
+        self.text_spent += bytes;
+    }
+
+    fn workdir(&self) -> &str {
+        self.cwd.as_deref().unwrap_or(&self.context.workspace)
+    }
+}

@@ -1,0 +1,314 @@
+//! What a command prints, if that can be told, and where it came from.
+
+use super::{Walker, decode, escapes};
+use crate::effective::Effective;
+use crate::paths;
+use crate::text::{Flow, Taint, Text};
+
+/// Programs that print what they fetch.
+const FETCHERS: &[&str] = &[
+    "curl",
+    "wget",
+    "fetch",
+    "http",
+    "https",
+    "xh",
+    "lynx",
+    "w3m",
+    "links",
+    "elinks",
+    "aria2c",
+    "nc",
+    "ncat",
+    "netcat",
+    "socat",
+    "telnet",
+    "ftp",
+    "tftp",
+    "dig",
+    "nslookup",
+    "host",
+    "drill",
+    "gsutil",
+    "rclone",
+    "ssh",
+    "axel",
+    "curlie",
+    "httpie",
+    "GET",
+    "lwp-request",
+    "openssl_s_client",
+    "smbclient",
+    "scp",
+    "ipfs",
+];
+
+/// Programs that print some of what they read, unchanged enough to matter.
+const READERS: &[&str] = &[
+    "cat", "tac", "head", "tail", "less", "more", "grep", "egrep", "fgrep", "rg", "ag", "awk",
+    "gawk", "mawk", "sed", "cut", "sort", "uniq", "strings", "nl", "od", "xxd", "hexdump",
+    "base64", "base32", "gzip", "bzip2", "xz", "zstd", "zcat", "bzcat", "xzcat", "tar", "zip",
+    "openssl", "gpg", "jq", "yq", "dd", "bat", "batcat", "tee", "pv", "rev", "tr", "fold", "paste",
+    "column", "gunzip", "cpio", "7z", "perl", "python", "python3", "ruby", "iconv", "expand",
+    "fmt", "basenc", "uuencode", "hd", "cp", "split", "diff", "comm", "join",
+];
+
+impl Walker<'_> {
+    pub(super) fn output(&mut self, command: &Effective) -> Flow {
+        if let Some(text) = self.simulate(command) {
+            let mut taint = command.input.taint;
+            for word in command.args() {
+                taint = taint | word.taint;
+            }
+            return Flow {
+                known: Some(text),
+                taint,
+                present: true,
+            };
+        }
+        Flow::unknown(self.output_taint(command))
+    }
+
+    fn output_taint(&self, command: &Effective) -> Taint {
+        let name = command.program();
+        let mut taint = command.input.taint;
+        for word in command.args() {
+            taint = taint | word.taint;
+        }
+        if FETCHERS.contains(&name) {
+            taint = taint | Taint::NETWORK;
+        }
+        if matches!(name, "env" | "printenv") && command.args().is_empty() {
+            taint = taint | Taint::ENVIRONMENT;
+        }
+        if READERS.contains(&name) {
+            for operand in command.operands().chain(&command.reads) {
+                taint = taint | self.content_of(operand, &Flow::default()).taint;
+            }
+        }
+        if decodes(command) {
+            taint = taint | Taint::DECODED;
+        }
+        if prints_secrets(command) {
+            taint = taint | Taint::SECRET;
+        }
+        taint
+    }
+
+    /// Runs the few filters that disguises are made of.
+    fn simulate(&mut self, command: &Effective) -> Option<String> {
+        let args = command.args();
+        if args.iter().any(|arg| !arg.is_known()) {
+            return None;
+        }
+        let strings: Vec<&str> = args.iter().map(|arg| arg.s.as_str()).collect();
+        let input = || self.input_of(command);
+        match command.program() {
+            "echo" => Some(echo(&strings)),
+            "printf" => printf(&strings),
+            "cat" | "tac" | "tee" | "sponge" | "pv" | "head" | "tail"
+                if self.plain_copy(command) =>
+            {
+                input()
+            }
+            "base64" | "gbase64" | "base32" | "basenc" | "openssl" | "uudecode"
+                if decodes(command) =>
+            {
+                let text = input()?;
+                if command.program() == "base32" || command.has_arg("--base32") {
+                    decode::base32(&text)
+                } else if command.program() == "openssl"
+                    && !command.has_arg("base64")
+                    && !command.has_arg("-base64")
+                    && !command.has_arg("-a")
+                {
+                    None
+                } else {
+                    decode::base64(&text)
+                }
+            }
+            "xxd" if command.short('r') => decode::hex(&input()?),
+            "rev" => Some(decode::rev(&input()?)),
+            "tr" => {
+                let words: Vec<&Text> = command.operands().collect();
+                let from = &words.first()?.s;
+                Some(decode::tr(
+                    &input()?,
+                    from,
+                    words.get(1).map(|w| w.s.as_str()),
+                    command.short('d'),
+                ))
+            }
+            "sed" if !command.short('n') && !command.short('i') => {
+                let script = command
+                    .value_of("-e")
+                    .map_or_else(|| command.operand(0), |t| t.s.as_str());
+                decode::sed(&input()?, script)
+            }
+            "cut" => cut(&input()?, command),
+            "which" | "type" | "command" => {
+                let name = command.operands().last()?;
+                Some(format!("/usr/bin/{}\n", name.s))
+            }
+            "pwd" => Some(format!("{}\n", self.workdir())),
+            "basename" => Some(format!(
+                "{}\n",
+                crate::effective::base_name(command.operand(0))
+            )),
+            "dirname" => {
+                let path = command.operand(0);
+                Some(
+                    path.rsplit_once('/')
+                        .map_or(".", |(folder, _)| folder)
+                        .to_owned(),
+                )
+            }
+            "mktemp" => Some("/tmp/tmp.hermetic\n".to_owned()),
+            "seq" | "yes" => None,
+            "python" | "python3" | "perl" | "ruby" | "node" | "php" | "awk" | "gawk" => {
+                super::codes::printed(command)
+            }
+            _ => None,
+        }
+    }
+
+    /// `head -c5` and `tail -n1` change the text; only what passes it on whole counts.
+    fn plain_copy(&self, command: &Effective) -> bool {
+        match command.program() {
+            "head" | "tail" => false,
+            _ => true,
+        }
+    }
+
+    fn input_of(&self, command: &Effective) -> Option<String> {
+        let mut files: Vec<&Text> = command.operands().collect();
+        match command.program() {
+            "tr" | "sed" | "cut" => files.clear(),
+            "openssl" => files.clear(),
+            "tee" | "sponge" => files.clear(),
+            _ => {}
+        }
+        if files.is_empty() {
+            return command.input.known.clone();
+        }
+        let mut all = String::new();
+        for file in files {
+            all.push_str(&self.content_of(file, &command.input).known?);
+        }
+        Some(all)
+    }
+}
+
+pub(super) fn decodes(command: &Effective) -> bool {
+    match command.program() {
+        "base64" | "gbase64" | "base32" | "basenc" => {
+            command.short('d') || command.short('D') || command.long("--decode")
+        }
+        "xxd" => command.short('r'),
+        "openssl" => command.short('d'),
+        "gpg" | "gpg2" => command.short('d') || command.long("--decrypt"),
+        "gunzip" | "zcat" | "bzcat" | "xzcat" | "bunzip2" | "unxz" | "uudecode" | "zstdcat"
+        | "lz4cat" => true,
+        "gzip" | "bzip2" | "xz" | "zstd" | "lzma" => {
+            command.short('d') || command.long("--decompress")
+        }
+        "rev" | "tr" | "rot13" | "caesar" => true,
+        _ => false,
+    }
+}
+
+fn prints_secrets(command: &Effective) -> bool {
+    paths::prints_secret(command)
+}
+
+fn echo(args: &[&str]) -> String {
+    let mut newline = true;
+    let mut escapes = false;
+    let mut from = 0;
+    for arg in args {
+        let flags = arg.strip_prefix('-').unwrap_or_default();
+        if flags.is_empty() || !flags.chars().all(|c| "neE".contains(c)) {
+            break;
+        }
+        newline &= !flags.contains('n');
+        escapes |= flags.contains('e');
+        from += 1;
+    }
+    let mut text = args[from..].join(" ");
+    if escapes {
+        text = escapes::echo(&text);
+    }
+    if newline {
+        text.push('\n');
+    }
+    text
+}
+
+fn printf(args: &[&str]) -> Option<String> {
+    let args = if args.first() == Some(&"--") {
+        &args[1..]
+    } else {
+        args
+    };
+    let (format, mut values) = args.split_first()?;
+    let format = escapes::echo(format);
+    let mut out = String::new();
+    loop {
+        let before = values.len();
+        let mut chars = format.chars().peekable();
+        while let Some(c) = chars.next() {
+            if c != '%' {
+                out.push(c);
+                continue;
+            }
+            let mut spec = chars.next()?;
+            while spec.is_ascii_digit() || "-+ #.".contains(spec) {
+                spec = chars.next()?;
+            }
+            let mut next = || {
+                let (first, rest) = values.split_first().unwrap_or((&"", &[]));
+                values = rest;
+                *first
+            };
+            match spec {
+                '%' => out.push('%'),
+                's' => out.push_str(next()),
+                'b' => out.push_str(&escapes::echo(next())),
+                'd' | 'i' | 'u' => out.push_str(next()),
+                'c' => out.extend(next().chars().next()),
+                'x' => out.push_str(&format!("{:x}", next().parse::<i64>().ok()?)),
+                'o' => out.push_str(&format!("{:o}", next().parse::<i64>().ok()?)),
+                'q' => out.push_str(next()),
+                _ => return None,
+            }
+        }
+        if values.is_empty() || values.len() == before || out.len() > super::LONGEST_TEXT {
+            return Some(out);
+        }
+    }
+}
+
+fn cut(text: &str, command: &Effective) -> Option<String> {
+    let range = command
+        .values_of("-c")
+        .into_iter()
+        .chain(command.values_of("-b"))
+        .next()?;
+    let (from, to) = match range.split_once('-') {
+        Some((from, to)) => (from.parse().unwrap_or(1), to.parse().unwrap_or(usize::MAX)),
+        None => {
+            let at = range.parse::<usize>().ok()?;
+            (at, at)
+        }
+    };
+    let mut out = String::new();
+    for line in text.lines() {
+        out.extend(
+            line.chars()
+                .skip(from.saturating_sub(1))
+                .take(to.saturating_sub(from).saturating_add(1)),
+        );
+        out.push('\n');
+    }
+    Some(out)
+}

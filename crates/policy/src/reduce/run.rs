@@ -1,0 +1,232 @@
+//! One command: what is it really, what does it start, what does it print.
+
+use super::Walker;
+use super::shells::ShellInput;
+use super::wrappers::{self, Inner};
+use crate::effective::{Effective, base_name};
+use crate::finding::{Category, Finding};
+use crate::programs;
+use crate::text::{Flow, HOLE, Taint, Text};
+
+impl Walker<'_> {
+    pub(super) fn run(&mut self, mut command: Effective) -> Flow {
+        if !self.step() || self.depth >= super::DEPTH {
+            self.doubt("it does too much to follow");
+            return Flow::unknown(Taint::NONE);
+        }
+        let Some(first) = command.words.first().cloned() else {
+            return self.judge(command);
+        };
+        if let Some(args) = self.alias(&command) {
+            command.words = args;
+        }
+        if first.glob {
+            self.glob_program(&mut command);
+        }
+        let name = command.program().to_owned();
+        if name.contains(HOLE) {
+            return self.unknown_program(command, first.taint);
+        }
+        // A newline in an assignment prefix cannot hide: `x=y cmd` keeps its words.
+        if let Some(body) = self.functions.get(&name).cloned() {
+            return self.call(&name, &body, command);
+        }
+        if let Some(flow) = self.builtin(&name, &command) {
+            return flow;
+        }
+        if let Some(shell) = ShellInput::of(&command) {
+            return self.shell(shell, command);
+        }
+        let inner = wrappers::inner(&command);
+        if !inner.is_empty() {
+            return self.wrapped(command, inner);
+        }
+        self.code(&command);
+        let output = self.output(&command);
+        self.judge(command);
+        output
+    }
+
+    /// Keeps the command and asks the tables about it.
+    pub(super) fn judge(&mut self, command: Effective) -> Flow {
+        for finding in programs::judge(&command, self.context) {
+            self.find(finding);
+        }
+        if !command.words.is_empty() || !command.writes.is_empty() {
+            self.reduced.commands.push(command);
+        }
+        Flow::known("")
+    }
+
+    fn wrapped(&mut self, command: Effective, inner: Vec<Inner>) -> Flow {
+        let label = command.program().to_owned();
+        let mut output = Flow::unknown(Taint::NONE);
+        let contained = self.contained;
+        let mut outer = command.clone();
+        outer.transparent = wrappers::is_transparent(&label);
+        self.judge(outer);
+        for inner in inner {
+            output = match inner {
+                Inner::Words(words) => self.start(words, &label, &command),
+                Inner::Contained(words) => {
+                    self.contained = true;
+                    self.start(words, &label, &command)
+                }
+                Inner::Script(text) => self.run_computed(&text, &label, command.input.clone()),
+                Inner::ContainedScript(text) => {
+                    self.contained = true;
+                    self.run_computed(&text, &label, command.input.clone())
+                }
+                Inner::Stdin => self.run_flow(&command.input.clone(), &label),
+            };
+            self.contained = contained;
+        }
+        output
+    }
+
+    fn start(&mut self, words: Vec<Text>, label: &str, outer: &Effective) -> Flow {
+        let via = label.to_owned();
+        let outer = outer.clone();
+        self.below(&via, |walker| {
+            walker.run(Effective {
+                words,
+                via: walker.via.clone(),
+                ..outer
+            })
+        })
+    }
+
+    /// Text that is about to be run as shell.
+    pub(super) fn run_computed(&mut self, text: &Text, via: &str, input: Flow) -> Flow {
+        if text.is_known() {
+            return self.run_text(&text.s, via, input);
+        }
+        self.judge_unknown_code(text.taint, via);
+        // What is readable around the holes still counts.
+        let filled = text.s.replace(HOLE, "\"$__unknown\"");
+        if text.s.trim() != HOLE.to_string() {
+            self.run_text(&filled, via, input)
+        } else {
+            Flow::unknown(text.taint)
+        }
+    }
+
+    pub(super) fn run_flow(&mut self, input: &Flow, via: &str) -> Flow {
+        match &input.known {
+            Some(text) => {
+                let text = text.clone();
+                self.run_text(&text, via, Flow::default())
+            }
+            None => {
+                self.judge_unknown_code(input.taint, via);
+                Flow::unknown(input.taint)
+            }
+        }
+    }
+
+    pub(super) fn judge_unknown_code(&mut self, taint: Taint, via: &str) {
+        if taint.has(Taint::NETWORK) {
+            self.find(Finding::dangerous(
+                Category::RemoteCode,
+                format!("runs what it downloads, with {via}"),
+            ));
+        } else if taint.has(Taint::DECODED) {
+            self.find(Finding::dangerous(
+                Category::Disguise,
+                format!("decodes something unreadable and runs it, with {via}"),
+            ));
+        } else if !taint.has(Taint::FILE) {
+            self.find(Finding::dangerous(
+                Category::Disguise,
+                format!("runs text with {via} that cannot be known beforehand"),
+            ));
+        }
+    }
+
+    fn unknown_program(&mut self, command: Effective, taint: Taint) -> Flow {
+        if taint.has(Taint::NETWORK) {
+            self.find(Finding::dangerous(
+                Category::RemoteCode,
+                "runs what it downloads",
+            ));
+        } else if taint.has(Taint::DECODED) {
+            self.find(Finding::dangerous(
+                Category::Disguise,
+                "decodes the name of the program it runs",
+            ));
+        } else {
+            self.doubt("which program it runs cannot be known beforehand");
+        }
+        let args: Vec<Text> = command.args().to_vec();
+        self.judge(command);
+        // `$cmd rm -rf /` may be any wrapper: look at the rest as if it were one.
+        if args
+            .first()
+            .is_some_and(|arg| programs::is_known(base_name(&arg.s)))
+        {
+            return self.start(args, "an unknown program", &Effective::default());
+        }
+        Flow::unknown(Taint::NONE)
+    }
+
+    /// `/bin/r?` is `/bin/rm` on every machine that has one.
+    fn glob_program(&mut self, command: &mut Effective) {
+        let pattern = command.words[0].s.clone();
+        if pattern.chars().all(|c| c == '[') || pattern == "[" || pattern == "[[" {
+            return;
+        }
+        self.find(Finding::dangerous(
+            Category::Disguise,
+            format!("names its program by a pattern: {pattern}"),
+        ));
+        let folders = ["/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", ""];
+        for name in programs::names() {
+            for folder in folders {
+                let path = format!("{folder}{name}");
+                if super::glob::matches(&pattern, &path) {
+                    command.words[0] = Text::known(path);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn alias(&mut self, command: &Effective) -> Option<Vec<Text>> {
+        let value = self.aliases.get(&command.words[0].s)?.clone();
+        let mut words: Vec<Text> = value.split_whitespace().map(Text::known).collect();
+        if words
+            .first()
+            .is_some_and(|word| word.s == command.words[0].s)
+        {
+            return None;
+        }
+        words.extend_from_slice(command.args());
+        Some(words)
+    }
+
+    fn call(
+        &mut self,
+        name: &str,
+        body: &std::rc::Rc<crate::syntax::Script>,
+        command: Effective,
+    ) -> Flow {
+        if self.calls.iter().any(|called| called == name) {
+            return Flow::unknown(Taint::NONE);
+        }
+        let kept = self.positional.replace(command.words.clone());
+        self.calls.push(name.to_owned());
+        let body = std::rc::Rc::clone(body);
+        let input = command.input.clone();
+        let output = self.below(name, |walker| walker.script(&body, input));
+        self.calls.pop();
+        self.positional = kept;
+        if !command.writes.is_empty() {
+            self.judge(Effective {
+                words: Vec::new(),
+                input: output.clone(),
+                ..command
+            });
+        }
+        output
+    }
+}

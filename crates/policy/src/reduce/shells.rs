@@ -1,0 +1,135 @@
+//! Shells started by name: their text comes from `-c`, a file or standard input.
+
+use super::Walker;
+use crate::effective::Effective;
+use crate::finding::{Category, Finding};
+use crate::text::{Flow, Taint, Text};
+
+const SHELLS: &[&str] = &[
+    "sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "fish", "csh", "tcsh", "rbash",
+    "pwsh", "elvish", "yash", "xonsh", "nu",
+];
+
+pub(super) enum ShellInput {
+    Text(Text, Vec<Text>),
+    File(Text),
+    Stdin,
+}
+
+pub(super) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name.strip_prefix('-').unwrap_or(name))
+}
+
+impl ShellInput {
+    pub(super) fn of(command: &Effective) -> Option<Self> {
+        if !is_shell(command.program()) {
+            return None;
+        }
+        let args = command.args();
+        let mut at = 0;
+        while let Some(arg) = args.get(at) {
+            let s = arg.s.as_str();
+            if matches!(s, "--version" | "--help") {
+                return None;
+            }
+            if matches!(s, "--rcfile" | "--init-file") {
+                return args.get(at + 1).map(|file| Self::File(file.clone()));
+            }
+            if matches!(s, "-o" | "-O" | "+o" | "+O") {
+                at += 2;
+                continue;
+            }
+            if s == "--command" {
+                return Some(Self::Text(
+                    args.get(at + 1)?.clone(),
+                    args[at + 2..].to_vec(),
+                ));
+            }
+            if s.starts_with('-') && !s.starts_with("--") && s[1..].contains('c') {
+                let mut next = at + 1;
+                while args.get(next).is_some_and(|arg| {
+                    arg.s.starts_with('-') && arg.s != "--" && arg.s.len() < 4
+                        || arg.s == "--login"
+                        || arg.s == "--norc"
+                        || arg.s == "--noprofile"
+                }) {
+                    next += 1;
+                }
+                if args.get(next).is_some_and(|arg| arg.s == "--") {
+                    next += 1;
+                }
+                let text = args.get(next)?.clone();
+                return Some(Self::Text(text, args[next + 1..].to_vec()));
+            }
+            if s == "-s" || s == "-" || s == "--" {
+                if s == "--"
+                    && let Some(file) = args.get(at + 1)
+                {
+                    return Some(Self::File(file.clone()));
+                }
+                return Some(Self::Stdin);
+            }
+            if s.starts_with('-') || s.starts_with('+') {
+                if !s.starts_with("--") && s.contains('s') {
+                    return Some(Self::Stdin);
+                }
+                at += 1;
+                continue;
+            }
+            return Some(Self::File(arg.clone()));
+        }
+        Some(Self::Stdin)
+    }
+}
+
+impl Walker<'_> {
+    pub(super) fn shell(&mut self, shell: ShellInput, command: Effective) -> Flow {
+        let name = command.program().to_owned();
+        let mut outer = command.clone();
+        outer.transparent = true;
+        self.judge(outer);
+        match shell {
+            ShellInput::Text(text, args) => {
+                let mut positional = args;
+                if positional.is_empty() {
+                    positional.push(Text::known(name.clone()));
+                }
+                let kept = self.positional.replace(positional);
+                let flow = self.run_computed(&text, &format!("{name} -c"), command.input.clone());
+                self.positional = kept;
+                flow
+            }
+            ShellInput::File(file) => {
+                if file.taint.has(Taint::NETWORK) && !file.s.starts_with("/dev/fd/<") {
+                    self.judge_unknown_code(file.taint, &name);
+                    return Flow::unknown(file.taint);
+                }
+                let content = self.content_of(&file, &command.input);
+                self.run_script_file(&file, &content, &name)
+            }
+            ShellInput::Stdin => {
+                if command.input.present {
+                    self.run_flow(&command.input.clone(), &name)
+                } else {
+                    Flow::unknown(Taint::NONE)
+                }
+            }
+        }
+    }
+
+    fn run_script_file(&mut self, file: &Text, content: &Flow, name: &str) -> Flow {
+        if content.known.is_some() || content.taint.has(Taint::NETWORK | Taint::DECODED) {
+            return self.run_flow(content, name);
+        }
+        if file.s.starts_with("/dev/fd/<") {
+            self.judge_unknown_code(content.taint, name);
+        }
+        if file.s.starts_with("/dev/tcp/") {
+            self.find(Finding::dangerous(
+                Category::ReverseShell,
+                "a shell fed from the network",
+            ));
+        }
+        Flow::unknown(Taint::NONE)
+    }
+}

@@ -1,0 +1,590 @@
+//! Wrappers with a grammar of their own: other users, other hosts, containers, terminals.
+
+use super::builtins::joined;
+use super::wrappers::Inner;
+use crate::effective::Effective;
+use crate::text::Text;
+
+pub(super) fn inner(command: &Effective) -> Vec<Inner> {
+    let args = command.args();
+    match command.program() {
+        "su" | "runuser" => value(command, &["-c", "--command", "--session-command"]),
+        "script" => value(command, &["-c", "--command"]),
+        "scriptlive" => value(command, &["-c"]),
+        "expect" => value(command, &["-c"]),
+        "gdb" | "lldb" => gdb(command),
+        "ssh" | "autossh" | "mosh" => ssh(command),
+        "docker" | "podman" | "nerdctl" | "docker-compose" | "podman-compose" => container(command),
+        "kubectl" | "oc" | "k3s" | "microk8s" => after_dashes(command, "exec"),
+        "lxc" | "lxc-attach" | "incus" | "machinectl" | "apptainer" | "singularity" => {
+            after_dashes(command, "exec")
+        }
+        "parallel" => parallel(command),
+        "at" | "batch" => vec![Inner::Stdin],
+        "tmux" => tmux(command),
+        "screen" => screen(command),
+        "nix-shell" | "nix" => value(command, &["--run", "--command", "-c"]),
+        "poetry" | "uv" | "pipenv" | "rye" | "pdm" | "hatch" if operand(args, 0) == Some("run") => {
+            rest_after(args, "run")
+        }
+        "bundle" | "direnv" | "mise" | "rbenv" | "pyenv" | "npm" | "pnpm" | "yarn" | "opam"
+            if operand(args, 0) == Some("exec") =>
+        {
+            npm_exec(args)
+        }
+        "npx" | "bunx" => npm_exec(args),
+        "conda" | "mamba" | "micromamba" if operand(args, 0) == Some("run") => conda(args),
+        "make" | "gmake" => make_eval(command),
+        "start-stop-daemon" => value(command, &["--exec", "-x", "--startas", "-a"]),
+        "capsh" => capsh(command),
+        "perf" if matches!(operand(args, 0), Some("stat" | "record" | "trace")) => {
+            after_dashes_or_first(args)
+        }
+        "xterm" | "gnome-terminal" | "konsole" | "alacritty" | "kitty" | "urxvt" => {
+            match args
+                .iter()
+                .position(|arg| matches!(arg.s.as_str(), "-e" | "-x" | "--"))
+            {
+                Some(at) => words(&args[at + 1..]),
+                None => Vec::new(),
+            }
+        }
+        "crontab" if args.first().is_some_and(|arg| arg.s == "-") => Vec::new(),
+        "osascript" => Vec::new(),
+        "wsl" | "cygstart" => words(args),
+        "socat" => socat(args),
+        _ => Vec::new(),
+    }
+}
+
+fn words(rest: &[Text]) -> Vec<Inner> {
+    if rest.is_empty() {
+        Vec::new()
+    } else {
+        vec![Inner::Words(rest.to_vec())]
+    }
+}
+
+fn operand(args: &[Text], index: usize) -> Option<&str> {
+    args.iter()
+        .filter(|arg| !arg.s.starts_with('-'))
+        .nth(index)
+        .map(|arg| arg.s.as_str())
+}
+
+fn value(command: &Effective, flags: &[&str]) -> Vec<Inner> {
+    let args = command.args();
+    for (at, arg) in args.iter().enumerate() {
+        for flag in flags {
+            if arg.s == *flag || (flag.len() == 2 && short_cluster(&arg.s, flag)) {
+                return args
+                    .get(at + 1)
+                    .map_or_else(Vec::new, |text| vec![Inner::Script(text.clone())]);
+            }
+            let glued = if flag.starts_with("--") {
+                arg.s.strip_prefix(&format!("{flag}="))
+            } else {
+                None
+            };
+            if let Some(text) = glued {
+                return vec![Inner::Script(Text::known(text))];
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// `-qc` ends in the flag that takes the value.
+fn short_cluster(arg: &str, flag: &str) -> bool {
+    arg.len() > 2
+        && arg.len() < 6
+        && arg.starts_with('-')
+        && !arg.starts_with("--")
+        && arg.ends_with(&flag[1..])
+        && arg[1..].chars().all(|c| c.is_ascii_alphabetic())
+}
+
+fn rest_after(args: &[Text], word: &str) -> Vec<Inner> {
+    let Some(at) = args.iter().position(|arg| arg.s == word) else {
+        return Vec::new();
+    };
+    let rest = &args[at + 1..];
+    let from = rest
+        .iter()
+        .position(|arg| !arg.s.starts_with('-'))
+        .unwrap_or(rest.len());
+    words(&rest[from..])
+}
+
+fn npm_exec(args: &[Text]) -> Vec<Inner> {
+    if let Some(at) = args
+        .iter()
+        .position(|arg| matches!(arg.s.as_str(), "-c" | "--call"))
+    {
+        return args
+            .get(at + 1)
+            .map_or_else(Vec::new, |text| vec![Inner::Script(text.clone())]);
+    }
+    if let Some(at) = args.iter().position(|arg| arg.s == "--") {
+        return words(&args[at + 1..]);
+    }
+    if args.iter().any(|arg| arg.s == "exec") {
+        return rest_after(args, "exec");
+    }
+    let from = args
+        .iter()
+        .position(|arg| !arg.s.starts_with('-'))
+        .unwrap_or(args.len());
+    words(&args[from..])
+}
+
+fn conda(args: &[Text]) -> Vec<Inner> {
+    let mut at = args
+        .iter()
+        .position(|arg| arg.s == "run")
+        .map_or(0, |at| at + 1);
+    while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
+        at += if matches!(arg.s.as_str(), "-n" | "--name" | "-p" | "--prefix") {
+            2
+        } else {
+            1
+        };
+    }
+    words(&args[at..])
+}
+
+fn ssh(command: &Effective) -> Vec<Inner> {
+    const WITH_VALUE: &str = "BbcDEeFIiJLlmOopQRSWw";
+    let args = command.args();
+    let mut at = 0;
+    let mut inner = Vec::new();
+    while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
+        let flag = arg.s.chars().nth(1).unwrap_or(' ');
+        let option = if arg.s == "-o" {
+            args.get(at + 1).map(|text| text.s.clone())
+        } else {
+            arg.s.strip_prefix("-o").map(str::to_owned)
+        };
+        if let Some(option) = option
+            && let Some((key, value)) = option.split_once(['=', ' '])
+            && [
+                "proxycommand",
+                "localcommand",
+                "knownhostscommand",
+                "remotecommand",
+            ]
+            .contains(&key.to_lowercase().as_str())
+        {
+            inner.push(Inner::Script(Text::known(value)));
+        }
+        at += if arg.s.len() == 2 && WITH_VALUE.contains(flag) {
+            2
+        } else {
+            1
+        };
+    }
+    match args.get(at + 1..) {
+        Some(rest) if !rest.is_empty() => {
+            let rest = if rest[0].s == "--" { &rest[1..] } else { rest };
+            inner.push(Inner::Script(joined(rest)));
+        }
+        // Text piped to a remote login shell runs there.
+        _ if at < args.len() && command.input.present && command.input.known.is_some() => {
+            inner.push(Inner::Stdin);
+        }
+        _ => {}
+    }
+    inner
+}
+
+fn container(command: &Effective) -> Vec<Inner> {
+    const WITH_VALUE: &[&str] = &[
+        "-e",
+        "--env",
+        "-u",
+        "--user",
+        "-w",
+        "--workdir",
+        "-v",
+        "--volume",
+        "--mount",
+        "--name",
+        "-p",
+        "--publish",
+        "--network",
+        "--net",
+        "--entrypoint",
+        "--env-file",
+        "-l",
+        "--label",
+        "-m",
+        "--memory",
+        "--cpus",
+        "-h",
+        "--hostname",
+        "--platform",
+        "--pid",
+        "--ipc",
+        "--uts",
+        "--userns",
+        "--cap-add",
+        "--cap-drop",
+        "--device",
+        "--security-opt",
+        "--restart",
+        "--gpus",
+        "--add-host",
+        "--dns",
+        "--shm-size",
+        "--ulimit",
+        "--tmpfs",
+        "--index",
+        "--detach-keys",
+        "-f",
+        "--file",
+        "--project-directory",
+        "--profile",
+        "-H",
+        "--host",
+        "--context",
+        "--log-driver",
+        "--pull",
+        "--runtime",
+        "--expose",
+        "--link",
+        "--ip",
+        "--stop-signal",
+        "--log-opt",
+        "-a",
+    ];
+    let args = command.args();
+    let Some(verb) = args
+        .iter()
+        .position(|arg| matches!(arg.s.as_str(), "exec" | "run"))
+    else {
+        return Vec::new();
+    };
+    let mut at = verb + 1;
+    while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
+        at += if WITH_VALUE.contains(&arg.s.as_str()) {
+            2
+        } else {
+            1
+        };
+    }
+    let mut rest = args.get(at + 1..).unwrap_or_default().to_vec();
+    if let Some(entry) = command.values_of("--entrypoint").first() {
+        rest.insert(0, Text::known(entry.clone()));
+    }
+    if rest.is_empty() {
+        return Vec::new();
+    }
+    if args[verb].s == "exec" {
+        return vec![Inner::Contained(rest)];
+    }
+    if crate::programs::containers::reaches_host(command) {
+        return vec![Inner::Words(rest)];
+    }
+    // A fresh container with nothing of the host in it can only lose itself.
+    Vec::new()
+}
+
+fn after_dashes(command: &Effective, verb: &str) -> Vec<Inner> {
+    let args = command.args();
+    if command.program() != "lxc-attach"
+        && !args.iter().any(|arg| arg.s == verb || arg.s == "shell")
+    {
+        return Vec::new();
+    }
+    if let Some(at) = args.iter().position(|arg| arg.s == "--") {
+        let rest = args[at + 1..].to_vec();
+        return if rest.is_empty() {
+            Vec::new()
+        } else {
+            vec![Inner::Contained(rest)]
+        };
+    }
+    let Some(at) = args.iter().position(|arg| arg.s == verb) else {
+        return Vec::new();
+    };
+    // `kubectl exec pod cmd`, the old spelling.
+    let rest: Vec<Text> = args[at + 1..]
+        .iter()
+        .skip_while(|arg| arg.s.starts_with('-'))
+        .skip(1)
+        .skip_while(|arg| arg.s.starts_with('-'))
+        .cloned()
+        .collect();
+    if rest.is_empty() {
+        Vec::new()
+    } else {
+        vec![Inner::Contained(rest)]
+    }
+}
+
+fn after_dashes_or_first(args: &[Text]) -> Vec<Inner> {
+    if let Some(at) = args.iter().position(|arg| arg.s == "--") {
+        return words(&args[at + 1..]);
+    }
+    let rest = &args[1.min(args.len())..];
+    let from = rest
+        .iter()
+        .position(|arg| !arg.s.starts_with('-'))
+        .unwrap_or(rest.len());
+    words(&rest[from..])
+}
+
+fn parallel(command: &Effective) -> Vec<Inner> {
+    let args = command.args();
+    let mut at = 0;
+    while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
+        at += if matches!(
+            arg.s.as_str(),
+            "-j" | "--jobs"
+                | "-a"
+                | "--arg-file"
+                | "-n"
+                | "-N"
+                | "--colsep"
+                | "-S"
+                | "--delay"
+                | "--timeout"
+        ) {
+            2
+        } else {
+            1
+        };
+    }
+    let rest = &args[at..];
+    let end = rest
+        .iter()
+        .position(|arg| arg.s.starts_with(":::"))
+        .unwrap_or(rest.len());
+    let items = rest.get(end + 1..).unwrap_or_default();
+    if end == 0 {
+        if !items.is_empty() {
+            return items
+                .iter()
+                .map(|item| Inner::Script(item.clone()))
+                .collect();
+        }
+        return if command.input.present {
+            vec![Inner::Stdin]
+        } else {
+            Vec::new()
+        };
+    }
+    let template = joined(&rest[..end]);
+    if items.is_empty() {
+        let item = match &command.input.known {
+            Some(text) => Text::known(text.trim()),
+            None => Text::unknown(command.input.taint),
+        };
+        return vec![filled(&template, &item)];
+    }
+    items
+        .iter()
+        .take(32)
+        .map(|item| filled(&template, item))
+        .collect()
+}
+
+fn filled(template: &Text, item: &Text) -> Inner {
+    let s = if template.s.contains("{}") {
+        template.s.replace("{}", &item.s)
+    } else {
+        format!("{} {}", template.s, item.s)
+    };
+    Inner::Script(Text {
+        s,
+        taint: template.taint | item.taint,
+        glob: false,
+    })
+}
+
+fn gdb(command: &Effective) -> Vec<Inner> {
+    let mut inner = Vec::new();
+    for flag in [
+        "-ex",
+        "--ex",
+        "-eval-command",
+        "--eval-command",
+        "-o",
+        "--one-line",
+        "-iex",
+    ] {
+        for text in command.values_of(flag) {
+            let text = text.trim();
+            for prefix in ["!", "shell ", "platform shell ", "pipe "] {
+                if let Some(shell) = text.strip_prefix(prefix) {
+                    inner.push(Inner::Script(Text::known(shell)));
+                }
+            }
+            if let Some(at) = text.find("system(") {
+                let quoted = text[at + 7..].trim_matches(['(', ')', '"', '\'', ' ']);
+                inner.push(Inner::Script(Text::known(quoted)));
+            }
+            if let Some(code) = text.strip_prefix("python ") {
+                inner.push(Inner::Words(vec![
+                    Text::known("python3"),
+                    Text::known("-c"),
+                    Text::known(code),
+                ]));
+            }
+        }
+    }
+    if let Some(at) = command
+        .args()
+        .iter()
+        .position(|arg| arg.s == "--args" || arg.s == "--")
+    {
+        inner.extend(words(&command.args()[at + 1..]));
+    }
+    inner
+}
+
+fn tmux(command: &Effective) -> Vec<Inner> {
+    let args = command.args();
+    let Some(at) = args.iter().position(|arg| {
+        matches!(
+            arg.s.as_str(),
+            "new"
+                | "new-session"
+                | "new-window"
+                | "neww"
+                | "split-window"
+                | "splitw"
+                | "send-keys"
+                | "send"
+                | "run-shell"
+                | "run"
+                | "respawn-pane"
+                | "if-shell"
+                | "pipe-pane"
+                | "display-popup"
+                | "popup"
+        )
+    }) else {
+        return Vec::new();
+    };
+    let mut inner = Vec::new();
+    let mut next = at + 1;
+    while let Some(arg) = args.get(next) {
+        if arg.s.starts_with('-') {
+            next += if arg.s.len() == 2 && "stncFexyb".contains(&arg.s[1..]) {
+                2
+            } else {
+                1
+            };
+            continue;
+        }
+        if matches!(arg.s.as_str(), "Enter" | "C-m" | "ENTER" | "C-c") {
+            next += 1;
+            continue;
+        }
+        if arg.s.contains(' ') || !args[next..].iter().any(|arg| arg.s.contains(' ')) {
+            let rest: Vec<Text> = args[next..]
+                .iter()
+                .filter(|arg| !matches!(arg.s.as_str(), "Enter" | "C-m" | "ENTER"))
+                .cloned()
+                .collect();
+            inner.push(Inner::Script(joined(&rest)));
+            break;
+        }
+        next += 1;
+    }
+    inner
+}
+
+fn screen(command: &Effective) -> Vec<Inner> {
+    let args = command.args();
+    if let Some(at) = args
+        .iter()
+        .position(|arg| arg.s == "stuff" || arg.s == "exec")
+    {
+        return args.get(at + 1).map_or_else(Vec::new, |text| {
+            vec![Inner::Script(Text {
+                s: text.s.replace("^M", "\n").replace("\\n", "\n"),
+                ..text.clone()
+            })]
+        });
+    }
+    let mut at = 0;
+    while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
+        at += if arg.s.ends_with('S')
+            || arg.s.ends_with('p')
+            || arg.s.ends_with('t')
+            || arg.s.ends_with('c')
+        {
+            2
+        } else {
+            1
+        };
+    }
+    args.get(at..).map_or_else(Vec::new, words)
+}
+
+/// `make --eval='x:;rm -rf /'` and makefiles on standard input.
+fn make_eval(command: &Effective) -> Vec<Inner> {
+    let mut inner = Vec::new();
+    for flag in ["--eval", "-E"] {
+        for text in command.values_of(flag) {
+            for piece in text.split(['\n', ';']) {
+                if let Some(at) = text.find("$(shell ") {
+                    inner.push(Inner::Script(Text::known(
+                        text[at + 8..].trim_end_matches(')'),
+                    )));
+                }
+                if !piece.trim_end().ends_with(':') && !piece.trim().is_empty() {
+                    inner.push(Inner::Script(Text::known(piece.trim())));
+                }
+            }
+        }
+    }
+    let from_stdin = command
+        .values_of("-f")
+        .iter()
+        .any(|file| file == "-" || file == "/dev/stdin");
+    if from_stdin && let Some(text) = &command.input.known {
+        for line in text.lines() {
+            if let Some(recipe) = line.strip_prefix('\t') {
+                inner.push(Inner::Script(Text::known(
+                    recipe.trim_start_matches(['@', '-']),
+                )));
+            } else if let Some((_, recipe)) = line.split_once(';') {
+                inner.push(Inner::Script(Text::known(recipe)));
+            }
+        }
+    }
+    inner
+}
+
+fn capsh(command: &Effective) -> Vec<Inner> {
+    match command.args().iter().position(|arg| arg.s == "--") {
+        Some(at) => {
+            let mut shell = vec![Text::known("bash")];
+            shell.extend_from_slice(&command.args()[at + 1..]);
+            words(&shell)
+        }
+        None => Vec::new(),
+    }
+}
+
+fn socat(args: &[Text]) -> Vec<Inner> {
+    args.iter()
+        .filter_map(|arg| {
+            let (kind, rest) = arg.s.split_once(':')?;
+            let kind = kind.to_lowercase();
+            (kind == "exec" || kind == "system").then(|| {
+                let text = rest
+                    .split(",pty")
+                    .next()
+                    .unwrap_or(rest)
+                    .split(",stderr")
+                    .next()
+                    .unwrap_or(rest);
+                Inner::Script(Text::known(text.trim_matches(['\'', '"'])))
+            })
+        })
+        .collect()
+}

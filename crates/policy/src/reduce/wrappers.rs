@@ -1,0 +1,705 @@
+//! Programs whose argument is another command.
+//!
+//! Most differ only in which options take a value and how many words of their own come first, so
+//! they are a table. Those with a grammar of their own are in `wrap_remote`.
+
+use super::builtins::joined;
+use super::wrap_remote;
+use crate::effective::Effective;
+use crate::text::{HOLE, Text};
+
+/// A command found inside another.
+pub(super) enum Inner {
+    Words(Vec<Text>),
+    /// Runs in a container that the outer command names.
+    Contained(Vec<Text>),
+    /// Shell text.
+    Script(Text),
+    ContainedScript(Text),
+    /// Shell text on standard input.
+    Stdin,
+}
+
+struct Wrapper {
+    names: &'static [&'static str],
+    /// Short options that take a value.
+    short: &'static str,
+    /// Long options that take a value as the next word.
+    long: &'static [&'static str],
+    /// Own words before the command.
+    own: usize,
+}
+
+const fn plain(names: &'static [&'static str]) -> Wrapper {
+    Wrapper {
+        names,
+        short: "",
+        long: &[],
+        own: 0,
+    }
+}
+
+const WRAPPERS: &[Wrapper] = &[plain(&[
+    "nohup",
+    "setsid",
+    "builtin",
+    "exec",
+    "command",
+    "fakeroot",
+    "dbus-run-session",
+    "xvfb-run",
+    "torsocks",
+    "torify",
+    "unbuffer",
+    "catchsegv",
+    "rlwrap",
+    "nocache",
+    "eatmydata",
+    "then",
+    "do",
+    "valgrind",
+    "usbreset",
+    "caffeinate",
+    "ltrace",
+    "proxychains",
+    "proxychains4",
+    "tsocks",
+    "stdbuf",
+    "linux32",
+    "linux64",
+    "setarch",
+    "ccache",
+    "sccache",
+    "distcc",
+    "doas",
+    "pkexec",
+    "gosu",
+    "su-exec",
+    "sem",
+    "chronic",
+    "ts",
+    "systemd-inhibit",
+    "busybox",
+    "toybox",
+    "rr",
+    "hyperfine",
+    "bwrap",
+    "firejail",
+    "proot",
+    "unshare",
+    "nsenter",
+    "setpriv",
+    "cgexec",
+    "runcon",
+    "aa-exec",
+    "dumb-init",
+    "tini",
+    "sshpass",
+    "expect_unbuffered",
+    "ionice",
+    "nice",
+    "chrt",
+    "strace",
+    "time",
+    "gtime",
+    "env_parallel",
+    "script_wrapper",
+    "numactl",
+    "prlimit",
+    "cpulimit",
+    "faketime",
+    "sudo",
+    "softlimit",
+    "setuidgid",
+    "chpst",
+    "daemonize",
+    "start-stop-daemon",
+    "capsh",
+    "timelimit",
+    "cpulimit",
+    "with-contenv",
+    "aws-vault",
+    "op",
+    "doppler",
+    "dotenv",
+    "direnv",
+    "mise",
+])];
+
+/// Options with values and leading words of the wrappers that have any.
+const DETAILS: &[Wrapper] = &[
+    Wrapper {
+        names: &["timeout"],
+        short: "ks",
+        long: &["--signal", "--kill-after"],
+        own: 1,
+    },
+    Wrapper {
+        names: &["nice"],
+        short: "n",
+        long: &["--adjustment"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["ionice"],
+        short: "cnpPu",
+        long: &["--class", "--classdata"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["stdbuf"],
+        short: "ioe",
+        long: &["--input", "--output", "--error"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["chrt"],
+        short: "TPD",
+        long: &[],
+        own: 1,
+    },
+    Wrapper {
+        names: &["taskset"],
+        short: "",
+        long: &[],
+        own: 1,
+    },
+    Wrapper {
+        names: &["time", "gtime"],
+        short: "fo",
+        long: &["--format", "--output"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["exec"],
+        short: "a",
+        long: &[],
+        own: 0,
+    },
+    Wrapper {
+        names: &["sudo"],
+        short: "ugpCrtThDRU",
+        long: &[
+            "--user",
+            "--group",
+            "--prompt",
+            "--host",
+            "--chdir",
+            "--chroot",
+            "--close-from",
+            "--role",
+            "--type",
+            "--command-timeout",
+            "--other-user",
+        ],
+        own: 0,
+    },
+    Wrapper {
+        names: &["doas"],
+        short: "uC",
+        long: &[],
+        own: 0,
+    },
+    Wrapper {
+        names: &["pkexec"],
+        short: "",
+        long: &["--user"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["gosu", "su-exec", "setuidgid"],
+        short: "",
+        long: &[],
+        own: 1,
+    },
+    Wrapper {
+        names: &["strace"],
+        short: "eopsPuaIOSXEb",
+        long: &["--output", "--trace"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["ltrace"],
+        short: "eopsuanlFAD",
+        long: &["--output"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["chroot"],
+        short: "",
+        long: &["--userspec", "--groups"],
+        own: 1,
+    },
+    Wrapper {
+        names: &["nsenter"],
+        short: "tSG",
+        long: &["--target", "--setuid", "--setgid"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["unshare"],
+        short: "SGRw",
+        long: &[
+            "--setuid",
+            "--setgid",
+            "--root",
+            "--wd",
+            "--map-user",
+            "--map-group",
+        ],
+        own: 0,
+    },
+    Wrapper {
+        names: &["setpriv"],
+        short: "",
+        long: &[
+            "--reuid",
+            "--regid",
+            "--groups",
+            "--inh-caps",
+            "--ambient-caps",
+            "--bounding-set",
+            "--securebits",
+            "--pdeathsig",
+            "--selinux-label",
+            "--apparmor-profile",
+        ],
+        own: 0,
+    },
+    Wrapper {
+        names: &["systemd-run"],
+        short: "pEHMup",
+        long: &[
+            "--unit",
+            "--property",
+            "--setenv",
+            "--slice",
+            "--uid",
+            "--gid",
+            "--nice",
+            "--working-directory",
+            "--on-active",
+            "--on-boot",
+            "--on-calendar",
+            "--description",
+            "--timer-property",
+            "--machine",
+            "--host",
+        ],
+        own: 0,
+    },
+    Wrapper {
+        names: &["prlimit"],
+        short: "op",
+        long: &["--output", "--pid"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["cpulimit"],
+        short: "lpec",
+        long: &["--limit"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["numactl"],
+        short: "NmlpC",
+        long: &["--cpunodebind", "--membind"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["faketime"],
+        short: "",
+        long: &[],
+        own: 1,
+    },
+    Wrapper {
+        names: &["setarch"],
+        short: "",
+        long: &[],
+        own: 1,
+    },
+    Wrapper {
+        names: &["sshpass"],
+        short: "pfdPe",
+        long: &[],
+        own: 0,
+    },
+    Wrapper {
+        names: &["runcon"],
+        short: "turl",
+        long: &[],
+        own: 0,
+    },
+    Wrapper {
+        names: &["chpst"],
+        short: "uUbeno/mdlLPC",
+        long: &[],
+        own: 0,
+    },
+    Wrapper {
+        names: &["softlimit"],
+        short: "acdflmoprst",
+        long: &[],
+        own: 0,
+    },
+    Wrapper {
+        names: &["cgexec"],
+        short: "g",
+        long: &[],
+        own: 0,
+    },
+    Wrapper {
+        names: &["watch"],
+        short: "nq",
+        long: &["--interval"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["bwrap"],
+        short: "",
+        long: &[],
+        own: 0,
+    },
+    Wrapper {
+        names: &["timelimit"],
+        short: "tTsS",
+        long: &[],
+        own: 0,
+    },
+    Wrapper {
+        names: &["xvfb-run"],
+        short: "enfspw",
+        long: &["--server-args", "--server-num"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["hyperfine"],
+        short: "wmMrpcns",
+        long: &[
+            "--warmup",
+            "--runs",
+            "--prepare",
+            "--cleanup",
+            "--export-json",
+            "--export-markdown",
+            "--setup",
+            "--shell",
+        ],
+        own: 0,
+    },
+];
+
+/// Wrappers that add nothing of their own: an allowlist looks through them.
+pub(super) fn is_transparent(name: &str) -> bool {
+    !matches!(
+        name,
+        "sudo"
+            | "doas"
+            | "pkexec"
+            | "su"
+            | "ssh"
+            | "docker"
+            | "podman"
+            | "kubectl"
+            | "nsenter"
+            | "chroot"
+            | "runuser"
+            | "gosu"
+            | "su-exec"
+            | "machinectl"
+            | "lxc"
+            | "systemd-run"
+            | "at"
+    )
+}
+
+/// The commands a program would start, from its arguments alone.
+pub(super) fn inner(command: &Effective) -> Vec<Inner> {
+    let name = command.program();
+    match name {
+        "env" => env(command),
+        "xargs" => xargs(command),
+        "command" if command.short('v') || command.short('V') => Vec::new(),
+        "find" | "fd" | "fdfind" => find(command),
+        "watch" => script_of_rest(command),
+        "entr" => {
+            after_flags(command).map_or_else(Vec::new, |rest| vec![Inner::Words(rest.to_vec())])
+        }
+        "hyperfine" => after_flags(command)
+            .unwrap_or_default()
+            .iter()
+            .map(|arg| Inner::Script(arg.clone()))
+            .collect(),
+        "chroot" | "taskset" | "timeout" | "systemd-run" => words_of_rest(command),
+        "flock" => flock(command),
+        _ => {
+            let special = wrap_remote::inner(command);
+            if !special.is_empty() {
+                return special;
+            }
+            if WRAPPERS[0].names.contains(&name) || name.starts_with("ld-linux") || name == "ld.so"
+            {
+                return words_of_rest(command);
+            }
+            Vec::new()
+        }
+    }
+}
+
+fn words_of_rest(command: &Effective) -> Vec<Inner> {
+    match after_flags(command) {
+        Some(rest) if !rest.is_empty() => vec![Inner::Words(rest.to_vec())],
+        _ => Vec::new(),
+    }
+}
+
+fn script_of_rest(command: &Effective) -> Vec<Inner> {
+    match after_flags(command) {
+        Some(rest) if !rest.is_empty() => vec![Inner::Script(joined(rest))],
+        _ => Vec::new(),
+    }
+}
+
+/// Everything after the wrapper's own options and words.
+pub(super) fn after_flags(command: &Effective) -> Option<&[Text]> {
+    let name = command.program();
+    let details = DETAILS.iter().find(|wrapper| wrapper.names.contains(&name));
+    let (short, long, mut own) = details.map_or(("", &[][..], 0), |d| (d.short, d.long, d.own));
+    let args = command.args();
+    let mut at = 0;
+    while let Some(arg) = args.get(at) {
+        let s = arg.s.as_str();
+        if s == "--" {
+            at += 1;
+            break;
+        }
+        if s.starts_with("--") {
+            at += if long.contains(&s) { 2 } else { 1 };
+        } else if s.starts_with('-') && s.len() > 1 {
+            // A value that is glued on needs no second word.
+            let takes = s[1..].char_indices().find(|(_, c)| short.contains(*c));
+            let glued = takes.is_some_and(|(at, c)| at + 1 + c.len_utf8() < s.len());
+            at += if takes.is_some() && !glued { 2 } else { 1 };
+        } else if is_assignment(s) && matches!(name, "sudo" | "doas") {
+            at += 1;
+        } else if own > 0 {
+            own -= 1;
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    while own > 0 && at < args.len() {
+        own -= 1;
+        at += 1;
+    }
+    args.get(at..)
+}
+
+fn env(command: &Effective) -> Vec<Inner> {
+    let args = command.args();
+    let mut at = 0;
+    while let Some(arg) = args.get(at) {
+        let s = arg.s.as_str();
+        let split = s
+            .strip_prefix("--split-string=")
+            .or_else(|| s.strip_prefix("-S").filter(|rest| !rest.is_empty()))
+            .or_else(|| s.strip_prefix("-vS").filter(|rest| !rest.is_empty()));
+        if let Some(text) = split {
+            let mut words: Vec<Text> = text.split_whitespace().map(Text::known).collect();
+            words.extend_from_slice(&args[at + 1..]);
+            return env_words(words);
+        }
+        match s {
+            "-S" | "--split-string" | "-vS" | "-iS" => {
+                let mut words: Vec<Text> = args
+                    .get(at + 1)
+                    .map(|text| split_string(&text.s))
+                    .unwrap_or_default();
+                words.extend_from_slice(args.get(at + 2..).unwrap_or_default());
+                return env_words(words);
+            }
+            "-u" | "--unset" | "-C" | "--chdir" | "-a" | "--argv0" => at += 2,
+            "--" => at += 1,
+            _ if s.starts_with('-') || is_assignment(s) => at += 1,
+            _ => return vec![Inner::Words(args[at..].to_vec())],
+        }
+    }
+    Vec::new()
+}
+
+fn split_string(text: &str) -> Vec<Text> {
+    match crate::syntax::parse(text) {
+        Ok(_) => text
+            .split_whitespace()
+            .map(|word| Text::known(word.trim_matches(['\'', '"'])))
+            .collect(),
+        Err(_) => text.split_whitespace().map(Text::known).collect(),
+    }
+}
+
+fn env_words(words: Vec<Text>) -> Vec<Inner> {
+    let from = words
+        .iter()
+        .position(|word| !is_assignment(&word.s) && !word.s.starts_with('-'));
+    match from {
+        // The string may hold quotes: let the shell reader see it.
+        Some(at) => vec![
+            Inner::Script(joined(&words[at..])),
+            Inner::Words(words[at..].to_vec()),
+        ],
+        None => Vec::new(),
+    }
+}
+
+fn is_assignment(s: &str) -> bool {
+    s.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
+    })
+}
+
+fn xargs(command: &Effective) -> Vec<Inner> {
+    let args = command.args();
+    let mut at = 0;
+    let mut replace: Option<String> = None;
+    while let Some(arg) = args.get(at) {
+        let s = arg.s.as_str();
+        if let Some(value) = s.strip_prefix("--replace=") {
+            replace = Some(value.to_owned());
+        }
+        match s {
+            "-I" | "-J" => {
+                replace = args.get(at + 1).map(|text| text.s.clone());
+                at += 2;
+            }
+            "-i" | "--replace" => {
+                replace = Some("{}".to_owned());
+                at += 1;
+            }
+            "-a" | "--arg-file" | "-d" | "--delimiter" | "-E" | "-L" | "-l" | "-n" | "-P"
+            | "-s" | "--max-args" | "--max-procs" | "--max-lines" | "--max-chars"
+            | "--process-slot-var" => at += 2,
+            _ if s.starts_with("-I") => {
+                replace = Some(s[2..].to_owned());
+                at += 1;
+            }
+            _ if s.starts_with('-') => at += 1,
+            _ => break,
+        }
+    }
+    let words = args.get(at..).unwrap_or_default();
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let items: Vec<Text> = match &command.input.known {
+        Some(text) => text
+            .split(|c: char| c.is_whitespace() || c == '\0')
+            .filter(|item| !item.is_empty())
+            .take(64)
+            .map(|item| Text::known(item.trim_matches(['\'', '"'])))
+            .collect(),
+        None => vec![Text::unknown(command.input.taint)],
+    };
+    match replace {
+        Some(mark) if !mark.is_empty() => items
+            .into_iter()
+            .map(|item| {
+                let words = words.iter().map(|word| Text {
+                    s: word.s.replace(&mark, &item.s),
+                    taint: word.taint | item.taint,
+                    glob: false,
+                });
+                Inner::Words(words.collect())
+            })
+            .collect(),
+        _ => {
+            let mut all = words.to_vec();
+            all.extend(items);
+            vec![Inner::Words(all)]
+        }
+    }
+}
+
+/// `-exec`, `-execdir`, `-ok` and fd's `-x`: the braces are a hole under the place searched.
+fn find(command: &Effective) -> Vec<Inner> {
+    let args = command.args();
+    let place = args
+        .iter()
+        .find(|arg| !arg.s.starts_with('-'))
+        .filter(|_| command.program() == "find")
+        .map_or(".", |arg| arg.s.as_str());
+    let narrowed = args.iter().any(|arg| {
+        matches!(
+            arg.s.as_str(),
+            "-name"
+                | "-iname"
+                | "-path"
+                | "-regex"
+                | "-mtime"
+                | "-size"
+                | "-empty"
+                | "-newer"
+                | "-mmin"
+                | "-atime"
+        )
+    });
+    let mut inner = Vec::new();
+    let mut at = 0;
+    while at < args.len() {
+        let starts = matches!(
+            args[at].s.as_str(),
+            "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch"
+        );
+        if starts {
+            let end = args[at + 1..]
+                .iter()
+                .position(|arg| arg.s == ";" || arg.s == "+")
+                .map_or(args.len(), |end| at + 1 + end);
+            let words: Vec<Text> = args[at + 1..end]
+                .iter()
+                .map(|word| {
+                    // An unnarrowed search hands over the place itself.
+                    let item = if narrowed {
+                        format!("{place}/{HOLE}")
+                    } else {
+                        place.to_owned()
+                    };
+                    Text {
+                        s: word.s.replace("{}", &item),
+                        ..word.clone()
+                    }
+                })
+                .collect();
+            if !words.is_empty() {
+                inner.push(Inner::Words(words));
+            }
+            at = end;
+        }
+        at += 1;
+    }
+    inner
+}
+
+fn flock(command: &Effective) -> Vec<Inner> {
+    let args = command.args();
+    if let Some(at) = args
+        .iter()
+        .position(|arg| arg.s == "-c" || arg.s == "--command")
+    {
+        return args
+            .get(at + 1)
+            .map_or_else(Vec::new, |text| vec![Inner::Script(text.clone())]);
+    }
+    let mut at = 0;
+    while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
+        at += if matches!(arg.s.as_str(), "-w" | "--timeout" | "-E") {
+            2
+        } else {
+            1
+        };
+    }
+    match args.get(at + 1..) {
+        Some(rest) if !rest.is_empty() => vec![Inner::Words(rest.to_vec())],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,164 @@
+//! `$name` and `${name…}` in all their forms.
+
+use super::{Doubt, Param, ParamOp, Parser, Part, Word};
+use crate::syntax::word::flush;
+
+impl Parser<'_> {
+    pub(super) fn short_param(&mut self) -> Option<Param> {
+        let name = self.name();
+        if !name.is_empty() {
+            return Some(plain(name));
+        }
+        let c = self.peek()?;
+        if c.is_ascii_digit() || "@*#?$!-".contains(c) {
+            self.bump();
+            return Some(plain(c.to_string()));
+        }
+        None
+    }
+
+    pub(super) fn braced_param(&mut self) -> Result<Param, Doubt> {
+        self.take("{");
+        let length =
+            self.looks_at("#") && !self.looks_at("#}") && !self.looks_at("#:") && self.take("#");
+        let indirect = !length && self.looks_at("!") && !self.looks_at("!}") && self.take("!");
+        let mut name = self.name();
+        if name.is_empty() {
+            name = self.digits();
+        }
+        if name.is_empty() {
+            match self.peek() {
+                Some(c) if "@*#?$!-".contains(c) => {
+                    self.bump();
+                    name.push(c);
+                }
+                _ => return Err(self.doubt("an expansion without a name")),
+            }
+        }
+        let mut index = None;
+        if self.take("[") {
+            let from = self.at;
+            while let Some(c) = self.peek() {
+                if c == ']' {
+                    break;
+                }
+                self.bump();
+            }
+            index = Some(self.text[from..self.at].to_owned());
+            self.expect("]")?;
+        }
+        let op = self.param_op()?;
+        self.expect("}")?;
+        Ok(Param {
+            name,
+            index,
+            length,
+            indirect,
+            op,
+        })
+    }
+
+    fn param_op(&mut self) -> Result<ParamOp, Doubt> {
+        if self.looks_at("}") {
+            return Ok(ParamOp::None);
+        }
+        for (token, make) in [
+            (":-", ParamOp::Default as fn(Word) -> ParamOp),
+            (":=", ParamOp::Default),
+            ("-", ParamOp::Default),
+            ("=", ParamOp::Default),
+            (":+", ParamOp::Alternative),
+            ("+", ParamOp::Alternative),
+            (":?", |_| ParamOp::Error),
+            ("?", |_| ParamOp::Error),
+            ("##", |word| ParamOp::TrimStart(word, true)),
+            ("#", |word| ParamOp::TrimStart(word, false)),
+            ("%%", |word| ParamOp::TrimEnd(word, true)),
+            ("%", |word| ParamOp::TrimEnd(word, false)),
+        ] {
+            if self.take(token) {
+                return Ok(make(self.operand("}")?));
+            }
+        }
+        if self.take("//") {
+            return self.replacement(true);
+        }
+        if self.take("/") {
+            return self.replacement(false);
+        }
+        if self.take("^^") || self.take("^") || self.take(",,") || self.take(",") {
+            let token = &self.text[..self.at];
+            let upper = token.ends_with('^');
+            let all = token.ends_with("^^") || token.ends_with(",,");
+            self.operand("}")?;
+            return Ok(ParamOp::Case { upper, all });
+        }
+        if self.take(":") {
+            let from = self.raw_until(&[':', '}']);
+            let length = self.take(":").then(|| self.raw_until(&['}']));
+            return Ok(ParamOp::Slice { from, length });
+        }
+        self.operand("}")?;
+        Ok(ParamOp::Other)
+    }
+
+    fn replacement(&mut self, all: bool) -> Result<ParamOp, Doubt> {
+        let pattern = self.operand("/}")?;
+        let with = if self.take("/") {
+            self.operand("}")?
+        } else {
+            Word::default()
+        };
+        Ok(ParamOp::Replace { pattern, with, all })
+    }
+
+    fn raw_until(&mut self, ends: &[char]) -> String {
+        let mut text = String::new();
+        while let Some(c) = self.peek() {
+            if ends.contains(&c) {
+                break;
+            }
+            text.push(c);
+            self.bump();
+        }
+        text
+    }
+
+    /// A word that may hold blanks, up to one of `ends`, which is not taken.
+    fn operand(&mut self, ends: &str) -> Result<Word, Doubt> {
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        while let Some(c) = self.peek() {
+            if ends.contains(c) {
+                break;
+            }
+            match c {
+                '\'' | '"' | '`' | '$' | '\\' => {
+                    flush(&mut plain, &mut parts);
+                    parts.append(&mut self.quoted_piece()?);
+                }
+                _ => {
+                    plain.push(c);
+                    self.bump();
+                }
+            }
+        }
+        flush(&mut plain, &mut parts);
+        Ok(Word(parts))
+    }
+
+    /// One quoted or expanding piece, by reading a word that stops after it.
+    fn quoted_piece(&mut self) -> Result<Vec<Part>, Doubt> {
+        self.nested(|parser| parser.piece())
+    }
+}
+
+fn plain(name: String) -> Param {
+    Param {
+        name,
+        index: None,
+        length: false,
+        indirect: false,
+        op: ParamOp::None,
+    }
+}
