@@ -17,8 +17,6 @@ const NO_PROXY: &str = "localhost,127.0.0.1,::1";
 /// What every command of a sandbox needs, whose warden listens on `proxy_port` of its loopback.
 pub fn sandbox_env(proxy_port: u16, trust: Trust<'_>) -> BTreeMap<String, String> {
     let http = format!("http://127.0.0.1:{proxy_port}");
-    // The h makes clients hand over the name: there is no DNS to resolve it with.
-    let socks = format!("socks5h://127.0.0.1:{proxy_port}");
     let java = [
         "-Djava.net.useSystemProxies=false".to_owned(),
         format!("-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort={proxy_port}"),
@@ -33,10 +31,11 @@ pub fn sandbox_env(proxy_port: u16, trust: Trust<'_>) -> BTreeMap<String, String
     let mut set = |name: &str, value: &str| {
         env.insert(name.to_owned(), value.to_owned());
     };
+    // SOCKS works too, but some clients refuse to start when told of a SOCKS proxy they cannot speak to.
     for (name, value) in [
         ("http_proxy", &http),
         ("https_proxy", &http),
-        ("all_proxy", &socks),
+        ("all_proxy", &http),
     ] {
         set(name, value);
         set(&name.to_ascii_uppercase(), value);

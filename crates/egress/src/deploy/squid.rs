@@ -109,11 +109,28 @@ pub fn squid_allowlist(rules: &RulesText) -> Result<String, SquidError> {
             .push(rule);
     }
     for (port, rules) in &by_port {
+        let mut apex = false;
         line(&mut text, format_args!("\nacl on_{port} port {port}"));
         for rule in rules {
             line(
                 &mut text,
                 format_args!("acl hosts_{port} dstdomain -n {}", name(rule)),
+            );
+        }
+        for rule in rules.iter().filter(|rule| !rule.is_exact()) {
+            let itself = |other: &&Rule| other.is_exact() && other.host() == rule.host();
+            if !rules.iter().any(itself) {
+                line(
+                    &mut text,
+                    format_args!("acl apex_{port} dstdomain -n {}", rule.host()),
+                );
+                apex = true;
+            }
+        }
+        if apex {
+            line(
+                &mut text,
+                format_args!("http_access deny apex_{port} on_{port}"),
             );
         }
         // The name first: only names on the list are ever resolved.
@@ -160,8 +177,8 @@ fn parse_one(text: &RuleText) -> Result<Rule, SquidError> {
     Ok(rule)
 }
 
-/// Squid writes "this name and all below" with a dot, and has no word for "only below"; the exact name is
-/// then let in as well.
+/// Squid writes "this name and all below" with a dot and has no word for "only below"; the name itself is
+/// denied by a line of its own.
 fn name(rule: &Rule) -> String {
     if rule.is_exact() {
         rule.host().to_string()
