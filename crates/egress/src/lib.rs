@@ -49,6 +49,6 @@ pub use stream::Stream;
 #[doc(hidden)]
 pub mod parsers {
     pub use crate::http::chunked::{Decoder, Step};
-    pub use crate::http::head::{RequestHead, ResponseHead, find_end};
+    pub use crate::http::head::{EndSearch, RequestHead, ResponseHead};
     pub use crate::tls::hello::{Hello, HelloError, read as read_hello};
 }

@@ -387,3 +387,66 @@ async fn many_tunnels_at_once_stay_apart() {
     };
     futures::future::join_all((0..100).map(one)).await;
 }
+
+/// A server's request for another hello, as RFC 8446 spells it.
+fn retry_request() -> Vec<u8> {
+    const RANDOM: &str = "cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c";
+    let random = (0..32).map(|n| u8::from_str_radix(&RANDOM[2 * n..2 * n + 2], 16).unwrap());
+    let mut bytes = vec![22, 3, 3, 0, 42, 2, 0, 0, 38, 3, 3];
+    bytes.extend(random);
+    bytes.extend([0, 0x13, 0x01, 0]);
+    bytes
+}
+
+/// What an origin that asks for a second hello gets to read after the first.
+async fn after_a_retry(second: &[u8], at_once: bool) -> Vec<u8> {
+    let first = client_hello(Some("origin.test"));
+    let length = first.len();
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let tell = std::sync::Arc::new(std::sync::Mutex::new(Some(tell)));
+    let origin = Origin::start(move |mut stream| {
+        let tell = tell.lock().unwrap().take();
+        async move {
+            let mut hello = vec![0; length];
+            stream.read_exact(&mut hello).await.unwrap();
+            stream.write_all(&retry_request()).await.unwrap();
+            let mut rest = Vec::new();
+            let _ = stream.read_to_end(&mut rest).await;
+            let _ = tell.unwrap().send(rest);
+        }
+    })
+    .await;
+    let lab = Lab::allowing(&[&local("origin.test", origin.at)]);
+    let mut tunnel = lab
+        .tunnel(&format!("origin.test:{}", origin.at.port()))
+        .await;
+    tunnel.write_all(&first).await.unwrap();
+    if !at_once {
+        tunnel
+            .read_exact(&mut vec![0; retry_request().len()])
+            .await
+            .unwrap();
+    }
+    tunnel.write_all(second).await.unwrap();
+    tunnel.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    let _ = tunnel.read_to_end(&mut rest).await;
+    drop(tunnel);
+    lab.finished().await;
+    told.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_second_hello_is_held_to_the_same_name() {
+    let change_cipher_spec = [20, 3, 3, 0, 1, 1];
+    let good = [&change_cipher_spec[..], &client_hello(Some("origin.test"))].concat();
+    let evil = [&change_cipher_spec[..], &client_hello(Some("evil.test"))].concat();
+    for at_once in [false, true] {
+        assert_eq!(after_a_retry(&good, at_once).await, good);
+        assert_eq!(
+            after_a_retry(&evil, at_once).await,
+            change_cipher_spec,
+            "the other name went out"
+        );
+    }
+}

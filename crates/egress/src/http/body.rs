@@ -130,27 +130,45 @@ pub(crate) enum Wrap {
 }
 
 impl Wrap {
+    /// A peer that takes nothing for `idle` is taken for gone.
     pub(crate) async fn write<W: AsyncWrite + Unpin>(
         self,
         to: &mut W,
         data: &[u8],
+        idle: Duration,
     ) -> io::Result<()> {
         if self == Self::Plain {
-            to.write_all(data).await?;
-            return to.flush().await;
+            return write_all(to, data, idle).await;
         }
         // One buffer, one write: a chunk in three packets would cost three system calls.
         let mut chunk = format!("{:x}\r\n", data.len()).into_bytes();
         chunk.extend_from_slice(data);
         chunk.extend_from_slice(b"\r\n");
-        to.write_all(&chunk).await?;
-        to.flush().await
+        write_all(to, &chunk, idle).await
     }
 
-    pub(crate) async fn finish<W: AsyncWrite + Unpin>(self, to: &mut W) -> io::Result<()> {
-        if self == Self::Chunks {
-            to.write_all(b"0\r\n\r\n").await?;
+    pub(crate) async fn finish<W: AsyncWrite + Unpin>(
+        self,
+        to: &mut W,
+        idle: Duration,
+    ) -> io::Result<()> {
+        match self {
+            Self::Chunks => write_all(to, b"0\r\n\r\n", idle).await,
+            Self::Plain => Ok(()),
         }
-        to.flush().await
     }
+}
+
+async fn write_all<W: AsyncWrite + Unpin>(
+    to: &mut W,
+    data: &[u8],
+    idle: Duration,
+) -> io::Result<()> {
+    let writing = async {
+        to.write_all(data).await?;
+        to.flush().await
+    };
+    timeout(idle, writing)
+        .await
+        .map_err(|_| io::ErrorKind::TimedOut)?
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
+use tokio::io::{AsyncRead, AsyncWrite, split};
 
 use super::body::{BodyError, BodyReader, Wrap};
 use super::framing::{Framing, FramingError};
@@ -143,7 +143,7 @@ async fn send<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
 ) -> Result<Sent, ExchangeError> {
     meter.up(request.head.len())?;
     if Wrap::Plain
-        .write(&mut upstream, &request.head)
+        .write(&mut upstream, &request.head, idle)
         .await
         .is_err()
     {
@@ -160,11 +160,11 @@ async fn send<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         .map_err(ExchangeError::Request)?
     {
         meter.up(data.len())?;
-        if wrap.write(&mut upstream, &data).await.is_err() {
+        if wrap.write(&mut upstream, &data, idle).await.is_err() {
             return Ok(Sent::Stopped);
         }
     }
-    Ok(if wrap.finish(&mut upstream).await.is_ok() {
+    Ok(if wrap.finish(&mut upstream, idle).await.is_ok() {
         Sent::Whole
     } else {
         Sent::Stopped
@@ -281,12 +281,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
             redactor.mask(&mut bytes);
         }
         *self.begun = true;
-        self.client.write_all(&bytes).await?;
-        Ok(self.client.flush().await?)
+        Ok(Wrap::Plain
+            .write(&mut self.client, &bytes, self.limits.idle)
+            .await?)
     }
 
     async fn body(&mut self, framing: Framing, wrap: Wrap) -> Result<(), ExchangeError> {
-        let mut body = BodyReader::new(framing, self.limits.idle);
+        let idle = self.limits.idle;
+        let mut body = BodyReader::new(framing, idle);
         while let Some(data) = body
             .next(&mut self.source)
             .await
@@ -298,7 +300,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
                 None => data,
             };
             if !data.is_empty() {
-                wrap.write(&mut self.client, &data).await?;
+                wrap.write(&mut self.client, &data, idle).await?;
             }
         }
         let rest = self
@@ -307,8 +309,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
             .map(Redactor::finish)
             .unwrap_or_default();
         if !rest.is_empty() {
-            wrap.write(&mut self.client, &rest).await?;
+            wrap.write(&mut self.client, &rest, idle).await?;
         }
-        Ok(wrap.finish(&mut self.client).await?)
+        Ok(wrap.finish(&mut self.client, idle).await?)
     }
 }

@@ -46,24 +46,35 @@ pub enum HeadError {
 
 const MOST_FIELDS: usize = 128;
 
-/// The length of the head at the front of `bytes`, its empty line included, once that has arrived.
+/// Finds where a head ends while it comes in, looking at each byte once.
 ///
-/// Any line feed ends the search, also one that is not part of CR LF: the parser then refuses it, and a
-/// head that a lenient server would see as finished never waits for more.
-pub fn find_end(bytes: &[u8]) -> Option<usize> {
-    let mut line_start = 0;
-    for (at, _) in bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'\n') {
-        let line = &bytes[line_start..at];
-        if line.is_empty() || line == b"\r" {
-            return Some(at + 1);
+/// Any line feed ends a line, also one that is not part of CR LF: the parser then refuses it, and a head
+/// that a lenient server would see as finished never waits for more.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EndSearch {
+    searched: usize,
+    line_start: usize,
+}
+
+impl EndSearch {
+    /// The length of the head at the front of `bytes`, its empty line included, once that has arrived.
+    /// `bytes` only ever grows between two calls.
+    pub fn go_on(&mut self, bytes: &[u8]) -> Option<usize> {
+        for (at, &byte) in bytes.iter().enumerate().skip(self.searched) {
+            if byte == b'\n' {
+                if matches!(&bytes[self.line_start..at], b"" | b"\r") {
+                    return Some(at + 1);
+                }
+                self.line_start = at + 1;
+            }
         }
-        line_start = at + 1;
+        self.searched = bytes.len();
+        None
     }
-    None
 }
 
 impl RequestHead {
-    /// `bytes` is a whole head as [`find_end`] delimits it.
+    /// `bytes` is a whole head as [`EndSearch`] delimits it.
     pub fn parse(bytes: &[u8]) -> Result<Self, HeadError> {
         let (start, fields) = lines(bytes)?;
         let text = std::str::from_utf8(start).map_err(|_| HeadError::StartLine)?;
@@ -280,9 +291,9 @@ mod tests {
 
     #[test]
     fn the_end_is_found_at_the_first_empty_line() {
-        assert_eq!(find_end(b"a\r\nb\r\n\r\nrest"), Some(8));
-        assert_eq!(find_end(b"a\r\nb\r\n"), None);
-        assert_eq!(find_end(b"a\n\nrest"), Some(3));
+        assert_eq!(EndSearch::default().go_on(b"a\r\nb\r\n\r\nrest"), Some(8));
+        assert_eq!(EndSearch::default().go_on(b"a\r\nb\r\n"), None);
+        assert_eq!(EndSearch::default().go_on(b"a\n\nrest"), Some(3));
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use thiserror::Error;
 use tokio::io::AsyncRead;
 use tokio::time::{timeout, timeout_at};
 
-use super::head::find_end;
+use super::head::EndSearch;
 use crate::stream::poll_read_into;
 
 pub(crate) struct Source<'a, R> {
@@ -71,10 +71,9 @@ impl<'a, R: AsyncRead + Unpin> Source<'a, R> {
             return Ok(None);
         }
         let deadline = tokio::time::Instant::now() + within;
-        let mut searched = 0;
+        let mut search = EndSearch::default();
         loop {
-            // An end can straddle two reads by three bytes.
-            if let Some(end) = find_head_end(self.ahead, searched) {
+            if let Some(end) = search.go_on(self.ahead) {
                 if end > limit {
                     return Err(ReadHeadError::TooLarge { limit });
                 }
@@ -84,7 +83,6 @@ impl<'a, R: AsyncRead + Unpin> Source<'a, R> {
             if self.ahead.len() > limit {
                 return Err(ReadHeadError::TooLarge { limit });
             }
-            searched = self.ahead.len();
             let read = timeout_at(deadline, self.more())
                 .await
                 .map_err(|_| ReadHeadError::TooSlow)??;
@@ -102,18 +100,6 @@ impl<'a, R: AsyncRead + Unpin> Source<'a, R> {
         let read = timeout(within, self.more()).await.ok()?;
         Some(read.map(|read| read > 0))
     }
-}
-
-/// A slow sender makes us look again and again; only from the last line break before the new bytes on.
-fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
-    let line = bytes[..searched].iter().rposition(|&b| b == b'\n');
-    let from = line.map_or(0, |at| {
-        bytes[..at]
-            .iter()
-            .rposition(|&b| b == b'\n')
-            .map_or(0, |b| b + 1)
-    });
-    find_end(&bytes[from..]).map(|end| from + end)
 }
 
 #[cfg(test)]

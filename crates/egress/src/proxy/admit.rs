@@ -14,7 +14,12 @@ use crate::resolve::{Located, locate};
 use crate::rules::{Allowed, Authority, Transport, Verdict, Via};
 use crate::stream::Wire;
 
-/// A target the rules, or a person, have let through. Made by [`Proxy::admit`] only.
+/// What stands in the place of a rule where a person decided.
+const BY_A_PERSON: &str = "allowed by a person";
+
+/// A target the rules, or a person, have let through. Made by [`Proxy::admit`] and, for another request
+/// on the same connection, [`Proxy::admit_again`].
+#[derive(Clone)]
 pub(super) struct Admitted {
     target: Authority,
     allowed: Allowed,
@@ -77,7 +82,7 @@ impl Proxy {
                     .ask(asker, question, self.0.limits.ask)
                     .await
                 {
-                    Asked::Granted => Allowed::granted(via, "allowed by a person".to_owned()),
+                    Asked::Granted => Allowed::granted(via, BY_A_PERSON.to_owned()),
                     Asked::Denied => return Err(Refusal::by_person(&target, true)),
                     Asked::NoAnswer => return Err(Refusal::by_person(&target, false)),
                     Asked::TooManyQuestions => return Err(Refusal::too_many_questions(&target)),
@@ -85,6 +90,31 @@ impl Proxy {
             }
         };
         Ok(Admitted { target, allowed })
+    }
+
+    /// A target that was admitted before, judged anew by the rules of now. What a person allowed for this
+    /// connection stays allowed on it, unless a rule has come to forbid it.
+    pub(super) fn admit_again(
+        &self,
+        conversation: &Conversation,
+        before: &Admitted,
+        via: Via,
+    ) -> Result<Admitted, Refusal> {
+        let target = &before.target;
+        conversation
+            .account()
+            .check()
+            .map_err(|spent| Refusal::budget(target, spent))?;
+        match conversation.rules().decide(target, via) {
+            Verdict::Allow(allowed) => Ok(Admitted {
+                target: target.clone(),
+                allowed,
+            }),
+            Verdict::Unknown(_) if before.allowed.rule() == BY_A_PERSON => Ok(before.clone()),
+            Verdict::Refuse(refused) | Verdict::Unknown(refused) => {
+                Err(Refusal::by_rule(target, via, &refused))
+            }
+        }
     }
 
     /// The one resolution of this connection.

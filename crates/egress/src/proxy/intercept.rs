@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tokio_util::sync::CancellationToken;
 
-use super::admit::Found;
+use super::admit::{Admitted, Found};
 use super::requests::Front;
 use super::tunnel::{Tunnel, Turned};
 use super::{Interception, Proxy};
@@ -30,6 +30,10 @@ pub(super) struct Intercepted {
 impl Intercepted {
     pub(super) fn target(&self) -> &Authority {
         self.found.admitted().target()
+    }
+
+    pub(super) fn admitted(&self) -> &Admitted {
+        self.found.admitted()
     }
 
     pub(super) fn credentials(&self) -> &[Credential] {

@@ -6,6 +6,7 @@
 
 mod admit;
 mod connect;
+mod first_flight;
 mod intercept;
 mod requests;
 mod rewrite;

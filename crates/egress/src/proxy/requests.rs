@@ -127,9 +127,15 @@ impl Proxy {
         }
         let framing = Framing::of_request(&head)
             .map_err(|error| Refusal::bad_request(&target.to_string(), error.to_string()))?;
-        let admitted = self
-            .admit(conversation, target.clone(), front.via())
-            .await?;
+        let admitted = match front {
+            Front::Proxy => {
+                self.admit(conversation, target.clone(), Via::PlainHttp)
+                    .await?
+            }
+            Front::Intercepted(intercepted) => {
+                self.admit_again(conversation, intercepted.admitted(), Via::Tunnel)?
+            }
+        };
         let (mut upstream, address, admitted) = self.upstream(admitted, front, kept).await?;
 
         let request = outgoing(
@@ -249,13 +255,6 @@ impl Front {
         match self {
             Self::Proxy => 80,
             Self::Intercepted(_) => 443,
-        }
-    }
-
-    fn via(&self) -> Via {
-        match self {
-            Self::Proxy => Via::PlainHttp,
-            Self::Intercepted(_) => Via::Tunnel,
         }
     }
 

@@ -96,6 +96,7 @@ pub(super) fn outgoing(
     } = head;
     let upgrade = framing == Framing::Empty
         && version == Version::Http11
+        && method == "GET"
         && fields.lists("connection", "upgrade")
         && fields
             .only("upgrade")

@@ -12,7 +12,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::Proxy;
-use super::admit::{Admitted, Found};
+use super::admit::Found;
+use super::first_flight::{FirstFlight, check_hello};
 use crate::audit::{How, Ticket};
 use crate::conversation::Conversation;
 use crate::credential::Redactor;
@@ -21,7 +22,6 @@ use crate::relay::relay;
 use crate::rules::{Authority, Transport, Via};
 use crate::stream::Wire;
 use crate::tls::alert::{Alert, fatal};
-use crate::tls::hello::{Hello, HelloError, read};
 
 /// Two connections that may now talk.
 pub(super) struct Tunnel {
@@ -116,54 +116,49 @@ impl Proxy {
         stop: &CancellationToken,
     ) -> Option<Tunnel> {
         client.write_all(greeter.yes()).await.ok()?;
+        let host = found.admitted().target().host.clone();
         let head_time = self.0.limits.head_time;
-        let checked = match timeout(head_time, check_hello(&mut client, found.admitted())).await {
-            Ok(checked) => checked,
-            Err(_) => Err(Turned::away(
-                "the client sent no TLS ClientHello in time",
-                Alert::DecodeError,
-            )),
+        let length = match check_hello(&mut client, &host, head_time).await {
+            Ok(length) => length,
+            Err(turned) => {
+                let target = found.admitted().target();
+                self.cut(client, target, greeter.how(), conversation, turned)
+                    .await;
+                return None;
+            }
         };
-        if let Err(turned) = checked {
-            self.cut(
-                client,
-                found.admitted().target(),
-                greeter.how(),
-                conversation,
-                turned,
-            )
-            .await;
-            return None;
-        }
         let credentials = conversation.credentials_for(found.admitted().target());
         if let (Some(interception), false) = (&self.0.interception, credentials.is_empty()) {
             return self
                 .intercept(client, found, interception, credentials, conversation, stop)
                 .await;
         }
-        match self.reach(&found).await {
-            Ok((upstream, address)) => {
-                let ticket = self.ticket(conversation, found.admitted(), address, greeter.how());
-                Some(Tunnel {
-                    client,
-                    upstream,
-                    ticket,
-                    redactor: None,
-                })
-            }
+        let target = found.admitted().target();
+        let (mut upstream, address) = match self.reach(&found).await {
+            Ok(reached) => reached,
             Err(refusal) => {
-                let turned = Turned {
-                    reason: refusal.reason,
-                    alert: Alert::InternalError,
-                };
-                self.cut(
-                    client,
-                    found.admitted().target(),
-                    greeter.how(),
-                    conversation,
-                    turned,
-                )
-                .await;
+                let turned = Turned::away(refusal.reason, Alert::InternalError);
+                self.cut(client, target, greeter.how(), conversation, turned)
+                    .await;
+                return None;
+            }
+        };
+        let ticket = self.ticket(conversation, found.admitted(), address, greeter.how());
+        let flight = FirstFlight {
+            client: &mut client,
+            upstream: &mut upstream,
+            meter: &ticket.meter,
+        };
+        match flight.pass_on(length, &target.host, head_time).await {
+            Ok(()) => Some(Tunnel {
+                client,
+                upstream,
+                ticket,
+                redactor: None,
+            }),
+            Err(turned) => {
+                ticket.fault(&turned.reason);
+                self.hang_up(client, turned.alert).await;
                 None
             }
         }
@@ -172,7 +167,7 @@ impl Proxy {
     /// Ends a tunnel that already got its yes: all that is left is a TLS alert.
     pub(super) async fn cut(
         &self,
-        mut client: Wire,
+        client: Wire,
         target: &Authority,
         how: How,
         conversation: &Conversation,
@@ -181,7 +176,11 @@ impl Proxy {
         let mut refusal = Refusal::bad_gateway(target, turned.reason);
         refusal.code = "tunnel";
         self.note(conversation, how, &refusal);
-        let alert = fatal(turned.alert);
+        self.hang_up(client, turned.alert).await;
+    }
+
+    async fn hang_up(&self, mut client: Wire, alert: Alert) {
+        let alert = fatal(alert);
         let written = timeout(self.0.limits.head_time, client.write_all(&alert)).await;
         if matches!(written, Ok(Ok(()))) {
             super::linger(client).await;
@@ -202,39 +201,6 @@ impl Turned {
             alert,
         }
     }
-}
-
-async fn check_hello(client: &mut Wire, admitted: &Admitted) -> Result<(), Turned> {
-    let host = &admitted.target().host;
-    loop {
-        match read(client.ahead()) {
-            Ok(Hello::Complete { server_name }) if server_name == *host => return Ok(()),
-            Ok(Hello::Complete { server_name }) => {
-                let reason =
-                    format!("the ClientHello asks for {server_name}, the tunnel for {host}");
-                return Err(Turned::away(reason, Alert::UnrecognizedName));
-            }
-            Ok(Hello::Partial) => match client.read_more().await {
-                Ok(1..) => {}
-                Ok(0) | Err(_) => {
-                    let reason = "the client left before its ClientHello was complete";
-                    return Err(Turned::away(reason, Alert::DecodeError));
-                }
-            },
-            Err(error) => return Err(turned(error)),
-        }
-    }
-}
-
-fn turned(error: HelloError) -> Turned {
-    let alert = match error {
-        HelloError::NoServerName | HelloError::SeveralNames | HelloError::BadServerName => {
-            Alert::UnrecognizedName
-        }
-        HelloError::NotTls | HelloError::NotClientHello => Alert::AccessDenied,
-        HelloError::Malformed | HelloError::TooLarge => Alert::DecodeError,
-    };
-    Turned::away(error.to_string(), alert)
 }
 
 impl Greeter {

@@ -16,6 +16,8 @@ pub enum Hello {
     Partial,
     Complete {
         server_name: Host,
+        /// Of the records it came in.
+        length: usize,
     },
 }
 
@@ -50,16 +52,20 @@ const NAME_HOST: u8 = 0;
 
 /// Reads the hello at the front of `bytes`; what follows it is not looked at.
 pub fn read(bytes: &[u8]) -> Result<Hello, HelloError> {
-    let message = match handshake(bytes)? {
-        Some(message) => message,
+    let (message, length) = match handshake(bytes)? {
+        Some(found) => found,
         None if bytes.len() > LARGEST => return Err(HelloError::TooLarge),
         None => return Ok(Hello::Partial),
     };
-    server_name(&message).map(|server_name| Hello::Complete { server_name })
+    let server_name = server_name(&message)?;
+    Ok(Hello::Complete {
+        server_name,
+        length,
+    })
 }
 
-/// The body of the first handshake message, put together from its records.
-fn handshake(bytes: &[u8]) -> Result<Option<Vec<u8>>, HelloError> {
+/// The body of the first handshake message, put together from its records, and their length.
+fn handshake(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, HelloError> {
     let mut message = Vec::new();
     let mut rest = bytes;
     for _ in 0..MOST_RECORDS {
@@ -80,7 +86,7 @@ fn handshake(bytes: &[u8]) -> Result<Option<Vec<u8>>, HelloError> {
                     return Err(HelloError::Malformed);
                 }
                 if body.len() == length {
-                    return Ok(Some(body.to_vec()));
+                    return Ok(Some((body.to_vec(), bytes.len() - rest.len())));
                 }
             }
             _ => {}

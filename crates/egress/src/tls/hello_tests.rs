@@ -49,9 +49,10 @@ fn hello(extensions: &[u8]) -> Vec<u8> {
     records(&message(extensions), 4096)
 }
 
-fn named(name: &str) -> Result<Hello, HelloError> {
+fn named(name: &str, bytes: &[u8]) -> Result<Hello, HelloError> {
     Ok(Hello::Complete {
         server_name: Host::parse(name).unwrap(),
+        length: bytes.len(),
     })
 }
 
@@ -60,7 +61,8 @@ fn the_name_is_found_among_other_extensions() {
     let mut extensions = extension(43, &[2, 3, 4]);
     extensions.extend(sni(&["Example.com"]));
     extensions.extend(extension(0xfe0d, &[0; 40]));
-    assert_eq!(read(&hello(&extensions)), named("example.com"));
+    let bytes = hello(&extensions);
+    assert_eq!(read(&bytes), named("example.com", &bytes));
 }
 
 #[test]
@@ -68,7 +70,11 @@ fn fragments_are_put_together() {
     let message = message(&sni(&["example.com"]));
     for piece in 2..message.len() {
         let bytes = records(&message, piece);
-        assert_eq!(read(&bytes), named("example.com"), "records of {piece}");
+        assert_eq!(
+            read(&bytes),
+            named("example.com", &bytes),
+            "records of {piece}"
+        );
         for end in 0..bytes.len() {
             assert_eq!(
                 read(&bytes[..end]),
@@ -87,8 +93,9 @@ fn fragments_are_put_together() {
 #[test]
 fn bytes_after_the_hello_are_left_alone() {
     let mut bytes = hello(&sni(&["example.com"]));
+    let alone = bytes.clone();
     bytes.extend([20, 3, 3, 0, 1, 1]);
-    assert_eq!(read(&bytes), named("example.com"));
+    assert_eq!(read(&bytes), named("example.com", &alone));
 }
 
 #[test]
@@ -162,7 +169,7 @@ proptest! {
         let mut bytes = hello(&sni(&["example.com"]));
         let at = at % bytes.len();
         bytes[at] = to;
-        if let Ok(Hello::Complete { server_name }) = read(&bytes) {
+        if let Ok(Hello::Complete { server_name, .. }) = read(&bytes) {
             let text = server_name.to_string();
             prop_assert!(bytes.windows(text.len()).any(|w| w.eq_ignore_ascii_case(text.as_bytes())));
         }

@@ -3,3 +3,4 @@
 pub(crate) mod alert;
 pub(crate) mod cursor;
 pub(crate) mod hello;
+pub(crate) mod retry;
