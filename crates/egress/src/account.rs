@@ -1,0 +1,103 @@
+//! What one conversation has used: open connections and bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use thiserror::Error;
+
+#[derive(Debug)]
+pub struct Account {
+    connections: AtomicUsize,
+    most_connections: usize,
+    bytes: AtomicU64,
+    budget: Option<u64>,
+}
+
+/// The right to hold one connection; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Slot(Arc<Account>);
+
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("the budget of {budget} bytes for this conversation is used up")]
+pub struct BudgetSpent {
+    pub budget: u64,
+}
+
+impl Account {
+    pub(crate) fn new(most_connections: usize, budget: Option<u64>) -> Arc<Self> {
+        Arc::new(Self {
+            connections: AtomicUsize::new(0),
+            most_connections,
+            bytes: AtomicU64::new(0),
+            budget,
+        })
+    }
+
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn open(self: &Arc<Self>) -> Option<Slot> {
+        let most = self.most_connections;
+        let one_more = |open: usize| (open < most).then_some(open + 1);
+        self.connections
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_more)
+            .ok()?;
+        Some(Slot(Arc::clone(self)))
+    }
+
+    /// Called before the bytes are passed on, so that not one too many is.
+    pub(crate) fn spend(&self, bytes: usize) -> Result<(), BudgetSpent> {
+        let bytes = bytes as u64;
+        let Some(budget) = self.budget else {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            return Ok(());
+        };
+        let within = |spent: u64| spent.checked_add(bytes).filter(|&total| total <= budget);
+        self.bytes
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, within)
+            .map(|_| ())
+            .map_err(|_| BudgetSpent { budget })
+    }
+
+    pub(crate) fn check(&self) -> Result<(), BudgetSpent> {
+        match self.budget {
+            Some(budget) if self.bytes() >= budget => Err(BudgetSpent { budget }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_come_back() {
+        let account = Account::new(2, None);
+        let (one, two) = (account.open(), account.open());
+        assert!(one.is_some() && two.is_some() && account.open().is_none());
+        drop(one);
+        assert!(account.open().is_some());
+    }
+
+    #[test]
+    fn the_budget_is_never_overdrawn() {
+        let account = Account::new(1, Some(100));
+        assert_eq!(account.spend(60), Ok(()));
+        assert_eq!(account.spend(41), Err(BudgetSpent { budget: 100 }));
+        assert_eq!(account.spend(40), Ok(()));
+        assert!(account.check().is_err());
+        assert_eq!(account.bytes(), 100);
+    }
+}

@@ -1,0 +1,138 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::join_all;
+use tokio::sync::Semaphore;
+
+use super::*;
+
+/// Answers as told, once let go, and counts the questions.
+struct Person {
+    answer: Answer,
+    asked: AtomicUsize,
+    free: Arc<Semaphore>,
+}
+
+impl Person {
+    fn who_says(answer: Answer) -> Arc<Self> {
+        Self::who_waits(answer, Semaphore::MAX_PERMITS)
+    }
+
+    fn who_waits(answer: Answer, permits: usize) -> Arc<Self> {
+        let free = Arc::new(Semaphore::new(permits));
+        Arc::new(Self {
+            answer,
+            asked: AtomicUsize::new(0),
+            free,
+        })
+    }
+}
+
+impl Asker for Person {
+    fn ask(&self, _: Question) -> BoxFuture<'static, Answer> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let (free, answer) = (Arc::clone(&self.free), self.answer);
+        Box::pin(async move {
+            free.acquire().await.unwrap().forget();
+            answer
+        })
+    }
+}
+
+const WAIT: Duration = Duration::from_secs(60);
+
+fn question(target: &str) -> Question {
+    Question {
+        conversation: ConversationKey::new("test"),
+        target: Authority::parse(target).unwrap(),
+    }
+}
+
+async fn ask(grants: &Grants, person: &Arc<Person>, target: &str) -> Asked {
+    let asker: Arc<dyn Asker> = Arc::clone(person) as _;
+    grants.ask(&asker, question(target), WAIT).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_for_a_while_runs_out() {
+    let (grants, person) = (
+        Grants::default(),
+        Person::who_says(Answer::For(Duration::from_secs(600))),
+    );
+    for _ in 0..3 {
+        assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::Granted);
+    }
+    assert_eq!(person.asked.load(Ordering::SeqCst), 1);
+    tokio::time::advance(Duration::from_secs(600)).await;
+    assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::Granted);
+    assert_eq!(person.asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn once_is_for_those_who_wait() {
+    let (grants, person) = (Grants::default(), Person::who_says(Answer::Once));
+    ask(&grants, &person, "a.test:443").await;
+    ask(&grants, &person, "a.test:443").await;
+    assert_eq!(person.asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_is_for_that_host_and_port() {
+    let (grants, person) = (Grants::default(), Person::who_says(Answer::Session));
+    for target in ["a.test:443", "a.test:80", "b.test:443", "a.test:443"] {
+        ask(&grants, &person, target).await;
+    }
+    assert_eq!(person.asked.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_share_one_question() {
+    let (grants, person) = (Grants::default(), Person::who_waits(Answer::Once, 0));
+    let waiting = join_all((0..20).map(|_| ask(&grants, &person, "a.test:443")));
+    let (answers, ()) = tokio::join!(waiting, async {
+        tokio::task::yield_now().await;
+        person.free.add_permits(1);
+    });
+    assert!(answers.iter().all(|asked| *asked == Asked::Granted));
+    assert_eq!(person.asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_no() {
+    let (grants, person) = (Grants::default(), Person::who_waits(Answer::Always, 0));
+    assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::NoAnswer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_no_is_remembered() {
+    let (grants, person) = (Grants::default(), Person::who_says(Answer::Deny));
+    assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::Denied);
+    assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::Denied);
+    assert_eq!(person.asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_hosts_is_not_a_flood_of_questions() {
+    let (grants, person) = (Grants::default(), Person::who_waits(Answer::Once, 0));
+    let targets: Vec<String> = (0..50).map(|n| format!("h{n}.test:443")).collect();
+    let answers = join_all(targets.iter().map(|target| ask(&grants, &person, target))).await;
+    let refused = answers
+        .iter()
+        .filter(|asked| **asked == Asked::TooManyQuestions)
+        .count();
+    assert_eq!(
+        (person.asked.load(Ordering::SeqCst), refused),
+        (MOST_QUESTIONS, 50 - MOST_QUESTIONS)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_nobody_waits_for_can_be_put_again() {
+    let (grants, person) = (Grants::default(), Person::who_waits(Answer::Once, 0));
+    {
+        let gone = ask(&grants, &person, "a.test:443");
+        tokio::pin!(gone);
+        assert!(futures::poll!(gone.as_mut()).is_pending());
+    }
+    person.free.add_permits(1);
+    assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::Granted);
+}

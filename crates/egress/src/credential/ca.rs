@@ -1,0 +1,295 @@
+//! The certificate authority of this installation, for the hosts that have a credential.
+//!
+//! Its key never leaves the host and is readable by us alone; its certificate goes into the sandboxes.
+//! The certificate is made from the key and fixed facts, so a stored key is all that has to be read back.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose,
+};
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use thiserror::Error;
+
+use crate::rules::Host;
+
+pub struct CertificateAuthority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: String,
+    leaves: Mutex<HashMap<Host, Leaf>>,
+}
+
+struct Leaf {
+    config: Arc<ServerConfig>,
+    minted: Instant,
+}
+
+#[derive(Debug, Error)]
+pub enum CaError {
+    #[error("cannot {act} {}", path.display())]
+    File {
+        act: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{} must be readable by its owner only (chmod 600)", path.display())]
+    Exposed { path: PathBuf },
+    #[error("{} does not hold a usable key", path.display())]
+    BadKey {
+        path: PathBuf,
+        #[source]
+        source: rcgen::Error,
+    },
+    #[error("cannot make a certificate")]
+    Certificate(#[from] rcgen::Error),
+    #[error("cannot use a certificate")]
+    Tls(#[from] rustls::Error),
+}
+
+const KEY_FILE: &str = "egress-ca.key";
+const CERTIFICATE_FILE: &str = "egress-ca.pem";
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const CA_DAYS: u32 = 3650;
+const LEAF_DAYS: u32 = 14;
+const LEAF_RENEWAL: Duration = Duration::from_secs(7 * 24 * 3600);
+const MOST_LEAVES: usize = 256;
+
+impl CertificateAuthority {
+    /// Reads the authority of this installation, or makes one.
+    pub fn open(folder: &Path) -> Result<Self, CaError> {
+        let (key_path, certificate_path) = (folder.join(KEY_FILE), folder.join(CERTIFICATE_FILE));
+        let key = match read_key(&key_path)? {
+            Some(key) => key,
+            None => create_key(&key_path)?,
+        };
+        let certificate = match fs::read_to_string(&certificate_path) {
+            Ok(certificate) => certificate,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let certificate = ca_params().self_signed(&key)?.pem();
+                write_new(&certificate_path, certificate.as_bytes(), 0o644)?;
+                certificate
+            }
+            Err(source) => {
+                return Err(CaError::File {
+                    act: "read",
+                    path: certificate_path,
+                    source,
+                });
+            }
+        };
+        Ok(Self::from_parts(key, certificate))
+    }
+
+    /// One that lives as long as the process.
+    pub fn ephemeral() -> Result<Self, CaError> {
+        let key = KeyPair::generate()?;
+        let certificate = ca_params().self_signed(&key)?.pem();
+        Ok(Self::from_parts(key, certificate))
+    }
+
+    fn from_parts(key: KeyPair, certificate: String) -> Self {
+        let issuer = Issuer::new(ca_params(), key);
+        Self {
+            issuer,
+            certificate,
+            leaves: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// The certificate, in PEM, for the trust stores of sandboxes.
+    pub fn certificate(&self) -> &str {
+        &self.certificate
+    }
+
+    /// What a TLS server needs to be taken for `host`.
+    pub(crate) fn server_config(&self, host: &Host) -> Result<Arc<ServerConfig>, CaError> {
+        let mut leaves = self.leaves.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(leaf) = leaves
+            .get(host)
+            .filter(|leaf| leaf.minted.elapsed() < LEAF_RENEWAL)
+        {
+            return Ok(Arc::clone(&leaf.config));
+        }
+        if leaves.len() >= MOST_LEAVES {
+            leaves.clear();
+        }
+        let config = Arc::new(self.mint(host)?);
+        leaves.insert(
+            host.clone(),
+            Leaf {
+                config: Arc::clone(&config),
+                minted: Instant::now(),
+            },
+        );
+        Ok(config)
+    }
+
+    fn mint(&self, host: &Host) -> Result<ServerConfig, CaError> {
+        let mut params = CertificateParams::new(vec![host.to_string()])?;
+        let mut name = DistinguishedName::new();
+        // Common names end at 64 characters; the name that counts is the alternative one.
+        name.push(
+            DnType::CommonName,
+            host.as_str().chars().take(64).collect::<String>(),
+        );
+        params.distinguished_name = name;
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.not_before = (SystemTime::now() - DAY).into();
+        params.not_after = (SystemTime::now() + DAY * LEAF_DAYS).into();
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        let chain = vec![CertificateDer::from(certificate.der().to_vec())];
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let mut config =
+            ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+                .with_safe_default_protocol_versions()?
+                .with_no_client_auth()
+                .with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+fn ca_params() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, "Hermetic egress (this installation)");
+    params.distinguished_name = name;
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.not_before = (SystemTime::now() - DAY).into();
+    params.not_after = (SystemTime::now() + DAY * CA_DAYS).into();
+    params
+}
+
+fn read_key(path: &Path) -> Result<Option<KeyPair>, CaError> {
+    let fail = |source| CaError::File {
+        act: "read",
+        path: path.to_owned(),
+        source,
+    };
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(fail(source)),
+    };
+    if !metadata.is_file() || metadata.mode() & 0o077 != 0 {
+        return Err(CaError::Exposed {
+            path: path.to_owned(),
+        });
+    }
+    let pem = fs::read_to_string(path).map_err(fail)?;
+    let bad = |source| CaError::BadKey {
+        path: path.to_owned(),
+        source,
+    };
+    KeyPair::from_pem(&pem).map(Some).map_err(bad)
+}
+
+fn create_key(path: &Path) -> Result<KeyPair, CaError> {
+    let key = KeyPair::generate()?;
+    match write_new(path, key.serialize_pem().as_bytes(), 0o600) {
+        Ok(()) => Ok(key),
+        // Another of us was first: its key counts.
+        Err(CaError::File { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+            read_key(path)?.ok_or(CaError::File {
+                act: "read",
+                path: path.to_owned(),
+                source,
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whole or not at all: written beside, then linked to a name that must be free.
+fn write_new(path: &Path, contents: &[u8], mode: u32) -> Result<(), CaError> {
+    let fail = |source| CaError::File {
+        act: "write",
+        path: path.to_owned(),
+        source,
+    };
+    let beside = path.with_extension(format!("new-{}", std::process::id()));
+    let written = (|| {
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&beside)?;
+        file.write_all(contents)?;
+        file.sync_all()?;
+        fs::hard_link(&beside, path)
+    })();
+    let removed = fs::remove_file(&beside);
+    written.and(removed).map_err(fail)
+}
+
+impl fmt::Debug for CertificateAuthority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CertificateAuthority")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn it_is_the_same_after_a_restart_and_its_key_is_ours_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = CertificateAuthority::open(folder.path()).unwrap();
+        let again = CertificateAuthority::open(folder.path()).unwrap();
+        assert_eq!(first.certificate(), again.certificate());
+        let mode = fs::metadata(folder.path().join(KEY_FILE)).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            2,
+            "nothing is left beside"
+        );
+    }
+
+    #[test]
+    fn a_key_others_can_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        CertificateAuthority::open(folder.path()).unwrap();
+        let key = folder.path().join(KEY_FILE);
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(
+            CertificateAuthority::open(folder.path()),
+            Err(CaError::Exposed { .. })
+        ));
+    }
+
+    #[test]
+    fn leaves_are_minted_once_and_bounded() {
+        let authority = CertificateAuthority::ephemeral().unwrap();
+        let host = Host::parse("a.test").unwrap();
+        let first = authority.server_config(&host).unwrap();
+        assert!(Arc::ptr_eq(
+            &first,
+            &authority.server_config(&host).unwrap()
+        ));
+        for n in 0..300 {
+            authority
+                .server_config(&Host::parse(&format!("h{n}.test")).unwrap())
+                .unwrap();
+        }
+        assert!(authority.leaves.lock().unwrap().len() <= MOST_LEAVES);
+    }
+}

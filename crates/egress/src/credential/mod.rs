@@ -1,0 +1,248 @@
+//! Secrets that stay outside.
+//!
+//! The sandbox holds a placeholder. For the one host a credential belongs to, TLS ends here, the header
+//! is put in, and the request goes on over TLS that we verified. Anywhere else a placeholder is just a
+//! word. What comes back is searched for the secret, so that an origin that echoes it tells the sandbox
+//! nothing.
+
+mod ca;
+mod forms;
+mod redactor;
+mod roots;
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hermetic_types::Secret;
+use thiserror::Error;
+
+pub use ca::{CaError, CertificateAuthority};
+pub(crate) use redactor::Redactor;
+pub use roots::{Roots, RootsError};
+
+use crate::http::fields::Fields;
+use crate::http::head::is_token;
+use crate::rules::{Authority, DEFAULT_PORT, InvalidAuthority};
+
+/// One header of one host.
+#[derive(Clone)]
+pub struct Credential {
+    target: Authority,
+    header: String,
+    scheme: Scheme,
+    value: Secret,
+    placeholder: String,
+}
+
+/// How the value stands in the header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// `Bearer VALUE`, `token VALUE` and the like.
+    Word(String),
+    /// The value is `user:password` and goes in encoded, as git and registries want it.
+    Basic,
+    /// The value alone, as in `x-api-key`.
+    Bare,
+}
+
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum InvalidCredential {
+    #[error("a credential needs a host name: {0}")]
+    Host(#[from] InvalidAuthority),
+    #[error("{header:?} cannot carry a credential")]
+    Header { header: String },
+    #[error("{scheme:?} is not a scheme: expected one word, \"basic\" or nothing")]
+    Scheme { scheme: String },
+    #[error(
+        "the value of the credential for {host} is shorter than {LEAST_BYTES} bytes or holds control characters"
+    )]
+    Value { host: String },
+    #[error("the value for {host} must be user:password for the scheme \"basic\"")]
+    NotUserAndPassword { host: String },
+}
+
+/// Anything shorter could not be taken out of an answer without tearing it apart.
+const LEAST_BYTES: usize = 8;
+
+/// Headers that frame or route a message; a credential in one of them would be an attack on ourselves.
+const RESERVED: &[&str] = &[
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "upgrade",
+    "te",
+    "trailer",
+    "accept-encoding",
+    "range",
+    "expect",
+];
+
+impl Credential {
+    /// `host` may carry a port; 443 otherwise. An empty `scheme` puts the value in as it is.
+    pub fn new(
+        host: &str,
+        header: &str,
+        scheme: &str,
+        value: Secret,
+        placeholder: impl Into<String>,
+    ) -> Result<Self, InvalidCredential> {
+        let target = Authority::parse_with_default(host, DEFAULT_PORT)?;
+        let lower = header.to_ascii_lowercase();
+        if !is_token(header.as_bytes())
+            || RESERVED.contains(&lower.as_str())
+            || lower.starts_with("proxy-")
+        {
+            return Err(InvalidCredential::Header {
+                header: header.to_owned(),
+            });
+        }
+        let scheme = Scheme::parse(scheme)?;
+        let text = value.expose();
+        if text.len() < LEAST_BYTES || !text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+            return Err(InvalidCredential::Value {
+                host: host.to_owned(),
+            });
+        }
+        if scheme == Scheme::Basic && !text.contains(':') {
+            return Err(InvalidCredential::NotUserAndPassword {
+                host: host.to_owned(),
+            });
+        }
+        Ok(Self {
+            target,
+            header: header.to_owned(),
+            scheme,
+            value,
+            placeholder: placeholder.into(),
+        })
+    }
+
+    pub fn target(&self) -> &Authority {
+        &self.target
+    }
+
+    pub fn header(&self) -> &str {
+        &self.header
+    }
+
+    /// What the sandbox holds in place of the value.
+    pub fn placeholder(&self) -> &str {
+        &self.placeholder
+    }
+
+    pub(crate) fn is_for(&self, target: &Authority) -> bool {
+        self.target == *target
+    }
+
+    /// Puts the header in, over whatever the sandbox had there.
+    pub(crate) fn put_into(&self, fields: &mut Fields) {
+        let value = match &self.scheme {
+            Scheme::Word(word) => format!("{word} {}", self.value.expose()),
+            Scheme::Basic => format!("Basic {}", STANDARD.encode(self.value.expose())),
+            Scheme::Bare => self.value.expose().to_owned(),
+        };
+        fields.set(&self.header, value.as_bytes());
+    }
+
+    /// Every spelling of the secret that must not come back.
+    pub(crate) fn forms(&self) -> Vec<Vec<u8>> {
+        let mut forms = forms::of(self.value.expose());
+        if let (Scheme::Basic, Some((_, password))) =
+            (&self.scheme, self.value.expose().split_once(':'))
+            && password.len() >= LEAST_BYTES
+        {
+            forms.extend(forms::of(password));
+        }
+        forms
+    }
+}
+
+impl Scheme {
+    fn parse(text: &str) -> Result<Self, InvalidCredential> {
+        match text {
+            "" => Ok(Self::Bare),
+            text if text.eq_ignore_ascii_case("basic") => Ok(Self::Basic),
+            text if is_token(text.as_bytes()) => Ok(Self::Word(text.to_owned())),
+            text => Err(InvalidCredential::Scheme {
+                scheme: text.to_owned(),
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credential({} for {})", self.header, self.target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credential(
+        host: &str,
+        header: &str,
+        scheme: &str,
+        value: &str,
+    ) -> Result<Credential, InvalidCredential> {
+        Credential::new(host, header, scheme, Secret::new(value), "placeholder")
+    }
+
+    #[test]
+    fn the_header_is_replaced_whatever_its_case() {
+        let mut fields = Fields::default();
+        fields.push("AUTHORIZATION", b"Bearer placeholder");
+        fields.push("authorization", b"Bearer other");
+        credential("api.test", "Authorization", "Bearer", "s3cr3t-value")
+            .unwrap()
+            .put_into(&mut fields);
+        assert_eq!(
+            fields.all("authorization").collect::<Vec<_>>(),
+            [b"Bearer s3cr3t-value"]
+        );
+    }
+
+    #[test]
+    fn basic_is_encoded() {
+        let mut fields = Fields::default();
+        credential("git.test", "Authorization", "basic", "user:password1")
+            .unwrap()
+            .put_into(&mut fields);
+        assert_eq!(
+            fields.only("authorization"),
+            Some(&b"Basic dXNlcjpwYXNzd29yZDE="[..])
+        );
+    }
+
+    #[test]
+    fn what_would_break_a_request_is_refused() {
+        for (host, header, scheme, value) in [
+            ("10.0.0.1", "Authorization", "Bearer", "long-enough"),
+            ("*.test", "Authorization", "Bearer", "long-enough"),
+            ("a.test", "Host", "", "long-enough"),
+            ("a.test", "Content-Length", "", "long-enough"),
+            ("a.test", "Bad Header", "", "long-enough"),
+            ("a.test", "Authorization", "two words", "long-enough"),
+            ("a.test", "Authorization", "Bearer", "short"),
+            ("a.test", "Authorization", "Bearer", "with\r\nline: break"),
+            ("a.test", "Authorization", "basic", "no-colon-here"),
+        ] {
+            assert!(
+                credential(host, header, scheme, value).is_err(),
+                "{host} {header} {scheme}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_credential_does_not_print_its_value() {
+        let credential = credential("a.test", "X-Api-Key", "", "s3cr3t-value").unwrap();
+        assert_eq!(
+            format!("{credential:?}"),
+            "Credential(X-Api-Key for a.test:443)"
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! Whom we believe when we talk to the host a credential belongs to.
+
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+use thiserror::Error;
+
+#[derive(Clone, Debug)]
+pub enum Roots {
+    /// The machine's own trust store: a company's private authority counts as it does for curl.
+    System,
+    /// These and no others.
+    Only(Vec<CertificateDer<'static>>),
+}
+
+#[derive(Debug, Error)]
+pub enum RootsError {
+    #[error("this machine has no trusted certificates; install its ca-certificates package")]
+    None,
+    #[error("cannot use a trusted certificate")]
+    Tls(#[from] rustls::Error),
+}
+
+impl Roots {
+    pub(crate) fn client_config(&self) -> Result<Arc<ClientConfig>, RootsError> {
+        let mut store = RootCertStore::empty();
+        match self {
+            Self::System => {
+                store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            }
+            Self::Only(certificates) => {
+                for certificate in certificates {
+                    store.add(certificate.clone())?;
+                }
+            }
+        }
+        if store.is_empty() {
+            return Err(RootsError::None);
+        }
+        let mut config =
+            ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+                .with_safe_default_protocol_versions()?
+                .with_root_certificates(store)
+                .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}

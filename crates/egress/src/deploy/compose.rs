@@ -1,0 +1,197 @@
+//! Compose files for a deployment in containers: an `internal` network without a way out, and an `egress`
+//! network that only those have who need it.
+
+use std::fmt::Write;
+
+/// What the compose file should say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compose {
+    pub variant: Variant,
+    pub image: String,
+    /// Allow rules of the proxy, in the tight variant.
+    pub allow: Vec<String>,
+    pub presets: Vec<String>,
+    /// The user and group the services run as.
+    pub user: Option<(u32, u32)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// The gateway has both networks: it talks to chats and models by itself.
+    Plain,
+    /// Only the proxy has the egress network; the gateway leaves through it.
+    Tight,
+}
+
+const PROXY_PORT: u16 = 3128;
+const DASHBOARD_PORT: u16 = 9119;
+
+impl Compose {
+    pub fn yaml(&self) -> String {
+        let mut yaml = String::new();
+        self.write(&mut yaml)
+            .expect("writing to a string does not fail");
+        yaml
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        out.push_str("# Written by `hermetic compose`. Start it with: docker compose up -d\n\n");
+        out.push_str(NETWORKS);
+        out.push_str("services:\n");
+        self.write_gateway(out)?;
+        self.write_dashboard(out)?;
+        if self.variant == Variant::Tight {
+            self.write_proxy(out)?;
+        }
+        out.push_str("\nvolumes:\n  hermes-home:\n");
+        Ok(())
+    }
+
+    fn write_gateway(&self, out: &mut String) -> std::fmt::Result {
+        self.write_service(out, "gateway", "[\"gateway\", \"run\"]")?;
+        match self.variant {
+            Variant::Plain => {
+                out.push_str("    # Both networks: messages come in from chats, requests go out to models.\n");
+                out.push_str("    networks: [internal, egress]\n");
+            }
+            Variant::Tight => {
+                out.push_str("    # No way out of its own: everything goes through the proxy.\n");
+                out.push_str("    networks: [internal]\n");
+                out.push_str("    environment:\n");
+                for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
+                    writeln!(out, "      {name}: http://egress-proxy:{PROXY_PORT}")?;
+                }
+                for name in ["NO_PROXY", "no_proxy"] {
+                    writeln!(out, "      {name}: localhost,127.0.0.1,gateway,dashboard")?;
+                }
+                out.push_str(
+                    "    depends_on:\n      egress-proxy:\n        condition: service_healthy\n",
+                );
+            }
+        }
+        out.push_str("    volumes:\n      - hermes-home:/home/hermetic/.hermes\n");
+        write_health(
+            out,
+            "[\"CMD\", \"hermetic\", \"gateway\", \"status\", \"--quiet\"]",
+        )
+    }
+
+    fn write_dashboard(&self, out: &mut String) -> std::fmt::Result {
+        let command = format!("[\"dashboard\", \"--listen\", \"0.0.0.0:{DASHBOARD_PORT}\"]");
+        self.write_service(out, "dashboard", &command)?;
+        out.push_str("    networks: [internal]\n");
+        out.push_str("    # Reachable from this machine only.\n");
+        writeln!(
+            out,
+            "    ports:\n      - \"127.0.0.1:{DASHBOARD_PORT}:{DASHBOARD_PORT}\""
+        )?;
+        out.push_str("    volumes:\n      - hermes-home:/home/hermetic/.hermes\n");
+        let url = format!("http://127.0.0.1:{DASHBOARD_PORT}/health");
+        write_health(
+            out,
+            &format!("[\"CMD\", \"hermetic\", \"probe\", \"{url}\"]"),
+        )
+    }
+
+    fn write_proxy(&self, out: &mut String) -> std::fmt::Result {
+        let mut arguments = vec!["egress".to_owned(), "serve".to_owned()];
+        arguments.extend(["--listen".to_owned(), format!("0.0.0.0:{PROXY_PORT}")]);
+        for rule in &self.allow {
+            arguments.extend(["--allow".to_owned(), rule.clone()]);
+        }
+        for preset in &self.presets {
+            arguments.extend(["--preset".to_owned(), preset.clone()]);
+        }
+        let quoted: Vec<String> = arguments.iter().map(|argument| quote(argument)).collect();
+        self.write_service(out, "egress-proxy", &format!("[{}]", quoted.join(", ")))?;
+        out.push_str("    # The only one with a way out.\n");
+        out.push_str("    networks: [internal, egress]\n");
+        let url = format!("http://127.0.0.1:{PROXY_PORT}/health");
+        write_health(
+            out,
+            &format!("[\"CMD\", \"hermetic\", \"probe\", \"{url}\"]"),
+        )
+    }
+
+    fn write_service(&self, out: &mut String, name: &str, command: &str) -> std::fmt::Result {
+        writeln!(out, "  {name}:")?;
+        writeln!(out, "    image: {}", quote(&self.image))?;
+        writeln!(out, "    command: {command}")?;
+        if let Some((user, group)) = self.user {
+            writeln!(out, "    user: \"{user}:{group}\"")?;
+        }
+        out.push_str("    restart: unless-stopped\n");
+        out.push_str("    read_only: true\n");
+        out.push_str("    tmpfs: [/tmp]\n");
+        out.push_str("    cap_drop: [ALL]\n");
+        out.push_str("    security_opt: [\"no-new-privileges:true\"]\n");
+        Ok(())
+    }
+}
+
+const NETWORKS: &str = "\
+networks:
+  # No default route and no address of the host's own on its bridge: nothing to reach but each other.
+  internal:
+    driver: bridge
+    internal: true
+    driver_opts:
+      com.docker.network.bridge.gateway_mode_ipv4: isolated
+      com.docker.network.bridge.gateway_mode_ipv6: isolated
+  egress:
+    driver: bridge
+
+";
+
+fn write_health(out: &mut String, test: &str) -> std::fmt::Result {
+    writeln!(
+        out,
+        "    healthcheck:\n      test: {test}\n      interval: 30s\n      timeout: 5s\n      retries: 3\n      \
+         start_period: 10s"
+    )
+}
+
+/// A YAML double-quoted scalar; JSON strings are a subset of them.
+fn quote(text: &str) -> String {
+    // A dollar sign would be read by compose as a variable.
+    serde_json::Value::from(text.replace('$', "$$")).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compose(variant: Variant) -> String {
+        Compose {
+            variant,
+            image: "hermetic:latest".into(),
+            allow: vec!["api.anthropic.com".into(), "api.telegram.org".into()],
+            presets: vec!["github".into()],
+            user: Some((1000, 1000)),
+        }
+        .yaml()
+    }
+
+    #[test]
+    fn the_plain_variant() {
+        insta::assert_snapshot!(compose(Variant::Plain));
+    }
+
+    #[test]
+    fn the_tight_variant() {
+        insta::assert_snapshot!(compose(Variant::Tight));
+    }
+
+    #[test]
+    fn an_argument_cannot_break_out_of_its_quotes() {
+        let text = Compose {
+            variant: Variant::Tight,
+            image: "x".into(),
+            allow: vec!["a\"]\n  evil: {x: $HOME".into()],
+            presets: Vec::new(),
+            user: None,
+        }
+        .yaml();
+        assert!(text.contains(r#""a\"]\n  evil: {x: $$HOME""#), "{text}");
+    }
+}

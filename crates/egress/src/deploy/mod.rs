@@ -1,0 +1,7 @@
+//! Texts for whole deployments in containers: compose files and a Squid allowlist. Pure functions.
+
+mod compose;
+mod squid;
+
+pub use compose::{Compose, Variant};
+pub use squid::{SquidError, squid_allowlist};

@@ -1,0 +1,237 @@
+//! A Squid allowlist for those who keep Squid, with the holes of the usual one closed.
+//!
+//! The usual list lets a literal address through when its reverse name matches, allows any port, and
+//! follows an allowed name to a private address. So names are compared without reverse look-ups (`-n`),
+//! each rule pins its port, literals are refused first, and destinations that are not public are refused
+//! after resolution. What Squid cannot do is compare the TLS name with the tunnel's or refuse bytes that
+//! are not TLS: that takes `hermetic egress serve`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use thiserror::Error;
+
+use crate::rules::{DEFAULT_PORT, Mode, Preset, Rule, RuleText, RulesText};
+
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SquidError {
+    #[error("mode open cannot be written as a Squid allowlist")]
+    Open,
+    #[error("{rule}: Squid cannot hold an address exception to one host")]
+    Ranges { rule: String },
+    #[error("{0}")]
+    Rule(String),
+}
+
+/// Everything that is not public, in Squid's words.
+const NOT_PUBLIC: &[&str] = &[
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "168.63.129.16/32",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.0.2.0/24",
+    "192.88.99.0/24",
+    "192.168.0.0/16",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/4",
+    "240.0.0.0/4",
+    "::/96",
+    "::ffff:0:0/96",
+    "64:ff9b::/96",
+    "64:ff9b:1::/48",
+    "100::/64",
+    "2001::/23",
+    "2001:db8::/32",
+    "2002::/16",
+    "3fff::/20",
+    "fc00::/7",
+    "fe80::/10",
+    "fec0::/10",
+    "ff00::/8",
+];
+
+const HEAD: &str = r"# Written by `hermetic egress squid`. Order matters: the first line that matches decides.
+
+# A literal address is never a name: not in dotted, not in IPv6, not in any old spelling.
+acl literal_v4 dstdom_regex -n ^(0[xX][0-9a-fA-F]*|[0-9]+)(\.(0[xX][0-9a-fA-F]*|[0-9]+)){0,3}\.?$
+acl literal_v6 dstdom_regex -n :
+acl CONNECT method CONNECT
+";
+
+/// Fails rather than write a list that says less than the rules do.
+pub fn squid_allowlist(rules: &RulesText) -> Result<String, SquidError> {
+    if rules.mode == Some(Mode::Open) {
+        return Err(SquidError::Open);
+    }
+    let allowed = if rules.mode == Some(Mode::Closed) {
+        Vec::new()
+    } else {
+        all_allowed(rules)?
+    };
+    let denied = parse(&rules.deny)?;
+
+    let mut text = HEAD.to_owned();
+    for range in NOT_PUBLIC {
+        line(&mut text, format_args!("acl not_public dst {range}"));
+    }
+    line(
+        &mut text,
+        format_args!("\nhttp_access deny literal_v4\nhttp_access deny literal_v6"),
+    );
+    for rule in &denied {
+        let port = rule
+            .port()
+            .map_or(String::new(), |port| format!(" to_{port}"));
+        let acl = format!(
+            "denied{}",
+            rule.port().map_or(String::new(), |port| format!("_{port}"))
+        );
+        line(
+            &mut text,
+            format_args!("acl {acl} dstdomain -n {}", name(rule)),
+        );
+        if let Some(port) = rule.port() {
+            line(&mut text, format_args!("acl to_{port} port {port}"));
+        }
+        line(&mut text, format_args!("http_access deny {acl}{port}"));
+    }
+    let mut by_port: BTreeMap<u16, Vec<&Rule>> = BTreeMap::new();
+    for rule in &allowed {
+        by_port
+            .entry(rule.port().unwrap_or(DEFAULT_PORT))
+            .or_default()
+            .push(rule);
+    }
+    for (port, rules) in &by_port {
+        let mut apex = false;
+        line(&mut text, format_args!("\nacl on_{port} port {port}"));
+        for rule in rules {
+            line(
+                &mut text,
+                format_args!("acl hosts_{port} dstdomain -n {}", name(rule)),
+            );
+        }
+        for rule in rules.iter().filter(|rule| !rule.is_exact()) {
+            let itself = |other: &&Rule| other.is_exact() && other.host() == rule.host();
+            if !rules.iter().any(itself) {
+                line(
+                    &mut text,
+                    format_args!("acl apex_{port} dstdomain -n {}", rule.host()),
+                );
+                apex = true;
+            }
+        }
+        if apex {
+            line(
+                &mut text,
+                format_args!("http_access deny apex_{port} on_{port}"),
+            );
+        }
+        // The name first: only names on the list are ever resolved.
+        line(
+            &mut text,
+            format_args!("http_access deny hosts_{port} on_{port} not_public"),
+        );
+        let method = if *port == 80 { "" } else { "CONNECT " };
+        line(
+            &mut text,
+            format_args!("http_access allow {method}hosts_{port} on_{port}"),
+        );
+    }
+    line(&mut text, format_args!("\nhttp_access deny all"));
+    Ok(text)
+}
+
+fn all_allowed(rules: &RulesText) -> Result<Vec<Rule>, SquidError> {
+    let mut allowed = parse(&rules.allow)?;
+    for preset in &rules.presets {
+        let preset = Preset::named(preset).map_err(|error| SquidError::Rule(error.to_string()))?;
+        let lines: Vec<RuleText> = preset.lines().map(RuleText::from).collect();
+        allowed.extend(parse(&lines)?);
+    }
+    Ok(allowed)
+}
+
+fn parse(texts: &[RuleText]) -> Result<Vec<Rule>, SquidError> {
+    texts.iter().map(parse_one).collect()
+}
+
+fn parse_one(text: &RuleText) -> Result<Rule, SquidError> {
+    let RuleText::Line(line) = text else {
+        return Err(SquidError::Ranges {
+            rule: format!("{text:?}"),
+        });
+    };
+    let rule = Rule::parse(line).map_err(|error| SquidError::Rule(error.to_string()))?;
+    if !rule.ranges().is_empty() {
+        return Err(SquidError::Ranges {
+            rule: rule.to_string(),
+        });
+    }
+    Ok(rule)
+}
+
+/// Squid writes "this name and all below" with a dot and has no word for "only below"; the name itself is
+/// denied by a line of its own.
+fn name(rule: &Rule) -> String {
+    if rule.is_exact() {
+        rule.host().to_string()
+    } else {
+        format!(".{}", rule.host())
+    }
+}
+
+fn line(text: &mut String, args: std::fmt::Arguments<'_>) {
+    writeln!(text, "{args}").expect("writing to a string does not fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_closes_the_holes() {
+        let rules = RulesText {
+            allow: [
+                "api.openai.com",
+                "*.githubusercontent.com",
+                "deb.debian.org:80",
+                "tcp://github.com:22",
+            ]
+            .map(RuleText::from)
+            .into(),
+            deny: vec!["bad.githubusercontent.com".into()],
+            ..RulesText::default()
+        };
+        insta::assert_snapshot!(squid_allowlist(&rules).unwrap());
+    }
+
+    #[test]
+    fn what_squid_cannot_keep_is_not_written() {
+        let open = RulesText {
+            mode: Some(Mode::Open),
+            ..RulesText::default()
+        };
+        assert_eq!(squid_allowlist(&open), Err(SquidError::Open));
+        let ranged = RulesText::allowing(["a.lan in 10.0.0.0/8"]);
+        assert!(matches!(
+            squid_allowlist(&ranged),
+            Err(SquidError::Ranges { .. })
+        ));
+        let closed = RulesText {
+            mode: Some(Mode::Closed),
+            ..RulesText::allowing(["a.test"])
+        };
+        assert!(
+            !squid_allowlist(&closed)
+                .unwrap()
+                .contains("http_access allow")
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! The environment that makes ordinary programs use the proxy port of their sandbox.
+
+use std::collections::BTreeMap;
+
+/// Whose certificates programs in the sandbox should believe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust<'a> {
+    /// Theirs: no host has a credential, all TLS is end to end.
+    TheirOwn,
+    /// This bundle inside the sandbox: the usual authorities and ours.
+    Bundle(&'a str),
+}
+
+/// Never proxied: what runs inside the sandbox itself.
+const NO_PROXY: &str = "localhost,127.0.0.1,::1";
+
+/// What every command of a sandbox needs, whose warden listens on `proxy_port` of its loopback.
+pub fn sandbox_env(proxy_port: u16, trust: Trust<'_>) -> BTreeMap<String, String> {
+    let http = format!("http://127.0.0.1:{proxy_port}");
+    let java = [
+        "-Djava.net.useSystemProxies=false".to_owned(),
+        format!("-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort={proxy_port}"),
+        format!("-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort={proxy_port}"),
+        "-Dhttp.nonProxyHosts=localhost|127.*|[::1]".to_owned(),
+    ];
+    let git_ssh = format!(
+        "ssh -o ProxyCommand='nc -X 5 -x 127.0.0.1:{proxy_port} %h %p' -o StrictHostKeyChecking=accept-new"
+    );
+
+    let mut env = BTreeMap::new();
+    let mut set = |name: &str, value: &str| {
+        env.insert(name.to_owned(), value.to_owned());
+    };
+    // SOCKS works too, but some clients refuse to start when told of a SOCKS proxy they cannot speak to.
+    for (name, value) in [
+        ("http_proxy", &http),
+        ("https_proxy", &http),
+        ("all_proxy", &http),
+    ] {
+        set(name, value);
+        set(&name.to_ascii_uppercase(), value);
+    }
+    for name in ["no_proxy", "NO_PROXY"] {
+        set(name, NO_PROXY);
+    }
+    set("FTP_PROXY", &http);
+    set("ftp_proxy", &http);
+    set("GIT_SSH_COMMAND", &git_ssh);
+    set("PIP_PROXY", &http);
+    set("npm_config_proxy", &http);
+    set("npm_config_https_proxy", &http);
+    set("npm_config_noproxy", NO_PROXY);
+    set("YARN_HTTP_PROXY", &http);
+    set("YARN_HTTPS_PROXY", &http);
+    set("CARGO_HTTP_PROXY", &http);
+    // The registry's index over git would need git's own set-up; over HTTP it is one request.
+    set("CARGO_REGISTRIES_CRATES_IO_PROTOCOL", "sparse");
+    set("NODE_USE_ENV_PROXY", "1");
+    set("JAVA_TOOL_OPTIONS", &java.join(" "));
+    if let Trust::Bundle(bundle) = trust {
+        for name in CA_VARIABLES {
+            set(name, bundle);
+        }
+    }
+    env
+}
+
+/// What OpenSSL, curl, git, Python, pip, Node, cargo, Deno and the AWS tools read.
+const CA_VARIABLES: &[&str] = &[
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "NODE_EXTRA_CA_CERTS",
+    "npm_config_cafile",
+    "CARGO_HTTP_CAINFO",
+    "DENO_CERT",
+    "AWS_CA_BUNDLE",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(trust: Trust<'_>) -> String {
+        sandbox_env(3128, trust)
+            .iter()
+            .map(|(name, value)| format!("{name}={value}\n"))
+            .collect()
+    }
+
+    #[test]
+    fn both_cases_and_every_tool() {
+        insta::assert_snapshot!(shown(Trust::TheirOwn));
+    }
+
+    #[test]
+    fn the_bundle_is_named_only_where_it_is_used() {
+        assert!(!shown(Trust::TheirOwn).contains("SSL_CERT_FILE"));
+        let named = shown(Trust::Bundle("/run/hermetic/ca.pem"));
+        assert_eq!(
+            named.matches("=/run/hermetic/ca.pem").count(),
+            CA_VARIABLES.len()
+        );
+    }
+}

@@ -1,0 +1,316 @@
+//! One request and its answer, both bodies at once.
+//!
+//! An origin may answer before it has read everything, and may ask for the body first (`100 Continue`).
+//! So sending and receiving run side by side; the answer decides when the exchange is over.
+
+use std::io;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite, split};
+
+use super::body::{BodyError, BodyReader, Wrap};
+use super::framing::{Framing, FramingError};
+use super::head::{HeadError, ResponseHead, Version};
+use super::source::{ReadHeadError, Source};
+use crate::account::BudgetSpent;
+use crate::audit::Meter;
+use crate::credential::Redactor;
+use crate::limits::Limits;
+use crate::stream::Wire;
+
+/// A request, checked and ready to go out.
+pub(crate) struct Outgoing {
+    pub(crate) head: Vec<u8>,
+    pub(crate) method: String,
+    pub(crate) framing: Framing,
+    /// The sandbox asked to turn the connection into a websocket.
+    pub(crate) upgrade: bool,
+    pub(crate) client_version: Version,
+    /// The sandbox wants the connection kept.
+    pub(crate) keep: bool,
+}
+
+pub(crate) enum Ended {
+    Answered {
+        keep_client: bool,
+        keep_upstream: bool,
+    },
+    /// From here on the two sides talk freely.
+    Upgraded,
+}
+
+#[derive(Debug, Error)]
+pub(crate) enum ExchangeError {
+    #[error("the request body: {0}")]
+    Request(BodyError),
+    #[error("the answer has a malformed head: {0}")]
+    AnswerHead(#[from] HeadError),
+    #[error("the answer is framed in a way that can be read twice: {0}")]
+    AnswerFraming(#[from] FramingError),
+    #[error("the answer: {0}")]
+    AnswerRead(#[from] ReadHeadError),
+    #[error("the answer's body: {0}")]
+    AnswerBody(BodyError),
+    #[error("no answer came")]
+    NoAnswer,
+    #[error("no answer came within {} s", after.as_secs())]
+    Slow { after: Duration },
+    #[error("the answer switches protocols without being asked")]
+    Switch,
+    #[error("the answer is compressed, so it cannot be searched for the credential")]
+    Compressed,
+    #[error(transparent)]
+    Budget(#[from] BudgetSpent),
+    #[error("the connection broke")]
+    Broken(#[from] io::Error),
+}
+
+/// An error and whether the sandbox has already seen part of an answer.
+pub(crate) struct Failed {
+    pub(crate) error: ExchangeError,
+    pub(crate) begun: bool,
+}
+
+pub(crate) async fn run(
+    client: &mut Wire,
+    upstream: &mut Wire,
+    request: &Outgoing,
+    meter: &Meter,
+    limits: &Limits,
+    redactor: Option<Redactor>,
+) -> Result<Ended, Failed> {
+    let (client, client_ahead) = client.parts();
+    let (upstream, upstream_ahead) = upstream.parts();
+    let (client_reader, client_writer) = split(client);
+    let (upstream_reader, upstream_writer) = split(upstream);
+
+    let mut begun = false;
+    let upload = send(
+        Source::new(client_reader, client_ahead),
+        upstream_writer,
+        request,
+        meter,
+        limits.idle,
+    );
+    let answer = Answer {
+        source: Source::new(upstream_reader, upstream_ahead),
+        client: client_writer,
+        request,
+        meter,
+        limits,
+        redactor,
+        begun: &mut begun,
+    };
+    let result = side_by_side(upload, answer.pass_on()).await;
+    result.map_err(|error| Failed { error, begun })
+}
+
+async fn side_by_side(
+    upload: impl Future<Output = Result<Sent, ExchangeError>>,
+    answer: impl Future<Output = Result<Ended, ExchangeError>>,
+) -> Result<Ended, ExchangeError> {
+    tokio::pin!(upload, answer);
+    let mut sent = None;
+    loop {
+        tokio::select! {
+            result = &mut upload, if sent.is_none() => sent = Some(result?),
+            result = &mut answer => return Ok(match (result?, sent) {
+                (Ended::Answered { keep_client, keep_upstream }, sent) => {
+                    let whole = matches!(sent, Some(Sent::Whole));
+                    let (keep_client, keep_upstream) = (keep_client && whole, keep_upstream && whole);
+                    Ended::Answered { keep_client, keep_upstream }
+                }
+                (Ended::Upgraded, _) => Ended::Upgraded,
+            }),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Sent {
+    Whole,
+    /// The other side stopped listening; its answer may still come.
+    Stopped,
+}
+
+async fn send<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
+    mut source: Source<'_, R>,
+    mut upstream: W,
+    request: &Outgoing,
+    meter: &Meter,
+    idle: Duration,
+) -> Result<Sent, ExchangeError> {
+    meter.up(request.head.len())?;
+    if Wrap::Plain
+        .write(&mut upstream, &request.head, idle)
+        .await
+        .is_err()
+    {
+        return Ok(Sent::Stopped);
+    }
+    let wrap = match request.framing {
+        Framing::Chunked => Wrap::Chunks,
+        Framing::Empty | Framing::Length(_) | Framing::UntilClose => Wrap::Plain,
+    };
+    let mut body = BodyReader::new(request.framing, idle);
+    while let Some(data) = body
+        .next(&mut source)
+        .await
+        .map_err(ExchangeError::Request)?
+    {
+        meter.up(data.len())?;
+        if wrap.write(&mut upstream, &data, idle).await.is_err() {
+            return Ok(Sent::Stopped);
+        }
+    }
+    Ok(if wrap.finish(&mut upstream, idle).await.is_ok() {
+        Sent::Whole
+    } else {
+        Sent::Stopped
+    })
+}
+
+struct Answer<'a, R, W> {
+    source: Source<'a, R>,
+    client: W,
+    request: &'a Outgoing,
+    meter: &'a Meter,
+    limits: &'a Limits,
+    redactor: Option<Redactor>,
+    begun: &'a mut bool,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
+    async fn pass_on(mut self) -> Result<Ended, ExchangeError> {
+        loop {
+            let head = self.head().await?;
+            match head.status {
+                101 => return self.switch(head).await,
+                100..200 => self.interim(head).await?,
+                _ => return self.last(head).await,
+            }
+        }
+    }
+
+    async fn head(&mut self) -> Result<ResponseHead, ExchangeError> {
+        // A long upload is progress too, so the wait starts over while bytes move.
+        let mut seen = self.meter.total();
+        let wait = self.limits.first_byte;
+        loop {
+            match self.source.first_byte(wait).await {
+                Some(Ok(true)) => break,
+                Some(Ok(false)) => return Err(ExchangeError::NoAnswer),
+                Some(Err(error)) => return Err(error.into()),
+                None if self.meter.total() != seen => seen = self.meter.total(),
+                None => return Err(ExchangeError::Slow { after: wait }),
+            }
+        }
+        let limits = self.limits;
+        let bytes = self
+            .source
+            .head(limits.head_bytes, limits.head_time)
+            .await?;
+        let bytes = bytes.ok_or(ExchangeError::NoAnswer)?;
+        self.meter.down(bytes.len())?;
+        Ok(ResponseHead::parse(&bytes)?)
+    }
+
+    async fn switch(mut self, mut head: ResponseHead) -> Result<Ended, ExchangeError> {
+        if !self.request.upgrade || !head.fields.lists("upgrade", "websocket") {
+            return Err(ExchangeError::Switch);
+        }
+        head.fields.strip_hop_by_hop();
+        head.fields.push("Connection", b"Upgrade");
+        head.fields.push("Upgrade", b"websocket");
+        self.write_head(&head).await?;
+        Ok(Ended::Upgraded)
+    }
+
+    async fn interim(&mut self, mut head: ResponseHead) -> Result<(), ExchangeError> {
+        if self.request.client_version == Version::Http10 {
+            return Ok(());
+        }
+        Framing::of_response(&head, &self.request.method)?;
+        head.fields.strip_hop_by_hop();
+        head.fields.remove("content-length");
+        self.write_head(&head).await
+    }
+
+    async fn last(mut self, mut head: ResponseHead) -> Result<Ended, ExchangeError> {
+        let framing = Framing::of_response(&head, &self.request.method)?;
+        let identity = |value: &[u8]| value.eq_ignore_ascii_case(b"identity");
+        if self.redactor.is_some() && !head.fields.all("content-encoding").all(identity) {
+            return Err(ExchangeError::Compressed);
+        }
+        let closes = head.fields.lists("connection", "close");
+        let old = head.version == Version::Http10 && !head.fields.lists("connection", "keep-alive");
+        let keep_upstream = !closes && !old && framing != Framing::UntilClose;
+
+        let wrap = match (framing, self.request.client_version) {
+            (Framing::Chunked, Version::Http11) => Wrap::Chunks,
+            _ => Wrap::Plain,
+        };
+        let unframed =
+            framing == Framing::UntilClose || (framing == Framing::Chunked && wrap == Wrap::Plain);
+        let keep_client = self.request.keep && !unframed;
+
+        head.fields.strip_hop_by_hop();
+        if wrap == Wrap::Chunks {
+            head.fields.push("Transfer-Encoding", b"chunked");
+        }
+        if !keep_client {
+            head.fields.push("Connection", b"close");
+        } else if self.request.client_version == Version::Http10 {
+            head.fields.push("Connection", b"keep-alive");
+        }
+        self.write_head(&head).await?;
+        self.body(framing, wrap).await?;
+        Ok(Ended::Answered {
+            keep_client,
+            keep_upstream,
+        })
+    }
+
+    async fn write_head(&mut self, head: &ResponseHead) -> Result<(), ExchangeError> {
+        let mut bytes = format!("HTTP/1.1 {} ", head.status).into_bytes();
+        bytes.extend_from_slice(&head.reason);
+        bytes.extend_from_slice(b"\r\n");
+        head.fields.write(&mut bytes);
+        if let Some(redactor) = &self.redactor {
+            redactor.mask(&mut bytes);
+        }
+        *self.begun = true;
+        Ok(Wrap::Plain
+            .write(&mut self.client, &bytes, self.limits.idle)
+            .await?)
+    }
+
+    async fn body(&mut self, framing: Framing, wrap: Wrap) -> Result<(), ExchangeError> {
+        let idle = self.limits.idle;
+        let mut body = BodyReader::new(framing, idle);
+        while let Some(data) = body
+            .next(&mut self.source)
+            .await
+            .map_err(ExchangeError::AnswerBody)?
+        {
+            self.meter.down(data.len())?;
+            let data = match &mut self.redactor {
+                Some(redactor) => redactor.push(&data),
+                None => data,
+            };
+            if !data.is_empty() {
+                wrap.write(&mut self.client, &data, idle).await?;
+            }
+        }
+        let rest = self
+            .redactor
+            .as_mut()
+            .map(Redactor::finish)
+            .unwrap_or_default();
+        if !rest.is_empty() {
+            wrap.write(&mut self.client, &rest, idle).await?;
+        }
+        Ok(wrap.finish(&mut self.client, idle).await?)
+    }
+}

@@ -1,0 +1,54 @@
+//! The only way out of a sandbox.
+//!
+//! A sandbox has no route and no DNS; its connections arrive here as byte streams, each with the
+//! conversation it belongs to. [`Rules`] decide by name, [`address`] by what the name resolves to, and
+//! [`Proxy`] keeps both: HTTP CONNECT, plain HTTP and SOCKS5, with TLS tunnels held to the name they
+//! were opened for. Hosts that have a [`Credential`] get it here, outside the sandbox.
+//!
+//! The same proxy serves streams relayed by a warden ([`Proxy::handle`]) and a listener ([`serve`]).
+
+#![forbid(unsafe_code)]
+
+mod account;
+pub mod address;
+mod ask;
+mod audit;
+mod conversation;
+mod credential;
+pub mod deploy;
+mod dial;
+mod env;
+mod http;
+mod limits;
+mod proxy;
+mod refusal;
+mod relay;
+mod resolve;
+pub mod rules;
+mod serve;
+mod stream;
+mod tls;
+
+pub use account::{Account, BudgetSpent};
+pub use ask::{Answer, Asker, Question};
+pub use audit::{Decision, Entry, How, LogRecord, Record};
+pub use conversation::Conversation;
+pub use credential::{
+    CaError, CertificateAuthority, Credential, InvalidCredential, Roots, RootsError, Scheme,
+};
+pub use env::{Trust, sandbox_env};
+pub use limits::Limits;
+pub use proxy::Proxy;
+pub use refusal::Refusal;
+pub use resolve::{LocateError, Located, Resolver, SystemResolver, locate};
+pub use rules::{Authority, Host, Mode, Preset, Rule, Rules, RulesText};
+pub use serve::{Drained, serve};
+pub use stream::Stream;
+
+/// The parsers that read what a sandbox sends, for fuzzing.
+#[doc(hidden)]
+pub mod parsers {
+    pub use crate::http::chunked::{Decoder, Step};
+    pub use crate::http::head::{EndSearch, RequestHead, ResponseHead};
+    pub use crate::tls::hello::{Hello, HelloError, read as read_hello};
+}

@@ -1,0 +1,39 @@
+//! How much of us one conversation may use.
+
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections of one conversation at a time.
+    pub connections: usize,
+    /// Bytes of one conversation, both ways together, for as long as it lives.
+    pub budget: Option<u64>,
+    /// The head of a request or a response.
+    pub head_bytes: usize,
+    /// From the first byte of a head, a greeting or a ClientHello to its last.
+    pub head_time: Duration,
+    /// Without a byte in either direction.
+    pub idle: Duration,
+    /// From a request sent to the first byte of its answer. Models think for minutes.
+    pub first_byte: Duration,
+    pub resolve: Duration,
+    pub dial: Duration,
+    /// How long a connection waits for a person.
+    pub ask: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            budget: None,
+            head_bytes: 64 * 1024,
+            head_time: Duration::from_secs(15),
+            idle: Duration::from_secs(600),
+            first_byte: Duration::from_secs(600),
+            resolve: Duration::from_secs(10),
+            dial: Duration::from_secs(15),
+            ask: Duration::from_secs(120),
+        }
+    }
+}

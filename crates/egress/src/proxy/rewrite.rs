@@ -1,0 +1,257 @@
+//! From the request a sandbox sent to the one that goes out.
+
+use crate::credential::Credential;
+use crate::http::exchange::Outgoing;
+use crate::http::fields::Fields;
+use crate::http::framing::Framing;
+use crate::http::head::{RequestHead, Version};
+use crate::refusal::Refusal;
+use crate::rules::Authority;
+
+/// `http://host[:port]/path?query`, in the one form plain HTTP through a proxy has.
+pub(super) fn absolute_target(target: &str) -> Result<(Authority, String), Refusal> {
+    const SCHEME: &str = "http://";
+    let refuse = |reason: &str| Refusal::bad_request(target, reason);
+    let scheme = target
+        .get(..SCHEME.len())
+        .filter(|s| s.eq_ignore_ascii_case(SCHEME));
+    if scheme.is_none() {
+        let https = target
+            .get(..8)
+            .is_some_and(|s| s.eq_ignore_ascii_case("https://"));
+        return Err(refuse(if https {
+            "https goes through CONNECT, not through a plain request"
+        } else {
+            "this is a proxy: the request must name its target as http://host/path"
+        }));
+    }
+    let rest = &target[SCHEME.len()..];
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let authority = Authority::parse_with_default(authority, 80)
+        .map_err(|error| Refusal::bad_target(authority, error.to_string()))?;
+    checked_path(path)
+        .map(|path| (authority, path))
+        .ok_or_else(|| refuse("the path is malformed"))
+}
+
+fn checked_path(path: &str) -> Option<String> {
+    match path.bytes().next() {
+        _ if path.contains(['#', '\\']) => None,
+        None => Some("/".to_owned()),
+        Some(b'?') => Some(format!("/{path}")),
+        Some(b'/') => Some(path.to_owned()),
+        Some(_) => None,
+    }
+}
+
+/// `/path?query`, where the host is known already.
+pub(super) fn origin_target(target: &str) -> Option<String> {
+    target
+        .starts_with('/')
+        .then(|| checked_path(target))
+        .flatten()
+}
+
+/// The Host header must be the target. Only HTTP/1.0 may leave it out.
+pub(super) fn check_host(
+    head: &RequestHead,
+    target: &Authority,
+    default_port: u16,
+) -> Result<(), Refusal> {
+    let refuse = |reason: &str| Err(Refusal::bad_request(&target.to_string(), reason));
+    if !head.fields.has("host") {
+        return match head.version {
+            Version::Http10 => Ok(()),
+            Version::Http11 => refuse("the Host header is missing"),
+        };
+    }
+    let Some(host) = head.fields.only("host") else {
+        return refuse("there is more than one Host header");
+    };
+    let host = std::str::from_utf8(host)
+        .ok()
+        .and_then(|host| Authority::parse_with_default(host, default_port).ok());
+    if host.as_ref() == Some(target) {
+        Ok(())
+    } else {
+        refuse("the Host header is not the target")
+    }
+}
+
+/// The head that goes out: our framing, our Host, nothing of this hop, the credentials put in.
+pub(super) fn outgoing(
+    head: RequestHead,
+    target: &Authority,
+    default_port: u16,
+    path: &str,
+    framing: Framing,
+    credentials: &[Credential],
+) -> Outgoing {
+    let RequestHead {
+        method,
+        version,
+        mut fields,
+        ..
+    } = head;
+    let upgrade = framing == Framing::Empty
+        && version == Version::Http11
+        && method == "GET"
+        && fields.lists("connection", "upgrade")
+        && fields
+            .only("upgrade")
+            .is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"));
+    let keep = match version {
+        Version::Http11 => !fields.lists("connection", "close"),
+        Version::Http10 => fields.lists("connection", "keep-alive"),
+    };
+    let empty_length = framing == Framing::Empty && fields.has("content-length");
+
+    fields.strip_hop_by_hop();
+    fields.remove("host");
+    fields.remove("content-length");
+    if !fields
+        .only("expect")
+        .is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"))
+    {
+        fields.remove("expect");
+    }
+    match framing {
+        Framing::Length(length) => fields.push("Content-Length", length.to_string().as_bytes()),
+        Framing::Chunked => fields.push("Transfer-Encoding", b"chunked"),
+        Framing::Empty if empty_length => fields.push("Content-Length", b"0"),
+        Framing::Empty | Framing::UntilClose => {}
+    }
+    if upgrade {
+        fields.push("Connection", b"Upgrade");
+        fields.push("Upgrade", b"websocket");
+    }
+    if !credentials.is_empty() {
+        put_credentials(&mut fields, credentials);
+    }
+
+    let host = if target.port == default_port {
+        target.host.to_string()
+    } else {
+        target.to_string()
+    };
+    let mut bytes = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n").into_bytes();
+    fields.write(&mut bytes);
+    Outgoing {
+        head: bytes,
+        method,
+        framing,
+        upgrade,
+        client_version: version,
+        keep,
+    }
+}
+
+/// The answer will be searched for the secret, so it has to come whole and uncompressed.
+fn put_credentials(fields: &mut Fields, credentials: &[Credential]) {
+    for name in ["range", "if-range", "sec-websocket-extensions"] {
+        fields.remove(name);
+    }
+    fields.set("Accept-Encoding", b"identity");
+    for credential in credentials {
+        credential.put_into(fields);
+    }
+}
+
+pub(super) fn wants_json(fields: &Fields) -> bool {
+    fields.all("accept").any(|value| {
+        String::from_utf8_lossy(value)
+            .to_ascii_lowercase()
+            .contains("application/json")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(text: &str) -> Option<(String, String)> {
+        absolute_target(text)
+            .ok()
+            .map(|(authority, path)| (authority.to_string(), path))
+    }
+
+    #[test]
+    fn only_plain_absolute_targets_are_taken() {
+        assert_eq!(
+            target("http://A.test"),
+            Some(("a.test:80".into(), "/".into()))
+        );
+        assert_eq!(
+            target("HTTP://a.test:8080?q"),
+            Some(("a.test:8080".into(), "/?q".into()))
+        );
+        assert_eq!(
+            target("http://a.test/x@y:z"),
+            Some(("a.test:80".into(), "/x@y:z".into()))
+        );
+        for text in [
+            "/",
+            "*",
+            "a.test",
+            "https://a.test/",
+            "ftp://a.test/",
+            "http:/a.test",
+            "http://",
+            "http:///x",
+            "http://u@a.test/",
+            "http://u:p@a.test/",
+            "http://127.0.0.1/",
+            "http://[::1]/",
+            "http://a.test#x",
+            "http://a.test\\@b.test/",
+            "http://a.test/\\",
+            "http://a.test:/",
+            "http://a.test:0/",
+            "http://a.test:99999/",
+        ] {
+            assert_eq!(target(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_outgoing_head_is_ours() {
+        let head = RequestHead::parse(
+            b"POST http://a.test/x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\nProxy-Authorization: p\r\n\
+              Connection: X-Drop, close\r\nX-Drop: 1\r\nTE: trailers\r\nX-Keep: 2\r\nExpect: 100-continue\r\n\r\n",
+        )
+        .unwrap();
+        let target = Authority::parse("a.test:80").unwrap();
+        let out = outgoing(head, &target, 80, "/x", Framing::Length(3), &[]);
+        insta::assert_snapshot!(String::from_utf8(out.head).unwrap().replace('\r', ""), @r"
+        POST /x HTTP/1.1
+        Host: a.test
+        X-Keep: 2
+        Expect: 100-continue
+        Content-Length: 3
+
+        ");
+        assert!(!out.keep);
+    }
+
+    #[test]
+    fn only_websockets_upgrade() {
+        for (upgrade, passes) in [
+            ("websocket", true),
+            ("h2c", false),
+            ("websocket, h2c", false),
+        ] {
+            let text = format!(
+                "GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: {upgrade}\r\n\r\n"
+            );
+            let head = RequestHead::parse(text.as_bytes()).unwrap();
+            let target = Authority::parse("a.test:80").unwrap();
+            let out = outgoing(head, &target, 80, "/", Framing::Empty, &[]);
+            assert_eq!(out.upgrade, passes, "{upgrade}");
+            assert_eq!(
+                String::from_utf8(out.head).unwrap().contains("Upgrade"),
+                passes
+            );
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! What the sandbox is told when something is refused.
+//!
+//! The reader is usually a model. It has to learn from the text alone what happened, that trying again
+//! will not help, and what a person can do about it.
+
+use serde_json::json;
+
+use crate::account::BudgetSpent;
+use crate::dial::DialError;
+use crate::resolve::LocateError;
+use crate::rules::{Authority, Ground, Refused, Via};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// A short name of the reason, stable for programs.
+    pub code: &'static str,
+    pub status: u16,
+    pub socks_reply: u8,
+    pub target: String,
+    pub reason: String,
+    pub rule: Option<String>,
+    pub remedy: Option<String>,
+}
+
+/// Reply codes of SOCKS5 (RFC 1928, section 6).
+mod socks {
+    pub(super) const FAILURE: u8 = 1;
+    pub(super) const NOT_ALLOWED: u8 = 2;
+    pub(super) const HOST_UNREACHABLE: u8 = 4;
+    pub(super) const REFUSED: u8 = 5;
+}
+
+impl Refusal {
+    pub(crate) fn by_rule(target: &Authority, via: Via, refused: &Refused) -> Self {
+        let (code, reason, remedy) = match refused.ground() {
+            Ground::Closed => (
+                "closed",
+                "this sandbox has no network access at all".to_owned(),
+                None,
+            ),
+            Ground::Denied { .. } => ("denied", format!("{target} is on the denylist"), None),
+            Ground::NotListed => (
+                "not-allowed",
+                format!("{target} is not on the allowlist of this sandbox"),
+                Some(allow_command(target)),
+            ),
+            Ground::PortNotListed { .. } => (
+                "port-not-allowed",
+                format!("{} is not allowed on port {}", target.host, target.port),
+                Some(allow_command(target)),
+            ),
+            Ground::TlsOnly => (
+                "tls-only",
+                format!("port {} of {} takes TLS only", target.port, target.host),
+                Some("use https:// in the address".to_owned()),
+            ),
+        };
+        let remedy = match via {
+            Via::PlainHttp if refused.ground() != &Ground::TlsOnly => {
+                remedy.map(|remedy| format!("{remedy} (or https:// where the host is allowed)"))
+            }
+            _ => remedy,
+        };
+        Self::forbidden(
+            code,
+            target,
+            reason,
+            Some(refused.ground().to_string()),
+            remedy,
+        )
+    }
+
+    pub(crate) fn by_person(target: &Authority, answered: bool) -> Self {
+        let reason = if answered {
+            format!("a person was asked about {target} and said no")
+        } else {
+            format!("a person was asked about {target} and did not answer in time")
+        };
+        let code = if answered {
+            "denied-by-person"
+        } else {
+            "not-answered"
+        };
+        Self::forbidden(
+            code,
+            target,
+            reason,
+            Some("ask".to_owned()),
+            Some(allow_command(target)),
+        )
+    }
+
+    pub(crate) fn too_many_questions(target: &Authority) -> Self {
+        let reason =
+            format!("{target} is not allowed, and too many questions already wait for a person");
+        let remedy = Some(allow_command(target));
+        Self::forbidden(
+            "not-allowed",
+            target,
+            reason,
+            Some("ask".to_owned()),
+            remedy,
+        )
+    }
+
+    pub(crate) fn not_located(target: &Authority, rule: &str, error: &LocateError) -> Self {
+        let reason = format!("{}: {error}", target.host);
+        match error {
+            LocateError::Address(refused) => {
+                let remedy = format!(
+                    "if this host is meant to be there: hermetic egress allow '{} in {}'",
+                    target, refused.address
+                );
+                let rule = Some(format!("{rule}, but only for public addresses"));
+                Self::forbidden("address", target, reason, rule, Some(remedy))
+            }
+            LocateError::NotFound { .. } | LocateError::NoAddress => {
+                Self::failed("unresolved", 502, socks::HOST_UNREACHABLE, target, reason)
+            }
+            LocateError::TimedOut { .. } => {
+                Self::failed("unresolved", 504, socks::HOST_UNREACHABLE, target, reason)
+            }
+        }
+    }
+
+    pub(crate) fn not_dialled(target: &Authority, error: &DialError) -> Self {
+        let reason = format!("{target}: {error}");
+        match error {
+            DialError::TimedOut { .. } => {
+                Self::failed("unreachable", 504, socks::HOST_UNREACHABLE, target, reason)
+            }
+            DialError::Failed { .. } => {
+                Self::failed("unreachable", 502, socks::REFUSED, target, reason)
+            }
+        }
+    }
+
+    pub(crate) fn budget(target: &Authority, spent: BudgetSpent) -> Self {
+        let remedy = "raise gateway.egress.budget".to_owned();
+        Self::forbidden(
+            "budget",
+            target,
+            spent.to_string(),
+            Some("budget".to_owned()),
+            Some(remedy),
+        )
+    }
+
+    /// The answer of the other side cannot be passed on.
+    pub(crate) fn bad_gateway(target: &Authority, reason: impl Into<String>) -> Self {
+        Self::failed("bad-answer", 502, socks::FAILURE, target, reason.into())
+    }
+
+    pub(crate) fn slow(target: &Authority) -> Self {
+        let reason = format!("{target} did not answer in time");
+        Self::failed("no-answer", 504, socks::FAILURE, target, reason)
+    }
+
+    /// The request itself is at fault.
+    pub(crate) fn bad_request(target: &str, reason: impl Into<String>) -> Self {
+        Self::malformed("bad-request", 400, target, reason.into())
+    }
+
+    /// The target is not a name we would ever look up: a literal, an odd spelling, userinfo.
+    pub(crate) fn bad_target(target: &str, reason: impl Into<String>) -> Self {
+        Self::malformed("bad-target", 403, target, reason.into())
+    }
+
+    pub(crate) fn too_large(reason: impl Into<String>) -> Self {
+        Self::malformed("too-large", 431, "", reason.into())
+    }
+
+    pub(crate) fn too_slow() -> Self {
+        Self::malformed(
+            "too-slow",
+            408,
+            "",
+            "the request did not arrive in time".to_owned(),
+        )
+    }
+
+    pub(crate) fn busy() -> Self {
+        let reason = "too many connections of this sandbox are open at once".to_owned();
+        Self::malformed("busy", 503, "", reason)
+    }
+
+    pub(crate) fn method(target: &Authority, method: &str) -> Self {
+        Self::malformed(
+            "method",
+            405,
+            &target.to_string(),
+            format!("{method} is not passed on"),
+        )
+    }
+
+    fn forbidden(
+        code: &'static str,
+        target: &Authority,
+        reason: String,
+        rule: Option<String>,
+        remedy: Option<String>,
+    ) -> Self {
+        let (status, socks_reply) = (403, socks::NOT_ALLOWED);
+        Self {
+            code,
+            status,
+            socks_reply,
+            target: target.to_string(),
+            reason,
+            rule,
+            remedy,
+        }
+    }
+
+    fn failed(
+        code: &'static str,
+        status: u16,
+        socks_reply: u8,
+        target: &Authority,
+        reason: String,
+    ) -> Self {
+        Self {
+            code,
+            status,
+            socks_reply,
+            target: target.to_string(),
+            reason,
+            rule: None,
+            remedy: None,
+        }
+    }
+
+    fn malformed(code: &'static str, status: u16, target: &str, reason: String) -> Self {
+        // The text came from outside and goes into a log and a body: short and printable.
+        let target = target
+            .chars()
+            .take(256)
+            .filter(|c| !c.is_control())
+            .collect();
+        let socks_reply = socks::NOT_ALLOWED;
+        Self {
+            code,
+            status,
+            socks_reply,
+            target,
+            reason,
+            rule: None,
+            remedy: None,
+        }
+    }
+
+    pub fn text(&self) -> String {
+        let mut text = format!("hermetic egress: refused: {}\n", self.reason);
+        if let Some(rule) = &self.rule {
+            text.push_str(&format!("rule: {rule}\n"));
+        }
+        match (&self.remedy, self.status) {
+            (Some(remedy), _) => {
+                text.push_str(&format!("what a person can do: {remedy}\n"));
+                text.push_str("Trying again, or another way out, will not help until then.\n");
+            }
+            (None, 403) => text.push_str("Trying again will not help.\n"),
+            (None, _) => {}
+        }
+        text
+    }
+
+    pub fn json(&self) -> String {
+        json!({
+            "error": "egress_refused",
+            "code": self.code,
+            "target": self.target,
+            "reason": self.reason,
+            "rule": self.rule,
+            "remedy": self.remedy,
+        })
+        .to_string()
+    }
+
+    /// A whole HTTP response that also ends the connection.
+    pub(crate) fn response(&self, as_json: bool) -> Vec<u8> {
+        let (kind, body) = if as_json {
+            ("application/json", self.json())
+        } else {
+            ("text/plain; charset=utf-8", self.text())
+        };
+        format!(
+            "HTTP/1.1 {} {}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
+             X-Hermetic-Refused: {}\r\nConnection: close\r\n\r\n{body}",
+            self.status,
+            phrase(self.status),
+            body.len(),
+            self.code,
+        )
+        .into_bytes()
+    }
+}
+
+fn allow_command(target: &Authority) -> String {
+    match target.port {
+        crate::rules::DEFAULT_PORT => format!("hermetic egress allow {}", target.host),
+        _ => format!("hermetic egress allow {target}"),
+    }
+}
+
+fn phrase(status: u16) -> &'static str {
+    match status {
+        400 => "Bad Request",
+        403 => "Forbidden",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        431 => "Request Header Fields Too Large",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        _ => "Refused",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{Rules, RulesText, Verdict};
+
+    fn refusal(target: &str, via: Via) -> Refusal {
+        let rules = Rules::compile(&RulesText::allowing(["known.test"])).unwrap();
+        let target = Authority::parse(target).unwrap();
+        match rules.decide(&target, via) {
+            Verdict::Refuse(refused) | Verdict::Unknown(refused) => {
+                Refusal::by_rule(&target, via, &refused)
+            }
+            Verdict::Allow(_) => panic!("allowed"),
+        }
+    }
+
+    #[test]
+    fn a_model_can_read_what_happened() {
+        insta::assert_snapshot!(refusal("api.example.com:443", Via::Tunnel).text(), @r"
+        hermetic egress: refused: api.example.com:443 is not on the allowlist of this sandbox
+        rule: no rule names this host
+        what a person can do: hermetic egress allow api.example.com
+        Trying again, or another way out, will not help until then.
+        ");
+        insta::assert_snapshot!(refusal("known.test:80", Via::PlainHttp).text(), @r"
+        hermetic egress: refused: known.test is not allowed on port 80
+        rule: no rule names this port; the host has: known.test
+        what a person can do: hermetic egress allow known.test:80 (or https:// where the host is allowed)
+        Trying again, or another way out, will not help until then.
+        ");
+    }
+
+    #[test]
+    fn a_program_can_read_it_too() {
+        insta::assert_snapshot!(refusal("a.test:8443", Via::Tunnel).json(), @r#"{"code":"not-allowed","error":"egress_refused","reason":"a.test:8443 is not on the allowlist of this sandbox","remedy":"hermetic egress allow a.test:8443","rule":"no rule names this host","target":"a.test:8443"}"#);
+    }
+
+    #[test]
+    fn hostile_targets_cannot_forge_lines() {
+        let refusal = Refusal::bad_target("a\r\nSet-Cookie: x", "literal");
+        assert!(!refusal.target.contains(['\r', '\n']));
+    }
+}

@@ -1,0 +1,239 @@
+//! Bytes from one connection to the other and back, until both have said all they had.
+//!
+//! One future for both directions, on the thread's shared buffer: an idle tunnel holds its two sockets,
+//! one timer and nothing else.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::account::BudgetSpent;
+use crate::audit::Meter;
+use crate::credential::Redactor;
+use crate::stream::{Wire, with_scratch};
+
+#[derive(Debug, Error)]
+pub(crate) enum RelayError {
+    #[error("nothing was said for {} s", after.as_secs())]
+    Idle { after: Duration },
+    #[error(transparent)]
+    Budget(#[from] BudgetSpent),
+    #[error("the connection broke")]
+    Broken(#[from] io::Error),
+}
+
+/// Relays until both sides have closed their writing end.
+pub(crate) async fn relay(
+    client: Wire,
+    upstream: Wire,
+    meter: &Meter,
+    idle: Duration,
+    redactor: Option<Redactor>,
+) -> Result<(), RelayError> {
+    Relay {
+        client,
+        upstream,
+        up: Flow::default(),
+        down: Flow {
+            redactor,
+            ..Flow::default()
+        },
+        meter,
+        idle,
+        timer: Box::pin(sleep(idle)),
+        active: Instant::now(),
+    }
+    .await
+}
+
+struct Relay<'a> {
+    client: Wire,
+    upstream: Wire,
+    up: Flow,
+    down: Flow,
+    meter: &'a Meter,
+    idle: Duration,
+    timer: Pin<Box<Sleep>>,
+    active: Instant,
+}
+
+/// One direction.
+#[derive(Default)]
+struct Flow {
+    /// Read and not yet written: only while the receiver is slower than the sender.
+    left: Vec<u8>,
+    written: usize,
+    redactor: Option<Redactor>,
+    state: FlowState,
+    needs_flush: bool,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum FlowState {
+    #[default]
+    Open,
+    Closing,
+    Closed,
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Up,
+    Down,
+}
+
+/// Rounds in one poll before others get their turn.
+const ROUNDS: usize = 16;
+
+impl Future for Relay<'_> {
+    type Output = Result<(), RelayError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let before = this.meter.total();
+        let up = this.up.poll(
+            cx,
+            &mut this.client,
+            &mut this.upstream,
+            this.meter,
+            Direction::Up,
+        )?;
+        let down = this.down.poll(
+            cx,
+            &mut this.upstream,
+            &mut this.client,
+            this.meter,
+            Direction::Down,
+        )?;
+        if up.is_ready() && down.is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        if this.meter.total() != before {
+            this.active = Instant::now();
+        }
+        this.poll_idle(cx)
+    }
+}
+
+impl Relay<'_> {
+    /// The timer is only moved when it fires: traffic costs no timer work.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {
+        while self.timer.as_mut().poll(cx).is_ready() {
+            let deadline = self.active + self.idle;
+            if deadline <= Instant::now() {
+                return Poll::Ready(Err(RelayError::Idle { after: self.idle }));
+            }
+            self.timer.as_mut().reset(deadline);
+        }
+        Poll::Pending
+    }
+}
+
+impl Flow {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut Wire,
+        to: &mut Wire,
+        meter: &Meter,
+        direction: Direction,
+    ) -> Poll<Result<(), RelayError>> {
+        for _ in 0..ROUNDS {
+            ready!(self.poll_left(cx, to))?;
+            match self.state {
+                FlowState::Closed => return Poll::Ready(Ok(())),
+                FlowState::Closing => {
+                    ready!(Pin::new(&mut *to).poll_shutdown(cx)).or_else(not_connected)?;
+                    self.state = FlowState::Closed;
+                    return Poll::Ready(Ok(()));
+                }
+                FlowState::Open => {}
+            }
+            match self.poll_once(cx, from, to, meter, direction) {
+                Poll::Ready(result) => result?,
+                Poll::Pending => {
+                    if self.needs_flush {
+                        self.needs_flush = Pin::new(&mut *to).poll_flush(cx)?.is_pending();
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// One read, and as much of it written as the receiver takes at once.
+    fn poll_once(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut Wire,
+        to: &mut Wire,
+        meter: &Meter,
+        direction: Direction,
+    ) -> Poll<Result<(), RelayError>> {
+        with_scratch(|scratch| {
+            let mut buffer = ReadBuf::new(scratch);
+            ready!(Pin::new(from).poll_read(cx, &mut buffer))?;
+            let read = buffer.filled();
+            match direction {
+                Direction::Up => meter.up(read.len())?,
+                Direction::Down => meter.down(read.len())?,
+            }
+            if let Some(redactor) = &mut self.redactor {
+                self.left = if read.is_empty() {
+                    redactor.finish()
+                } else {
+                    redactor.push(read)
+                };
+                if read.is_empty() {
+                    self.state = FlowState::Closing;
+                }
+                return Poll::Ready(Ok(()));
+            }
+            if read.is_empty() {
+                self.state = FlowState::Closing;
+                return Poll::Ready(Ok(()));
+            }
+            self.needs_flush = true;
+            match Pin::new(to).poll_write(cx, read)? {
+                Poll::Ready(written) if written == read.len() => {}
+                Poll::Ready(written) => self.left = read[written..].to_vec(),
+                Poll::Pending => self.left = read.to_vec(),
+            }
+            Poll::Ready(Ok(()))
+        })
+    }
+
+    fn poll_left(&mut self, cx: &mut Context<'_>, to: &mut Wire) -> Poll<Result<(), RelayError>> {
+        while self.written < self.left.len() {
+            let part = &self.left[self.written..];
+            let written = ready!(Pin::new(&mut *to).poll_write(cx, part))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::Error::from(io::ErrorKind::WriteZero).into()));
+            }
+            self.written += written;
+            self.needs_flush = true;
+        }
+        if !self.left.is_empty() {
+            self.left = Vec::new();
+            self.written = 0;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A peer that is already gone has been told.
+fn not_connected(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotConnected {
+        Ok(())
+    } else {
+        Err(error)
+    }
+}

@@ -1,0 +1,151 @@
+//! One resolution per connection, made by us, and every address of it checked.
+//!
+//! [`Located`] can only be made by [`locate`], and the dialer accepts nothing else: an address that
+//! was not checked cannot be dialled, and a name that answers differently the second time has no
+//! second time.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use ipnet::IpNet;
+use thiserror::Error;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::address::{self, AddressRefused};
+use crate::rules::{Authority, Host};
+
+/// Turns a name into addresses.
+///
+/// An implementer promises one answer per call and no caching beyond what DNS itself allows; the
+/// caller checks every address and calls once per connection.
+pub trait Resolver: Send + Sync {
+    fn resolve<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// Where a host is: addresses that all passed the check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    addresses: Vec<SocketAddr>,
+}
+
+#[derive(Debug, Error)]
+pub enum LocateError {
+    #[error("the name does not resolve")]
+    NotFound {
+        #[source]
+        source: io::Error,
+    },
+    #[error("the name resolves to no address")]
+    NoAddress,
+    #[error("the name did not resolve within {} s", after.as_secs())]
+    TimedOut { after: Duration },
+    #[error("the name resolves to {0}")]
+    Address(#[from] AddressRefused),
+}
+
+pub async fn locate(
+    resolver: &dyn Resolver,
+    target: &Authority,
+    ranges: &[IpNet],
+    within: Duration,
+) -> Result<Located, LocateError> {
+    let answer = timeout(within, resolver.resolve(&target.host))
+        .await
+        .map_err(|_| LocateError::TimedOut { after: within })?
+        .map_err(|source| LocateError::NotFound { source })?;
+    Located::check(&answer, target.port, ranges)
+}
+
+impl Located {
+    /// One bad address refuses the whole answer: a mixed answer is how rebinding begins.
+    fn check(answer: &[IpAddr], port: u16, ranges: &[IpNet]) -> Result<Self, LocateError> {
+        for &address in answer {
+            address::permit(address, ranges)?;
+        }
+        if answer.is_empty() {
+            return Err(LocateError::NoAddress);
+        }
+        let addresses = answer
+            .iter()
+            .map(|&address| SocketAddr::new(address, port))
+            .collect();
+        Ok(Self { addresses })
+    }
+
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+/// The machine's own resolver, hosts file included.
+#[derive(Clone, Debug)]
+pub struct SystemResolver {
+    /// Look-ups block a thread each; a sandbox that asks for thousands of names waits its turn.
+    at_once: Arc<Semaphore>,
+}
+
+const LOOKUPS_AT_ONCE: usize = 64;
+
+impl Default for SystemResolver {
+    fn default() -> Self {
+        Self {
+            at_once: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)),
+        }
+    }
+}
+
+impl Resolver for SystemResolver {
+    fn resolve<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let permit = Arc::clone(&self.at_once).acquire_owned().await;
+            let permit = permit.map_err(|_| io::ErrorKind::Interrupted)?;
+            let name = host.as_str().to_owned();
+            // The permit goes along: a caller that gave up has not freed the thread.
+            let looking = tokio::task::spawn_blocking(move || {
+                let _permit = permit;
+                look_up(&name)
+            });
+            looking.await.map_err(io::Error::other)?
+        })
+    }
+}
+
+fn look_up(name: &str) -> io::Result<Vec<IpAddr>> {
+    use std::net::ToSocketAddrs;
+    let found = (name, 0).to_socket_addrs()?;
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for address in found.map(|socket| socket.ip()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    Ok(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(answer: &[&str]) -> Result<Located, LocateError> {
+        let answer: Vec<IpAddr> = answer.iter().map(|text| text.parse().unwrap()).collect();
+        Located::check(&answer, 443, &[])
+    }
+
+    #[test]
+    fn one_private_address_spoils_the_answer() {
+        assert!(check(&["1.1.1.1", "2606:4700::1"]).is_ok());
+        assert!(matches!(
+            check(&["1.1.1.1", "10.0.0.1"]),
+            Err(LocateError::Address(_))
+        ));
+        assert!(matches!(
+            check(&["::ffff:1.1.1.1"]),
+            Err(LocateError::Address(_))
+        ));
+        assert!(matches!(check(&[]), Err(LocateError::NoAddress)));
+    }
+}

@@ -1,0 +1,135 @@
+//! A connection and the bytes of it that were read ahead.
+//!
+//! Reading goes through one buffer per thread that is handed out only while a read is being polled. A
+//! connection that waits owns no buffer at all, which is what lets thousands of idle tunnels be cheap.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes both ways: a socket, a stream out of a warden, TLS over either.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+pub(crate) struct Wire {
+    stream: Box<dyn Stream>,
+    ahead: Vec<u8>,
+}
+
+const SCRATCH_BYTES: usize = 256 * 1024;
+
+thread_local! {
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Runs `work` with this thread's buffer. It is taken out meanwhile, so that nested use only costs
+/// an allocation.
+pub(crate) fn with_scratch<T>(work: impl FnOnce(&mut [u8]) -> T) -> T {
+    let mut buffer = SCRATCH.take();
+    if buffer.is_empty() {
+        buffer = vec![0; SCRATCH_BYTES];
+    }
+    let result = work(&mut buffer);
+    SCRATCH.set(buffer);
+    result
+}
+
+/// Appends to `ahead` what can be read in one go; 0 is the end of the stream.
+pub(crate) fn poll_read_into(
+    reader: Pin<&mut (impl AsyncRead + ?Sized)>,
+    cx: &mut Context<'_>,
+    ahead: &mut Vec<u8>,
+    most: usize,
+) -> Poll<io::Result<usize>> {
+    with_scratch(|scratch| {
+        let most = most.min(scratch.len());
+        let mut buffer = ReadBuf::new(&mut scratch[..most]);
+        ready!(reader.poll_read(cx, &mut buffer))?;
+        ahead.extend_from_slice(buffer.filled());
+        Poll::Ready(Ok(buffer.filled().len()))
+    })
+}
+
+impl Wire {
+    pub(crate) fn new(stream: impl Stream + 'static) -> Self {
+        Self {
+            stream: Box::new(stream),
+            ahead: Vec::new(),
+        }
+    }
+
+    /// What has been read and not yet used.
+    pub(crate) fn ahead(&self) -> &[u8] {
+        &self.ahead
+    }
+
+    pub(crate) async fn read_more(&mut self) -> io::Result<usize> {
+        let Self { stream, ahead } = self;
+        poll_fn(|cx| poll_read_into(Pin::new(&mut **stream), cx, ahead, 16 * 1024)).await
+    }
+
+    pub(crate) fn take_ahead(&mut self, length: usize) -> Vec<u8> {
+        let rest = self.ahead.split_off(length);
+        std::mem::replace(&mut self.ahead, rest)
+    }
+
+    pub(crate) fn parts(&mut self) -> (&mut dyn Stream, &mut Vec<u8>) {
+        (&mut *self.stream, &mut self.ahead)
+    }
+
+    /// Whether the peer has neither closed nor spoken: a kept connection that did is not used again.
+    pub(crate) async fn is_quiet(&mut self) -> bool {
+        if !self.ahead.is_empty() {
+            return false;
+        }
+        let Self { stream, ahead } = self;
+        let quiet = poll_fn(|cx| {
+            let read = poll_read_into(Pin::new(&mut **stream), cx, ahead, 1);
+            Poll::Ready(read.is_pending())
+        });
+        quiet.await
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.ahead.is_empty() {
+            return Pin::new(&mut *this.stream).poll_read(cx, buffer);
+        }
+        let length = this.ahead.len().min(buffer.remaining());
+        buffer.put_slice(&this.ahead[..length]);
+        this.ahead.drain(..length);
+        if this.ahead.is_empty() {
+            this.ahead = Vec::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.get_mut().stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.get_mut().stream).poll_shutdown(cx)
+    }
+}

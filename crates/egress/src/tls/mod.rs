@@ -1,0 +1,6 @@
+//! The first flight of a tunnel: a TLS ClientHello that says where it is going.
+
+pub(crate) mod alert;
+pub(crate) mod cursor;
+pub(crate) mod hello;
+pub(crate) mod retry;

@@ -1,0 +1,88 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, join_all};
+use hermetic_egress::{Answer, Asker, Question, RulesText};
+
+use crate::lab::{Lab, Setup};
+
+struct Person {
+    answer: Answer,
+    asked: AtomicUsize,
+}
+
+impl Asker for Person {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Answer> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(question.conversation.as_str(), "agent:main:test:dm:1");
+        let answer = self.answer;
+        Box::pin(async move { answer })
+    }
+}
+
+fn lab(answer: Answer) -> (Lab, Arc<Person>) {
+    let person = Arc::new(Person {
+        answer,
+        asked: AtomicUsize::new(0),
+    });
+    let asker = person.clone();
+    let rules = RulesText {
+        deny: vec!["denied.test".into()],
+        ..RulesText::allowing(["known.test"])
+    };
+    let lab = Lab::changed(
+        Setup {
+            rules,
+            ..Setup::default()
+        },
+        |proxy| proxy.asking(asker),
+    );
+    (lab, person)
+}
+
+/// A granted host still has to have a public address, which no test may dial: so the grant shows in the
+/// refusal that comes after it.
+async fn outcome(lab: &Lab, host: &str) -> String {
+    let answer = lab
+        .ask(format!(
+            "CONNECT {host}:443 HTTP/1.1\r\nAccept: application/json\r\n\r\n"
+        ))
+        .await;
+    let json: serde_json::Value =
+        serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    json["code"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_lets_the_connection_go_on_and_runs_out() {
+    let (lab, person) = lab(Answer::For(Duration::from_secs(600)));
+    assert_eq!(outcome(&lab, "new.test").await, "address");
+    assert_eq!(outcome(&lab, "new.test").await, "address");
+    assert_eq!(person.asked.load(Ordering::SeqCst), 1);
+    tokio::time::advance(Duration::from_secs(601)).await;
+    assert_eq!(outcome(&lab, "new.test").await, "address");
+    assert_eq!(person.asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_no_is_a_refusal() {
+    let (lab, _) = lab(Answer::Deny);
+    assert_eq!(outcome(&lab, "new.test").await, "denied-by-person");
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_denied_hosts_or_literals() {
+    let (lab, person) = lab(Answer::Always);
+    assert_eq!(outcome(&lab, "denied.test").await, "denied");
+    assert_eq!(outcome(&lab, "127.0.0.1").await, "bad-target");
+    assert_eq!(person.asked.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn connections_to_the_same_host_ask_once() {
+    let (lab, person) = lab(Answer::Session);
+    let outcomes = join_all((0..20).map(|_| outcome(&lab, "new.test"))).await;
+    assert!(outcomes.iter().all(|code| code == "address"));
+    assert_eq!(person.asked.load(Ordering::SeqCst), 1);
+}

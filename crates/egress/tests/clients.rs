@@ -1,0 +1,384 @@
+//! Real programs through the stand-alone listener, to origins on loopback.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_egress::{
+    CertificateAuthority, Conversation, Credential, Limits, Proxy, Roots, Rules, RulesText, Trust,
+    sandbox_env, serve,
+};
+use hermetic_types::{ConversationKey, Secret};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::lab::origin::{Origin, head};
+use crate::lab::tls::Identity;
+use crate::lab::{Journal, Liar, PATIENCE, local};
+
+struct Listening {
+    at: SocketAddr,
+    stop: CancellationToken,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn listen(
+    rules: &[String],
+    credentials: Vec<Credential>,
+    trusted: Option<&Identity>,
+) -> Listening {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let limits = Limits::default();
+    let folder = tempfile::tempdir().unwrap();
+    let mut proxy = Proxy::new(
+        limits.clone(),
+        Arc::new(Liar::default()),
+        Arc::new(Journal::default()),
+    );
+    let mut bundle = String::new();
+    if let Some(identity) = trusted {
+        let authority = Arc::new(CertificateAuthority::open(folder.path()).unwrap());
+        bundle = format!("{}{}", authority.certificate(), identity.pem);
+        let roots = Roots::Only(vec![identity.certificate.clone()]);
+        proxy = proxy.intercepting(authority, &roots).unwrap();
+    }
+    std::fs::write(folder.path().join("bundle.pem"), bundle).unwrap();
+    let rules = Rules::compile(&RulesText::allowing(rules.iter().cloned())).unwrap();
+    let conversation = Conversation::new(
+        ConversationKey::new("standalone"),
+        rules,
+        credentials,
+        &limits,
+    );
+    let stop = CancellationToken::new();
+    tokio::spawn(serve(
+        listener,
+        proxy,
+        conversation,
+        stop.clone(),
+        Duration::ZERO,
+    ));
+    Listening { at, stop, folder }
+}
+
+impl Listening {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The program with exactly the environment a sandbox would have.
+    async fn run(&self, program: &Path, arguments: &[&str]) -> Output {
+        let bundle = self.path("bundle.pem");
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .envs(sandbox_env(
+                self.at.port(),
+                Trust::Bundle(&bundle.to_string_lossy()),
+            ))
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        timeout(PATIENCE, command.output())
+            .await
+            .expect("the program hangs")
+            .unwrap()
+    }
+}
+
+/// Where a program is, or a skip said aloud.
+fn find(test: &str, program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file());
+    if found.is_none() {
+        eprintln!("SKIP: {test}: {program} is not installed");
+    }
+    found
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+async fn tls_origin(identity: &Identity) -> Origin {
+    identity
+        .serve(|mut stream| async move {
+            while head(&mut stream).await.is_some() {
+                if stream.write_all(OK.as_bytes()).await.is_err() || stream.flush().await.is_err() {
+                    return;
+                }
+            }
+        })
+        .await
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[tokio::test]
+async fn curl_reaches_what_is_allowed_and_reads_why_not() {
+    let Some(curl) = find("curl_reaches_what_is_allowed_and_reads_why_not", "curl") else {
+        return;
+    };
+    let (plain, _) = Origin::answering(OK).await;
+    let identity = Identity::of("secure.test");
+    let secure = tls_origin(&identity).await;
+    let rules = [
+        local("plain.test", plain.at),
+        local("secure.test", secure.at),
+    ];
+    let proxy = listen(&rules, Vec::new(), Some(&identity)).await;
+
+    let url = format!("http://plain.test:{}/", plain.at.port());
+    assert_eq!(out(&proxy.run(&curl, &["-sS", &url]).await), "hello");
+    let url = format!("https://secure.test:{}/", secure.at.port());
+    assert_eq!(out(&proxy.run(&curl, &["-sS", &url]).await), "hello");
+    // The same name by SOCKS.
+    let socks = format!("socks5h://127.0.0.1:{}", proxy.at.port());
+    assert_eq!(
+        out(&proxy.run(&curl, &["-sS", "--proxy", &socks, &url]).await),
+        "hello"
+    );
+
+    let refused = out(&proxy.run(&curl, &["-sS", "http://evil.test/"]).await);
+    assert!(
+        refused.contains("hermetic egress allow evil.test:80"),
+        "{refused}"
+    );
+    let refused = out(&proxy.run(&curl, &["-sS", "https://evil.test/"]).await);
+    assert!(refused.contains("403"), "{refused}");
+    let literal = format!("http://127.0.0.1:{}/", plain.at.port());
+    let refused = out(&proxy.run(&curl, &["-sS", "--noproxy", "", &literal]).await);
+    assert!(
+        refused.contains("literal addresses are refused"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn curl_uses_a_credential_it_never_holds() {
+    let Some(curl) = find("curl_uses_a_credential_it_never_holds", "curl") else {
+        return;
+    };
+    let identity = Identity::of("api.test");
+    let origin = identity
+        .serve(|mut stream| async move {
+            while let Some(head) = head(&mut stream).await {
+                let known = head.contains("Authorization: Bearer real-secret-value\r\n");
+                let answer = if known {
+                    "HTTP/1.1 200 OK"
+                } else {
+                    "HTTP/1.1 401 Who"
+                };
+                let body = "you sent real-secret-value";
+                let answer = format!("{answer}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.flush().await;
+            }
+        })
+        .await;
+    let host = format!("api.test:{}", origin.at.port());
+    let credential = Credential::new(
+        &host,
+        "Authorization",
+        "Bearer",
+        Secret::new("real-secret-value"),
+        "placeholder",
+    )
+    .unwrap();
+    let proxy = listen(
+        &[local("api.test", origin.at)],
+        vec![credential],
+        Some(&identity),
+    )
+    .await;
+    let url = format!("https://{host}/user");
+    let answer = out(&proxy
+        .run(
+            &curl,
+            &["-sS", "-i", "-H", "Authorization: Bearer placeholder", &url],
+        )
+        .await);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.ends_with("you sent *****************"), "{answer}");
+}
+
+#[tokio::test]
+async fn python_reaches_what_is_allowed() {
+    let Some(python) = find("python_reaches_what_is_allowed", "python3") else {
+        return;
+    };
+    let (plain, _) = Origin::answering(OK).await;
+    let identity = Identity::of("secure.test");
+    let secure = tls_origin(&identity).await;
+    let rules = [
+        local("plain.test", plain.at),
+        local("secure.test", secure.at),
+    ];
+    let proxy = listen(&rules, Vec::new(), Some(&identity)).await;
+    let script = "import sys, urllib.request\n\
+                  for url in sys.argv[1:]:\n    print(urllib.request.urlopen(url, timeout=20).read().decode())";
+    let urls = [
+        format!("http://plain.test:{}/", plain.at.port()),
+        format!("https://secure.test:{}/", secure.at.port()),
+    ];
+    let output = proxy
+        .run(&python, &["-c", script, &urls[0], &urls[1]])
+        .await;
+    assert_eq!(out(&output), "hello\nhello\n");
+    let refused = out(&proxy
+        .run(&python, &["-c", script, "https://evil.test/"])
+        .await);
+    assert!(refused.contains("403"), "{refused}");
+}
+
+#[tokio::test]
+async fn pip_downloads_from_an_index() {
+    let test = "pip_downloads_from_an_index";
+    let Some(python) = find(test, "python3") else {
+        return;
+    };
+    let (index, heads) = Origin::answering(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 15\r\n\r\n<html>\n</html>\n",
+    )
+    .await;
+    let proxy = listen(&[local("index.test", index.at)], Vec::new(), None).await;
+    let has_pip = proxy.run(&python, &["-m", "pip", "--version"]).await;
+    if !has_pip.status.success() {
+        eprintln!("SKIP: {test}: pip is not installed");
+        return;
+    }
+    let url = format!("http://index.test:{}/simple", index.at.port());
+    let arguments = [
+        "-m",
+        "pip",
+        "download",
+        "--retries",
+        "0",
+        "--no-cache-dir",
+        "--index-url",
+        &url,
+        "--trusted-host",
+        "index.test",
+        "--disable-pip-version-check",
+        "nothing-of-this-name",
+    ];
+    let output = proxy.run(&python, &arguments).await;
+    // An empty page is a complete answer: pip has asked the index and learnt that it has nothing.
+    assert!(
+        out(&output).contains("No matching distribution found"),
+        "{}",
+        out(&output)
+    );
+    let heads = heads.lock().unwrap();
+    assert!(
+        heads
+            .iter()
+            .any(|head| head.starts_with("GET /simple/nothing-of-this-name/ ")),
+        "{heads:?}"
+    );
+}
+
+#[tokio::test]
+async fn git_clones_over_https() {
+    let Some(git) = find("git_clones_over_https", "git") else {
+        return;
+    };
+    let identity = Identity::of("git.test");
+    let folder = tempfile::tempdir().unwrap();
+    if !bare_repository(&git, folder.path()).await {
+        eprintln!("SKIP: git_clones_over_https: git cannot make a repository here");
+        return;
+    }
+    let root = Arc::new(folder.path().join("repo.git"));
+    let origin = identity
+        .serve(move |mut stream| {
+            let root = root.clone();
+            async move {
+                while let Some(head) = head(&mut stream).await {
+                    let path = head.split(' ').nth(1).unwrap_or_default();
+                    let path = path.split('?').next().unwrap_or_default();
+                    let file = path.strip_prefix("/repo.git/").map(|path| root.join(path));
+                    // The dumb protocol: plain files, as any web server would give them.
+                    let answer = match file.and_then(|file| std::fs::read(file).ok()) {
+                        Some(body) => {
+                            let head = format!(
+                                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
+                                body.len()
+                            );
+                            [head.into_bytes(), body].concat()
+                        }
+                        None => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(),
+                    };
+                    let _ = stream.write_all(&answer).await;
+                    let _ = stream.flush().await;
+                }
+            }
+        })
+        .await;
+    let proxy = listen(&[local("git.test", origin.at)], Vec::new(), Some(&identity)).await;
+    let url = format!("https://git.test:{}/repo.git", origin.at.port());
+    let output = proxy.run(&git, &["clone", "-q", &url, "clone"]).await;
+    assert!(output.status.success(), "{}", out(&output));
+    assert_eq!(
+        std::fs::read_to_string(proxy.path("clone/file")).unwrap(),
+        "contents\n"
+    );
+}
+
+async fn bare_repository(git: &Path, folder: &Path) -> bool {
+    std::fs::write(folder.join("file"), "contents\n").unwrap();
+    let steps: [&[&str]; 5] = [
+        &["init", "-q", "-b", "main", "work"],
+        &["-C", "work", "add", "file"],
+        &[
+            "-C",
+            "work",
+            "-c",
+            "user.name=T",
+            "-c",
+            "user.email=t@t.test",
+            "commit",
+            "-qm",
+            "one",
+        ],
+        &["clone", "-q", "--bare", "work", "repo.git"],
+        &["-C", "repo.git", "update-server-info"],
+    ];
+    for (n, step) in steps.iter().enumerate() {
+        let mut command = Command::new(git);
+        command
+            .args(*step)
+            .current_dir(folder)
+            .env("HOME", folder)
+            .env("GIT_CONFIG_NOSYSTEM", "1");
+        if !command
+            .stdout(Stdio::null())
+            .status()
+            .await
+            .is_ok_and(|status| status.success())
+        {
+            return false;
+        }
+        if n == 0 {
+            std::fs::rename(folder.join("file"), folder.join("work/file")).unwrap();
+        }
+    }
+    true
+}

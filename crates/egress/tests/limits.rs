@@ -1,0 +1,184 @@
+use std::time::Duration;
+
+use hermetic_egress::{Decision, Limits, RulesText};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::lab::origin::Origin;
+use crate::lab::{Lab, Setup, local, read_all};
+
+/// Where real sockets are waited for the clock cannot be ours, so the limit is short.
+const SOON: Duration = Duration::from_millis(50);
+
+fn lab(rule: &str, limits: Limits) -> Lab {
+    Lab::new(Setup {
+        rules: RulesText::allowing([rule]),
+        limits,
+        ..Setup::default()
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_drips_is_cut_off() {
+    let lab = lab("origin.test", Limits::default());
+    let mut stream = lab.dial();
+    let (mut reader, mut writer) = tokio::io::split(&mut stream);
+    let drip = async {
+        loop {
+            if writer.write_all(b"X").await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+    };
+    tokio::select! {
+        () = drip => {}
+        answer = read_all(&mut reader) => assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_never_speaks_is_let_go() {
+    let lab = lab("origin.test", Limits::default());
+    let mut stream = lab.dial();
+    assert_eq!(read_all(&mut stream).await, "");
+    lab.finished().await;
+    assert_eq!(lab.conversation.account().connections(), 0);
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let lab = lab(
+        "origin.test",
+        Limits {
+            head_bytes: 4096,
+            ..Limits::default()
+        },
+    );
+    let request = format!(
+        "GET http://origin.test/ HTTP/1.1\r\nX: {}\r\n\r\n",
+        "a".repeat(8000)
+    );
+    assert!(lab.ask(request).await.starts_with("HTTP/1.1 431 "));
+}
+
+#[tokio::test]
+async fn connections_of_a_conversation_are_counted() {
+    let lab = lab(
+        "origin.test",
+        Limits {
+            connections: 2,
+            ..Limits::default()
+        },
+    );
+    let (mut one, _two) = (lab.dial(), lab.dial());
+    one.write_all(b"G").await.unwrap();
+    while lab.conversation.account().connections() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let mut three = lab.dial();
+    assert!(read_all(&mut three).await.starts_with("HTTP/1.1 503 "));
+    drop(one);
+    while lab.conversation.account().connections() > 1 {
+        tokio::task::yield_now().await;
+    }
+    assert!(
+        lab.ask("GET /health HTTP/1.1\r\n\r\n")
+            .await
+            .starts_with("HTTP/1.1 200 ")
+    );
+}
+
+#[tokio::test]
+async fn the_budget_ends_a_stream_in_the_middle() {
+    const BUDGET: u64 = 100_000;
+    let origin = Origin::start(|mut stream| async move {
+        let block = vec![b'x'; 10_000];
+        while stream.write_all(&block).await.is_ok() {}
+    })
+    .await;
+    let rule = format!("tcp://{}", local("origin.test", origin.at));
+    let lab = lab(
+        &rule,
+        Limits {
+            budget: Some(BUDGET),
+            ..Limits::default()
+        },
+    );
+    let target = format!("origin.test:{}", origin.at.port());
+    let mut tunnel = lab.tunnel(&target).await;
+    let mut received = Vec::new();
+    let _ = tunnel.read_to_end(&mut received).await;
+    assert!(
+        received.len() as u64 <= BUDGET,
+        "{} bytes came through",
+        received.len()
+    );
+    drop(tunnel);
+
+    let answer = lab.ask(format!("CONNECT {target} HTTP/1.1\r\n\r\n")).await;
+    let spent = lab.conversation.account().bytes();
+    if spent == BUDGET {
+        assert!(answer.contains("budget"), "{answer}");
+    }
+    let entries = lab.finished().await;
+    let fault = entries.iter().find_map(|entry| match &entry.verdict {
+        Decision::Closed { fault } => fault.clone(),
+        _ => None,
+    });
+    assert!(
+        fault.is_some_and(|fault| fault.contains("budget")),
+        "{entries:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_idle_tunnel_is_closed() {
+    let origin = Origin::echo().await;
+    let rule = format!("tcp://{}", local("origin.test", origin.at));
+    let lab = lab(
+        &rule,
+        Limits {
+            idle: SOON,
+            ..Limits::default()
+        },
+    );
+    let mut tunnel = lab
+        .tunnel(&format!("origin.test:{}", origin.at.port()))
+        .await;
+    assert_eq!(read_all(&mut tunnel).await, "");
+    let entries = lab.finished().await;
+    let Decision::Closed { fault: Some(fault) } = &entries.last().unwrap().verdict else {
+        panic!("{entries:?}")
+    };
+    assert!(fault.starts_with("nothing was said for"), "{fault}");
+}
+
+#[tokio::test]
+async fn an_origin_that_never_answers_is_given_up() {
+    let origin = Origin::start(|stream| async move {
+        let _held = stream;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let lab = lab(
+        &local("origin.test", origin.at),
+        Limits {
+            first_byte: SOON,
+            ..Limits::default()
+        },
+    );
+    let target = format!("origin.test:{}", origin.at.port());
+    let answer = lab
+        .ask(format!(
+            "GET http://{target}/ HTTP/1.1\r\nHost: {target}\r\n\r\n"
+        ))
+        .await;
+    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+}
+
+#[tokio::test]
+async fn an_origin_that_is_not_there_is_told_in_words() {
+    let lab = lab("tcp://origin.test:1 in 127.0.0.0/8", Limits::default());
+    let answer = lab.ask("CONNECT origin.test:1 HTTP/1.1\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+}

@@ -1,0 +1,95 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_egress::{Conversation, Drained, Limits, Proxy, Rules, RulesText, serve};
+use hermetic_types::ConversationKey;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::lab::origin::Origin;
+use crate::lab::{Journal, Liar, local, read_head};
+
+struct Listening {
+    at: SocketAddr,
+    stop: CancellationToken,
+    serving: JoinHandle<Drained>,
+}
+
+async fn listen(rule: &str, grace: Duration) -> Listening {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let limits = Limits::default();
+    let proxy = Proxy::new(
+        limits.clone(),
+        Arc::new(Liar::default()),
+        Arc::new(Journal::default()),
+    );
+    let rules = Rules::compile(&RulesText::allowing([rule])).unwrap();
+    let conversation = Conversation::new(
+        ConversationKey::new("standalone"),
+        rules,
+        Vec::new(),
+        &limits,
+    );
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(serve(listener, proxy, conversation, stop.clone(), grace));
+    Listening { at, stop, serving }
+}
+
+async fn tunnel(proxy: SocketAddr, origin: &Origin) -> TcpStream {
+    let mut stream = TcpStream::connect(proxy).await.unwrap();
+    let request = format!("CONNECT origin.test:{} HTTP/1.1\r\n\r\n", origin.at.port());
+    stream.write_all(request.as_bytes()).await.unwrap();
+    assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200"));
+    stream
+}
+
+#[tokio::test]
+async fn what_is_open_may_finish() {
+    let origin = Origin::echo().await;
+    let rule = format!("tcp://{}", local("origin.test", origin.at));
+    let listening = listen(&rule, Duration::from_secs(60)).await;
+    let mut open = tunnel(listening.at, &origin).await;
+    listening.stop.cancel();
+    open.write_all(b"still").await.unwrap();
+    open.read_exact(&mut [0; 5]).await.unwrap();
+    drop(open);
+    assert_eq!(listening.serving.await.unwrap(), Drained::Clean);
+    assert!(
+        TcpStream::connect(listening.at).await.is_err(),
+        "the door is shut"
+    );
+}
+
+#[tokio::test]
+async fn what_does_not_finish_is_cut() {
+    let origin = Origin::echo().await;
+    let rule = format!("tcp://{}", local("origin.test", origin.at));
+    let listening = listen(&rule, Duration::ZERO).await;
+    let mut open = tunnel(listening.at, &origin).await;
+    listening.stop.cancel();
+    assert_eq!(
+        listening.serving.await.unwrap(),
+        Drained::CutShort { connections: 1 }
+    );
+    assert_eq!(open.read(&mut [0; 1]).await.unwrap_or(0), 0);
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_waits_is_closed_at_once() {
+    let (origin, _) = Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let listening = listen(&local("origin.test", origin.at), Duration::from_secs(60)).await;
+    let mut stream = TcpStream::connect(listening.at).await.unwrap();
+    let target = format!("origin.test:{}", origin.at.port());
+    stream
+        .write_all(format!("GET http://{target}/ HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
+    read_head(&mut stream).await;
+    listening.stop.cancel();
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap(), 0);
+    assert_eq!(listening.serving.await.unwrap(), Drained::Clean);
+}
