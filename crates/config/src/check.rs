@@ -107,7 +107,7 @@ impl Walk<'_> {
                 }
             }
             Content::Scalar(_) | Content::List(_) => {
-                let known: Vec<&str> = SCHEMA.children(path).take(8).collect();
+                let known: Vec<&str> = SCHEMA.used_in(path).into_iter().take(8).collect();
                 self.reader.problems.push(
                     Problem::error(format!("expected a map, found {}", entry.value.kind()))
                         .at(&entry.value.place)

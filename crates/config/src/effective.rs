@@ -9,6 +9,7 @@ use crate::origin::Origin;
 use crate::place::Place;
 use crate::problem::Problem;
 use crate::schema::{Key, SCHEMA, Stronger};
+use crate::shape::Shape;
 use crate::value::Value;
 
 /// One key as it counts.
@@ -17,6 +18,8 @@ pub struct Setting {
     key: &'static Key,
     value: Option<Value>,
     origin: Origin,
+    /// Where a file says it.
+    pub(crate) place: Option<Place>,
 }
 
 impl Setting {
@@ -87,38 +90,55 @@ impl Sources<'_> {
     }
 
     fn settle_key(&self, key: &'static Key, problems: &mut Vec<Problem>) -> Setting {
-        let (value, origin) = self
-            .managed(key)
+        let candidate = self
+            .by_managed(key)
             .or_else(|| match key.stronger {
-                Stronger::File => self.file(key).or_else(|| self.from_variable(key, problems)),
-                Stronger::Variable => self.from_variable(key, problems).or_else(|| self.file(key)),
+                Stronger::File => self
+                    .by_file(key)
+                    .or_else(|| self.by_variable(key, problems)),
+                Stronger::Variable => self
+                    .by_variable(key, problems)
+                    .or_else(|| self.by_file(key)),
             })
-            .or_else(|| self.legacy(key))
-            .map_or_else(
-                || (fallback(key), Origin::Default),
-                |(value, origin)| (Some(value), origin),
-            );
-        Setting { key, value, origin }
+            .or_else(|| self.by_legacy(key));
+        match candidate {
+            Some(Candidate {
+                value,
+                origin,
+                place,
+            }) => Setting {
+                key,
+                value: Some(value),
+                origin,
+                place,
+            },
+            None => Setting {
+                key,
+                value: fallback(key),
+                origin: Origin::Default,
+                place: None,
+            },
+        }
     }
 
-    fn managed(&self, key: &Key) -> Option<(Value, Origin)> {
+    fn by_managed(&self, key: &Key) -> Option<Candidate> {
         let (value, place) = found(self.managed, key)?;
         let origin = Origin::Managed {
             file: place.source.path().to_owned(),
             line: place.line,
         };
-        Some((value.clone(), origin))
+        Some(Candidate::new(value, origin, place))
     }
 
-    fn file(&self, key: &Key) -> Option<(Value, Origin)> {
-        found(self.file, key).map(|(value, place)| (value.clone(), of_file(place)))
+    fn by_file(&self, key: &Key) -> Option<Candidate> {
+        found(self.file, key).map(|(value, place)| Candidate::new(value, of_file(place), place))
     }
 
-    fn legacy(&self, key: &Key) -> Option<(Value, Origin)> {
-        found(self.legacy, key).map(|(value, place)| (value.clone(), of_file(place)))
+    fn by_legacy(&self, key: &Key) -> Option<Candidate> {
+        found(self.legacy, key).map(|(value, place)| Candidate::new(value, of_file(place), place))
     }
 
-    fn from_variable(&self, key: &Key, problems: &mut Vec<Problem>) -> Option<(Value, Origin)> {
+    fn by_variable(&self, key: &Key, problems: &mut Vec<Problem>) -> Option<Candidate> {
         let name = key.variable.as_deref()?;
         if self
             .inputs
@@ -135,7 +155,11 @@ impl Sources<'_> {
         }
         let (text, origin) = self.variable(name)?;
         match key.shape.read_text(&text) {
-            Ok(value) => value.map(|value| (value, origin)),
+            Ok(value) => value.map(|value| Candidate {
+                value,
+                origin,
+                place: None,
+            }),
             Err(mismatch) => {
                 let problem = mismatch.into_problem().of_key(&key.path);
                 problems.push(match &origin {
@@ -147,6 +171,23 @@ impl Sources<'_> {
                 });
                 None
             }
+        }
+    }
+}
+
+/// What one source says of a key.
+struct Candidate {
+    value: Value,
+    origin: Origin,
+    place: Option<Place>,
+}
+
+impl Candidate {
+    fn new(value: &Value, origin: Origin, place: &Place) -> Self {
+        Self {
+            value: value.clone(),
+            origin,
+            place: Some(place.clone()),
         }
     }
 }
@@ -188,6 +229,9 @@ fn of_file(place: &Place) -> Origin {
 }
 
 fn fallback(key: &Key) -> Option<Value> {
+    if let (Shape::Texts { .. }, "") = (&key.shape, key.fallback) {
+        return Some(Value::Texts(Vec::new()));
+    }
     key.shape
         .read_text(key.fallback)
         .expect("a test reads every default of the schema")

@@ -13,8 +13,8 @@ pub fn json_schema() -> Value {
             insert(&mut root, path, described(key));
         }
     }
-    shorten(&mut root, "model", json!({"type": "string"}));
-    shorten(&mut root, "streaming", json!({"type": "boolean"}));
+    shorten(&mut root, "model", &json!({"type": "string"}));
+    shorten(&mut root, "streaming", &json!({"type": "boolean"}));
     if let Value::Object(root) = &mut root {
         root.insert(
             "$schema".into(),
@@ -43,13 +43,13 @@ fn insert(root: &mut Value, path: &str, schema: Value) {
 }
 
 /// Where a section may also be written as one value.
-fn shorten(root: &mut Value, section: &str, short: Value) {
+fn shorten(root: &mut Value, section: &str, short: &Value) {
     let long = root["properties"][section].take();
     root["properties"][section] = json!({"anyOf": [long, short]});
 }
 
 fn described(key: &Key) -> Value {
-    let mut schema = nullable(of(&key.shape));
+    let mut schema = nullable(&of(&key.shape));
     if let Value::Object(schema) = &mut schema {
         let about = match &key.variable {
             Some(variable) if *variable != key.path => format!("{} ({variable})", key.about),
@@ -63,7 +63,7 @@ fn described(key: &Key) -> Value {
     schema
 }
 
-fn nullable(schema: Value) -> Value {
+fn nullable(schema: &Value) -> Value {
     json!({"anyOf": [schema, {"type": "null"}]})
 }
 
@@ -100,7 +100,7 @@ fn of(shape: &Shape) -> Value {
             }
             json!({ "anyOf": options })
         }
-        Shape::Texts { commas } => {
+        Shape::Texts { commas, .. } => {
             let list = json!({"type": "array", "items": {"type": ["string", "number", "boolean"]}});
             if *commas {
                 json!({"anyOf": [list, {"type": ["string", "number"]}]})
@@ -125,7 +125,7 @@ fn of(shape: &Shape) -> Value {
         }
         Shape::Table { fields } => json!({
             "type": "object",
-            "additionalProperties": nullable(record(fields)),
+            "additionalProperties": nullable(&record(fields)),
         }),
         Shape::Tree => json!({}),
     }
@@ -135,7 +135,7 @@ fn record(fields: &[Field]) -> Value {
     let properties: Map<String, Value> = fields
         .iter()
         .map(|field| {
-            let mut schema = nullable(of(&field.shape));
+            let mut schema = nullable(&of(&field.shape));
             schema["description"] = json!(field.about);
             (field.name.to_owned(), schema)
         })

@@ -18,6 +18,7 @@ mod dotenv;
 mod effective;
 mod expand;
 mod exposure;
+mod grammar;
 mod home;
 mod inputs;
 mod json_schema;

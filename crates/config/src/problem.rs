@@ -10,7 +10,8 @@ use crate::place::Place;
 pub struct Problem {
     severity: Severity,
     what: String,
-    spot: Spot,
+    /// Apart, as it is large and problems travel as errors.
+    spot: Box<Spot>,
     key: Option<String>,
     help: Vec<String>,
 }
@@ -59,7 +60,7 @@ impl Problem {
 
     /// `file:line:column`, as far as it is known.
     pub fn place(&self) -> Option<String> {
-        match &self.spot {
+        match &*self.spot {
             Spot::Nowhere => None,
             Spot::Variable(name) => Some(format!("the variable {name}")),
             Spot::File(path) => Some(path.display().to_string()),
@@ -85,27 +86,27 @@ impl Problem {
     }
 
     pub(crate) fn at(mut self, place: &Place) -> Self {
-        self.spot = Spot::Place(place.clone());
+        self.spot = Box::new(Spot::Place(place.clone()));
         self
     }
 
     pub(crate) fn in_file(mut self, path: &Path) -> Self {
-        self.spot = Spot::File(path.to_owned());
+        self.spot = Box::new(Spot::File(path.to_owned()));
         self
     }
 
     pub(crate) fn in_line(mut self, path: &Path, line: usize) -> Self {
-        self.spot = Spot::Line(path.to_owned(), line, None);
+        self.spot = Box::new(Spot::Line(path.to_owned(), line, None));
         self
     }
 
     pub(crate) fn in_file_at(mut self, path: &Path, line: usize, column: usize) -> Self {
-        self.spot = Spot::Line(path.to_owned(), line, Some(column));
+        self.spot = Box::new(Spot::Line(path.to_owned(), line, Some(column)));
         self
     }
 
     pub(crate) fn in_variable(mut self, name: &str) -> Self {
-        self.spot = Spot::Variable(name.to_owned());
+        self.spot = Box::new(Spot::Variable(name.to_owned()));
         self
     }
 
@@ -123,7 +124,7 @@ impl Problem {
         Self {
             severity,
             what,
-            spot: Spot::Nowhere,
+            spot: Box::new(Spot::Nowhere),
             key: None,
             help: Vec::new(),
         }
@@ -136,7 +137,7 @@ impl fmt::Display for Problem {
         if let Some(place) = self.place() {
             write!(f, "\n  --> {place}")?;
         }
-        if let Spot::Place(place) = &self.spot {
+        if let Spot::Place(place) = &*self.spot {
             write!(f, "\n{}", place.snippet())?;
         }
         if let Some(key) = &self.key {

@@ -18,7 +18,7 @@ mod variables;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
 
-use crate::shape::Shape;
+use crate::shape::{Item, Shape};
 
 pub(crate) use variables::PROVIDER_KEYS;
 
@@ -75,6 +75,20 @@ impl Schema {
     /// A key of the original system that has no meaning here.
     pub(crate) fn is_unused(&self, path: &str) -> bool {
         self.unused.contains(path)
+    }
+
+    /// What belongs into a section, as declared.
+    pub(crate) fn used_in(&self, section: &str) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for key in &self.keys {
+            let below = key
+                .path
+                .strip_prefix(section)
+                .and_then(|rest| rest.strip_prefix('.'));
+            let name = below.and_then(|below| below.split('.').next());
+            names.extend(name.filter(|name| !names.contains(name)));
+        }
+        names
     }
 
     pub(crate) fn children(&self, section: &str) -> impl Iterator<Item = &str> {
@@ -196,8 +210,19 @@ const fn count(least: i64, most: i64) -> Shape {
     Shape::Whole { least, most }
 }
 
-const TEXTS: Shape = Shape::Texts { commas: false };
-const COMMA_TEXTS: Shape = Shape::Texts { commas: true };
+const TEXTS: Shape = texts(Item::Any);
+const COMMA_TEXTS: Shape = Shape::Texts {
+    commas: true,
+    item: Item::Any,
+};
+
+const fn texts(item: Item) -> Shape {
+    Shape::Texts {
+        commas: false,
+        item,
+    }
+}
+
 const BACKENDS: Shape = Shape::OneOf(&[
     "native",
     "docker",

@@ -1,10 +1,12 @@
 //! What a key may hold, and how text or a YAML node becomes a [`Value`].
 
 use std::collections::BTreeMap;
+use std::num::{IntErrorKind, ParseIntError};
 
 use hermetic_types::Secret;
 
 use crate::expand::{ExpandError, expand};
+use crate::grammar;
 use crate::nearest::nearest;
 use crate::place::Place;
 use crate::problem::Problem;
@@ -34,6 +36,7 @@ pub(crate) enum Shape {
     /// A list of texts; in a file also one text with commas if `commas`.
     Texts {
         commas: bool,
+        item: Item,
     },
     Pairs,
     /// A list of maps. Where `lone` names a field, one map or one text may stand for the list.
@@ -46,6 +49,14 @@ pub(crate) enum Shape {
         fields: &'static [Field],
     },
     Tree,
+}
+
+/// What each text of a list must be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Item {
+    Any,
+    Host,
+    Mount,
 }
 
 #[derive(Debug)]
@@ -76,7 +87,7 @@ impl Reader<'_> {
         match (shape, &node.content) {
             (_, Content::Null) => None,
             (Shape::Tree, _) => Some(Value::Tree(json_of(node))),
-            (Shape::Texts { .. }, Content::List(items)) => self.texts(key, items),
+            (Shape::Texts { item, .. }, Content::List(items)) => self.texts(key, *item, items),
             (Shape::Pairs, Content::Map(entries)) => self.pairs(key, entries),
             (Shape::Records { fields, lone }, Content::List(items)) => {
                 self.records(key, fields, *lone, items)
@@ -97,23 +108,17 @@ impl Reader<'_> {
                 Content::Scalar(scalar),
             ) => {
                 let text = self.expanded(key, scalar, &node.place)?;
-                Some(Value::Records(vec![[(*field, Value::Text(text))].into()]))
+                let record = Record::lone(field, Value::Text(text), &node.place);
+                Some(Value::Records(vec![record]))
             }
             (Shape::Table { fields }, Content::Map(entries)) => self.table(key, fields, entries),
             (shape, Content::Scalar(scalar)) if shape.is_scalar() => {
                 let text = self.expanded(key, scalar, &node.place)?;
                 match shape.read_text(&text) {
                     Ok(value) => value,
-                    Err(mut mismatch) => {
-                        // What a variable holds may be a secret in the wrong place.
-                        if text != scalar.text {
-                            mismatch.what = format!(
-                                "expected {}, and `{}` holds something else",
-                                shape.name(),
-                                short(&scalar.text)
-                            );
-                        }
-                        self.note(key, &node.place, mismatch);
+                    Err(mismatch) => {
+                        let expected = format!("expected {}", shape.name());
+                        self.note_text(key, node, scalar, &text, &expected, mismatch);
                         None
                     }
                 }
@@ -129,16 +134,25 @@ impl Reader<'_> {
         }
     }
 
-    fn texts(&mut self, key: &str, items: &[Node]) -> Option<Value> {
+    fn texts(&mut self, key: &str, item: Item, nodes: &[Node]) -> Option<Value> {
         let mut texts = Vec::new();
-        for item in items {
-            match &item.content {
-                Content::Scalar(scalar) => texts.extend(self.expanded(key, scalar, &item.place)),
-                _ => self.problems.push(
-                    Problem::error(format!("expected text in this list, found {}", item.kind()))
-                        .at(&item.place)
+        for node in nodes {
+            let Content::Scalar(scalar) = &node.content else {
+                self.problems.push(
+                    Problem::error(format!("expected text in this list, found {}", node.kind()))
+                        .at(&node.place)
                         .of_key(key),
-                ),
+                );
+                continue;
+            };
+            let Some(text) = self.expanded(key, scalar, &node.place) else {
+                continue;
+            };
+            match item.check(&text) {
+                Ok(()) => texts.push(text),
+                Err(mismatch) => {
+                    self.note_text(key, node, scalar, &text, "this does not fit", mismatch);
+                }
             }
         }
         Some(Value::Texts(texts))
@@ -184,7 +198,7 @@ impl Reader<'_> {
                 }
                 (Content::Scalar(scalar), Some(field)) => {
                     let text = self.expanded(key, scalar, &item.place)?;
-                    records.push([(field, Value::Text(text))].into());
+                    records.push(Record::lone(field, Value::Text(text), &item.place));
                 }
                 _ => self.problems.push(
                     Problem::error(format!(
@@ -229,12 +243,17 @@ impl Reader<'_> {
         node: &Node,
         entries: &[Entry],
     ) -> Option<Record> {
-        let mut record = Record::new();
+        let mut record = Record {
+            place: Some(node.place.clone()),
+            ..Record::default()
+        };
         for entry in entries {
             let inner = format!("{key}.{}", entry.name);
             if let Some(field) = fields.iter().find(|field| field.name == entry.name) {
                 if let Some(value) = self.read(&inner, &field.shape, &entry.value) {
-                    record.insert(field.name, value);
+                    record.fields.insert(field.name, value);
+                } else if is_empty_text(&field.shape, &entry.value) {
+                    record.fields.insert(field.name, Value::Text(String::new()));
                 }
             } else if let Some(near) = nearest(&entry.name, fields.iter().map(|f| f.name)) {
                 self.problems.push(
@@ -248,7 +267,8 @@ impl Reader<'_> {
             }
         }
         for field in fields.iter().filter(|field| field.required) {
-            if entries.iter().all(|entry| entry.name != field.name) {
+            let there = |entry: &Entry| nearest(&entry.name, [field.name]).is_some();
+            if !entries.iter().any(there) {
                 self.problems.push(
                     Problem::error(format!("the field `{}` is missing", field.name))
                         .at(&node.place)
@@ -279,9 +299,51 @@ impl Reader<'_> {
         }
     }
 
+    /// What a variable holds may be a secret in the wrong place, so it is not quoted.
+    fn note_text(
+        &mut self,
+        key: &str,
+        node: &Node,
+        scalar: &Scalar,
+        text: &str,
+        expected: &str,
+        mut mismatch: Mismatch,
+    ) {
+        if text != scalar.text {
+            let written = short(&scalar.text);
+            mismatch.what = format!("{expected}, and `{written}` holds something else");
+        }
+        self.note(key, &node.place, mismatch);
+    }
+
     fn note(&mut self, key: &str, place: &Place, mismatch: Mismatch) {
         self.problems
             .push(mismatch.into_problem().at(place).of_key(key));
+    }
+}
+
+impl Item {
+    fn check(self, text: &str) -> Result<(), Mismatch> {
+        let (fits, kind, help) = match self {
+            Self::Any => return Ok(()),
+            Self::Host => (
+                grammar::is_host(text),
+                "host",
+                "write a name, `*.name` or `name:port`, without https:// and path",
+            ),
+            Self::Mount => (
+                grammar::mount(text).is_some(),
+                "mount",
+                "write `/host/path:/inside`, with `:rw` at the end to allow writing",
+            ),
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(Mismatch {
+            what: format!("`{}` is not a {kind}", short(text)),
+            help: vec![help.to_owned()],
+        })
     }
 }
 
@@ -295,8 +357,8 @@ impl Mismatch {
 
 impl Shape {
     /// Reads what a variable, or a default, says. `None` for an empty text.
-    pub(crate) fn read_text(&self, text: &str) -> Result<Option<Value>, Mismatch> {
-        let text = text.trim();
+    pub(crate) fn read_text(&self, written: &str) -> Result<Option<Value>, Mismatch> {
+        let text = written.trim();
         if text.is_empty() {
             return Ok(None);
         }
@@ -304,12 +366,12 @@ impl Shape {
             Self::Flag => Value::Flag(flag(text).ok_or_else(|| self.mismatch(text))?),
             Self::Whole { least, most } => {
                 let number = whole(text).ok_or_else(|| self.mismatch(text))?;
-                within(number, *least, *most)?;
+                within(text, number, *least, *most)?;
                 Value::Whole(number)
             }
             Self::Number { least, most } => {
                 let number = number(text).ok_or_else(|| self.mismatch(text))?;
-                within(number, *least, *most)?;
+                within(text, number, *least, *most)?;
                 Value::Number(number)
             }
             Self::Size { unit, least } => {
@@ -322,10 +384,15 @@ impl Shape {
                 }
                 Value::Size(bytes)
             }
-            Self::Text => Value::Text(text.to_owned()),
+            // A space at an end may be meant, as in a cursor or a prefix.
+            Self::Text => Value::Text(written.to_owned()),
             Self::Secret => Value::Secret(Secret::new(text)),
             Self::OneOf(choices) => Value::Text(choice(text, choices)?.to_owned()),
-            Self::Texts { .. } => Value::Texts(listed(text)?),
+            Self::Texts { item, .. } => {
+                let texts = listed(text)?;
+                texts.iter().try_for_each(|text| item.check(text))?;
+                Value::Texts(texts)
+            }
             Self::Pairs => Value::Pairs(paired(text)?),
             Self::Tree => Value::Tree(text.into()),
             Self::Records { .. } | Self::Table { .. } => {
@@ -356,7 +423,7 @@ impl Shape {
 
     fn is_scalar(&self) -> bool {
         match self {
-            Self::Texts { commas } => *commas,
+            Self::Texts { commas, .. } => *commas,
             Self::Pairs | Self::Records { .. } | Self::Table { .. } | Self::Tree => false,
             _ => true,
         }
@@ -371,7 +438,9 @@ impl Shape {
                 Some(format!("its fields are {}", names(fields)))
             }
             Self::Size { unit, .. } => Some(size_help(*unit).to_owned()),
-            _ => None,
+            Self::Whole { least, most } => Some(between(least, most)),
+            Self::Number { least, most } => Some(between(least, most)),
+            Self::Flag | Self::Text | Self::Secret | Self::Tree => None,
         }
     }
 
@@ -381,6 +450,12 @@ impl Shape {
             help: self.example().into_iter().collect(),
         }
     }
+}
+
+/// `scheme: ""` says something that no `scheme` does not.
+fn is_empty_text(shape: &Shape, node: &Node) -> bool {
+    let empty = matches!(&node.content, Content::Scalar(scalar) if scalar.text.trim().is_empty());
+    empty && matches!(shape, Shape::Text)
 }
 
 fn size_help(unit: u64) -> &'static str {
@@ -396,20 +471,23 @@ fn names(fields: &[Field]) -> String {
     names.join(", ")
 }
 
-fn within<T: PartialOrd + std::fmt::Display>(number: T, least: T, most: T) -> Result<(), Mismatch> {
-    if number < least {
-        return Err(Mismatch {
-            what: format!("{number} is too small"),
-            help: vec![format!("it must be {least} or more")],
-        });
-    }
-    if number > most {
-        return Err(Mismatch {
-            what: format!("{number} is too large"),
-            help: vec![format!("it must be {most} or less")],
-        });
-    }
-    Ok(())
+fn within<T>(text: &str, number: T, least: T, most: T) -> Result<(), Mismatch>
+where
+    T: Copy + PartialOrd + std::fmt::Display,
+{
+    let too = match number {
+        _ if number < least => "small",
+        _ if number > most => "large",
+        _ => return Ok(()),
+    };
+    Err(Mismatch {
+        what: format!("{} is too {too}", short(text)),
+        help: vec![between(&least, &most)],
+    })
+}
+
+fn between(least: &impl std::fmt::Display, most: &impl std::fmt::Display) -> String {
+    format!("it must be between {least} and {most}")
 }
 
 fn flag(text: &str) -> Option<bool> {
@@ -426,7 +504,15 @@ fn whole(text: &str) -> Option<i64> {
         return i64::from_str_radix(hex, 16).ok();
     }
     // `180.0` is what some tools write for 180.
-    digits.strip_suffix(".0").unwrap_or(&digits).parse().ok()
+    let digits = digits.strip_suffix(".0").unwrap_or(&digits);
+    digits
+        .parse()
+        .or_else(|error: ParseIntError| match error.kind() {
+            IntErrorKind::PosOverflow => Ok(i64::MAX),
+            IntErrorKind::NegOverflow => Ok(i64::MIN),
+            _ => Err(error),
+        })
+        .ok()
 }
 
 /// Neither infinite nor "not a number": a limit that compares with nothing is none.

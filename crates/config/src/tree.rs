@@ -355,12 +355,19 @@ fn broken(source: &Source, error: &ScanError) -> Problem {
     };
     let line = source.line(place.line);
     let indent = &line[..line.len() - line.trim_start().len()];
-    let problem = Problem::error(format!("not valid YAML: {}", error.info())).at(&place);
-    if indent.contains('\t') {
-        problem.help("indent with spaces; YAML does not allow tabs there")
+    let help = if indent.contains('\t') {
+        "indent with spaces; YAML does not allow tabs there"
+    } else if line.is_empty() {
+        "something above is not closed: a quote, a bracket or a brace"
+    } else if error.info().contains("expected key") || error.info().contains("indent") {
+        "keys of one section start in the same column; is the indentation right?"
     } else {
-        problem.help("nothing else of this file was looked at; mend this and check again")
-    }
+        "a value with `: `, `#`, brackets or quotes in it needs quotes around it"
+    };
+    Problem::error(format!("not valid YAML: {}", error.info()))
+        .at(&place)
+        .help(help)
+        .help("nothing else of this file was looked at")
 }
 
 /// Somebody else's text, fit to stand inside a message.

@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use hermetic_types::Secret;
 use serde_json::json;
 
+use crate::place::Place;
 use crate::size;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Value {
     Flag(bool),
     Whole(i64),
@@ -26,8 +27,26 @@ pub enum Value {
     Tree(serde_json::Value),
 }
 
-/// The fields of one entry; absent ones are not there.
-pub type Record = BTreeMap<&'static str, Value>;
+/// One entry of a list or table; fields that nobody wrote are not there.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    pub(crate) fields: BTreeMap<&'static str, Value>,
+    pub(crate) place: Option<Place>,
+}
+
+impl Record {
+    pub fn get(&self, field: &str) -> Option<&Value> {
+        self.fields.get(field)
+    }
+
+    /// An entry that was written as one value instead of a map.
+    pub(crate) fn lone(field: &'static str, value: Value, place: &Place) -> Self {
+        Self {
+            fields: [(field, value)].into(),
+            place: Some(place.clone()),
+        }
+    }
+}
 
 impl Value {
     /// For people. Holds no secret.
@@ -92,6 +111,7 @@ impl Value {
 
 fn shown_record(record: &Record) -> String {
     let fields: Vec<String> = record
+        .fields
         .iter()
         .map(|(name, value)| format!("{name}: {}", value.shown()))
         .collect();
@@ -100,6 +120,7 @@ fn shown_record(record: &Record) -> String {
 
 fn json_record(record: &Record) -> serde_json::Value {
     record
+        .fields
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.to_json()))
         .collect()
@@ -140,7 +161,10 @@ mod tests {
         for value in [
             Value::Secret(secret()),
             Value::Pairs([("A".to_owned(), secret())].into()),
-            Value::Records(vec![[("k", Value::Secret(secret()))].into()]),
+            Value::Records(vec![Record {
+                fields: [("k", Value::Secret(secret()))].into(),
+                place: None,
+            }]),
             Value::Text("socks5://me:hunter2@127.0.0.1:1080/x@y".to_owned()),
             Value::Tree(json!({"token": "hunter2"})),
         ] {

@@ -69,7 +69,7 @@ impl Failure {
 
     pub(crate) fn remedy(&self) -> &str {
         match self {
-            Self::Config(_) => "mend the file and run `hermetic config check`",
+            Self::Config(_) => "mend it and run `hermetic config check`",
             Self::Backend(doubt) => doubt.remedy(),
             Self::Other { remedy, .. } => remedy,
             Self::Exec { failure, .. } => failure.remedy(),

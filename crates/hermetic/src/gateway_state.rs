@@ -7,7 +7,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hermetic_config::Home;
 use serde::{Deserialize, Serialize};
@@ -74,7 +75,7 @@ impl GatewayLock {
             .mode(0o600)
             .open(&path)
             .map_err(|error| refused(&path, error))?;
-        match file.try_lock() {
+        match lock_patiently(&file) {
             Ok(()) => Ok(Self {
                 _file: file,
                 state: folder.join("gateway_state.json"),
@@ -99,6 +100,17 @@ impl GatewayLock {
         file.flush()?;
         fs::rename(aside, &self.state)
     }
+}
+
+/// Somebody who only looks holds the lock for an instant; a gateway holds it for good.
+fn lock_patiently(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..10 {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(10)),
+            settled => return settled,
+        }
+    }
+    file.try_lock()
 }
 
 impl Drop for GatewayLock {

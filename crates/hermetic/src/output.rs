@@ -53,13 +53,14 @@ pub(crate) fn failure(failure: &Failure) {
     let _ = match failure {
         Failure::Config(problems) => {
             let texts: Vec<String> = problems.iter().map(painted).collect();
-            let count = problems.count();
-            let plural = if count == 1 { "" } else { "s" };
+            let (errors, them) = match problems.count() {
+                1 => ("1 error".to_owned(), "it"),
+                count => (format!("{count} errors"), "them"),
+            };
             writeln!(
                 err,
-                "{}\n\n{count} error{plural}: {}",
+                "{}\n\n{errors}: mend {them} and run `hermetic config check`",
                 texts.join("\n\n"),
-                failure.remedy()
             )
         }
         Failure::Backend(_) | Failure::Other { .. } | Failure::Exec { .. } => {

@@ -163,7 +163,7 @@ fn shown() -> Vec<Key> {
         key(
             "streaming.cursor",
             Shape::Text,
-            "▉",
+            " ▉",
             "stands at the end while more is coming",
         )
         .also_at(["gateway.streaming.cursor"]),

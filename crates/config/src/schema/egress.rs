@@ -1,7 +1,7 @@
 //! `gateway.egress`: the only way out.
 
-use super::{DAY, Key, Shape, TEXTS, key, seconds};
-use crate::shape::Field;
+use super::{DAY, Key, Shape, TEXTS, key, seconds, texts};
+use crate::shape::{Field, Item};
 
 pub(super) fn keys() -> Vec<Key> {
     vec![
@@ -13,13 +13,13 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "gateway.egress.allow",
-            TEXTS,
+            texts(Item::Host),
             "",
             "hosts, exact or as `*.suffix`, with `:port` for other ports",
         ),
         key(
             "gateway.egress.deny",
-            TEXTS,
+            texts(Item::Host),
             "",
             "hosts that stay closed whatever else says yes",
         ),

@@ -1,6 +1,7 @@
 //! `terminal:`: where commands run and what they may use up.
 
-use super::{BACKENDS, DAY, Key, Shape, TEXTS, YEAR, count, key, seconds};
+use super::{BACKENDS, DAY, Key, Shape, TEXTS, YEAR, count, key, seconds, texts};
+use crate::shape::Item;
 
 const IMAGE: &str = "nikolaik/python-nodejs:python3.11-nodejs20";
 const MEGABYTES: Shape = Shape::Size {
@@ -296,7 +297,7 @@ fn native() -> Vec<Key> {
         ),
         key(
             "terminal.native_mounts",
-            TEXTS,
+            texts(Item::Mount),
             "",
             "extra mounts: `/host/path:/inside`, with `:rw` to allow writing",
         ),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use hermetic_types::Secret;
 
-use super::pick::{Pick, field, words};
+use super::pick::{Pick, field, words, written_field};
+use crate::grammar;
 use crate::problem::Problem;
 use crate::tree::short;
 use crate::value::Record;
@@ -55,19 +56,10 @@ pub enum CredentialSource {
 
 impl Egress {
     pub(super) fn build(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Self {
-        const HOSTS: [&str; 2] = ["gateway.egress.allow", "gateway.egress.deny"];
-        for key in HOSTS {
-            for host in pick.texts(key).iter().filter(|host| !is_host(host)) {
-                problems.push(
-                    pick.wrong(key, format!("`{}` is not a host", short(host)))
-                        .help("write a name, `*.name` or `name:port`, without https:// and path"),
-                );
-            }
-        }
         Self {
             mode: pick.choice("gateway.egress.mode"),
-            allow: pick.texts(HOSTS[0]),
-            deny: pick.texts(HOSTS[1]),
+            allow: pick.texts("gateway.egress.allow"),
+            deny: pick.texts("gateway.egress.deny"),
             presets: pick.texts("gateway.egress.presets"),
             ask: pick.flag("gateway.egress.ask"),
             ask_timeout: pick.seconds("gateway.egress.ask_timeout"),
@@ -90,9 +82,13 @@ fn credential(
     // Its absence was reported when the file was read.
     let host = field(record, "host")?;
     let mut wrong = |what: String, help: &str| {
-        problems.push(pick.wrong(CREDENTIALS, what).help(help));
+        let problem = pick.wrong(CREDENTIALS, what).help(help);
+        problems.push(match &record.place {
+            Some(place) => problem.at(place),
+            None => problem,
+        });
     };
-    if !is_host(&host) || host.contains('*') {
+    if !grammar::is_host(&host) || host.contains('*') {
         wrong(
             format!(
                 "`{}` is not a host that can have a credential",
@@ -125,23 +121,8 @@ fn credential(
     Some(EgressCredential {
         host,
         header: field(record, "header").unwrap_or_else(|| "authorization".to_owned()),
-        scheme: field(record, "scheme").unwrap_or_else(|| "Bearer".to_owned()),
+        scheme: written_field(record, "scheme").unwrap_or_else(|| "Bearer".to_owned()),
         source,
         placeholder_env: field(record, "placeholder_env"),
     })
-}
-
-/// A name, a name with a port, or `*.name`. The proxy has the final word.
-fn is_host(text: &str) -> bool {
-    let (name, port) = text.rsplit_once(':').unwrap_or((text, "443"));
-    let name = name.strip_prefix("*.").unwrap_or(name);
-    let name_fits = !name.is_empty()
-        && name.len() <= 253
-        && name.split('.').all(|label| {
-            !label.is_empty()
-                && label
-                    .chars()
-                    .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
-        });
-    name_fits && port.parse::<u16>().is_ok_and(|port| port > 0)
 }

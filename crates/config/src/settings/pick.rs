@@ -183,6 +183,9 @@ impl<'a> Pick<'a> {
     /// An error about a value, pointing at where it was written.
     pub(crate) fn wrong(&self, path: &str, what: impl Into<String>) -> Problem {
         let problem = Problem::error(what).of_key(path);
+        if let Some(place) = &self.setting(path).place {
+            return problem.at(place);
+        }
         match self.setting(path).origin() {
             Origin::Managed { file, line }
             | Origin::File { file, line }
@@ -203,8 +206,13 @@ impl<'a> Pick<'a> {
     }
 }
 
-/// A text field of a record.
+/// A text field of a record; an empty one says nothing.
 pub(crate) fn field(record: &Record, name: &str) -> Option<String> {
+    written_field(record, name).filter(|text| !text.is_empty())
+}
+
+/// A text field of a record, empty or not.
+pub(crate) fn written_field(record: &Record, name: &str) -> Option<String> {
     match record.get(name) {
         Some(Value::Text(text)) => Some(text.clone()),
         _ => None,

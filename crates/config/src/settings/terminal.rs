@@ -1,12 +1,13 @@
 //! Where commands run.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hermetic_types::{BackendKind, Limits, Secret};
 
 use super::pick::Pick;
+use crate::grammar;
 use crate::problem::Problem;
 
 #[derive(Clone, Debug)]
@@ -137,51 +138,30 @@ fn docker(pick: &Pick<'_>) -> Docker {
 
 fn native(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Native {
     const ROOTFS: &str = "terminal.native_rootfs";
-    const MOUNTS: &str = "terminal.native_mounts";
     let rootfs = pick.maybe_path(ROOTFS);
-    if rootfs.as_deref().is_some_and(|rootfs| !is_plain(rootfs)) {
+    if rootfs
+        .as_deref()
+        .and_then(Path::to_str)
+        .is_some_and(|rootfs| !grammar::is_plain(rootfs))
+    {
         problems.push(
             pick.wrong(ROOTFS, "expected an absolute path without `..`")
                 .help("for example /srv/rootfs"),
         );
     }
-    let mut mounts = Vec::new();
-    for text in pick.texts(MOUNTS) {
-        match mount(pick, &text) {
-            Some(mount) => mounts.push(mount),
-            None => problems.push(
-                pick.wrong(
-                    MOUNTS,
-                    format!("`{}` is not a mount", crate::tree::short(&text)),
-                )
-                .help("write `/host/path:/inside`, with `:rw` at the end to allow writing"),
-            ),
-        }
-    }
+    let mounts = pick
+        .texts("terminal.native_mounts")
+        .iter()
+        .filter_map(|text| grammar::mount(text))
+        .map(|mount| NativeMount {
+            source: pick.path_of(mount.source),
+            target: mount.target.into(),
+            writable: mount.writable,
+        })
+        .collect();
     Native {
         rootfs,
         mounts,
         require: pick.texts("terminal.native_require"),
     }
-}
-
-fn mount(pick: &Pick<'_>, text: &str) -> Option<NativeMount> {
-    let mut parts = text.split(':');
-    let source = pick.path_of(parts.next()?);
-    let target = parts.next().map_or_else(|| source.clone(), PathBuf::from);
-    let writable = match parts.next() {
-        None | Some("ro") => false,
-        Some("rw") => true,
-        Some(_) => return None,
-    };
-    let whole = parts.next().is_none() && is_plain(&source) && is_plain(&target);
-    whole.then_some(NativeMount {
-        source,
-        target,
-        writable,
-    })
-}
-
-fn is_plain(path: &Path) -> bool {
-    path.is_absolute() && path.components().all(|part| part != Component::ParentDir)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hermetic_config::{Problem, resolve_gateway_backend};
+use hermetic_config::{Config, Home, Problem, Problems, Resolved, resolve_gateway_backend};
 use serde_json::json;
 
 use crate::cli::Cli;
@@ -25,31 +25,15 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let inputs = inputs(cli)?;
     let loaded = hermetic_config::load(&inputs);
     if args.json {
-        let (errors, warnings, unused) = match &loaded {
-            Ok(config) => (
-                Vec::new(),
-                config.warnings().iter().map(described).collect(),
-                config
-                    .unused()
-                    .iter()
-                    .map(|key| json!({"key": key.key, "file": key.file, "line": key.line}))
-                    .collect(),
-            ),
-            Err(problems) => (
-                problems.iter().map(described).collect(),
-                Vec::new(),
-                Vec::new(),
-            ),
-        };
-        let ok = errors.is_empty();
-        output::print_json(&json!({
-            "ok": ok, "errors": errors, "warnings": warnings, "unused": unused,
-        }))?;
-        return Ok(if ok { Exit::Ok } else { Exit::BadConfig });
+        return as_json(&loaded);
     }
-
     let config = loaded?;
     let resolved = resolve_gateway_backend(&config)?;
+    output::print(&as_text(&inputs.home, &config, &resolved))?;
+    Ok(Exit::Ok)
+}
+
+fn as_text(home: &Home, config: &Config, resolved: &Resolved) -> String {
     let mut text = String::new();
     for warning in config.warnings() {
         let _ = writeln!(text, "{}\n", output::painted(warning));
@@ -67,7 +51,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         }
         text.push('\n');
     }
-    let file = inputs.home.config_file();
+    let file = home.config_file();
     let what = if file.exists() {
         format!("{} is right", file.display())
     } else {
@@ -77,8 +61,48 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     for warning in resolved.warnings() {
         let _ = writeln!(text, "⚠ {warning}");
     }
-    output::print(&text)?;
-    Ok(Exit::Ok)
+    text
+}
+
+fn as_json(loaded: &Result<Config, Problems>) -> Result<Exit, Failure> {
+    let mut errors = Vec::new();
+    let mut warnings = Vec::new();
+    let mut unused = Vec::new();
+    let mut backend = None;
+    match loaded {
+        Ok(config) => {
+            warnings.extend(config.warnings().iter().map(described));
+            unused.extend(
+                config
+                    .unused()
+                    .iter()
+                    .map(|key| json!({"key": key.key, "file": key.file, "line": key.line})),
+            );
+            match resolve_gateway_backend(config) {
+                Ok(resolved) => {
+                    warnings.extend(resolved.warnings().iter().map(|what| json!({"what": what})));
+                    backend = Some(resolved.backend);
+                }
+                Err(doubt) => {
+                    errors.push(json!({"what": doubt.to_string(), "help": [doubt.remedy()]}))
+                }
+            }
+        }
+        Err(problems) => errors.extend(problems.iter().map(described)),
+    }
+    let exit = if errors.is_empty() {
+        Exit::Ok
+    } else {
+        Exit::BadConfig
+    };
+    output::print_json(&json!({
+        "ok": errors.is_empty(),
+        "errors": errors,
+        "warnings": warnings,
+        "unused": unused,
+        "backend": backend,
+    }))?;
+    Ok(exit)
 }
 
 fn described(problem: &Problem) -> serde_json::Value {

@@ -58,7 +58,9 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         .min(48);
     let mut text = String::new();
     for setting in shown {
-        let value = setting.value().map_or_else(|| "-".to_owned(), Value::shown);
+        let value = setting
+            .value()
+            .map_or_else(|| "(not set)".to_owned(), Value::shown);
         let _ = writeln!(
             text,
             "{:width$} = {value}  {DIM}# {}{DIM:#}",
@@ -72,13 +74,17 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 
 impl Args {
     fn wants(&self, setting: &Setting) -> bool {
+        // `telegram` means `platforms.telegram`, as it does in the file.
+        let short = setting.name().trim_start_matches("platforms.");
+        let below = |name: &str, section: &str| {
+            name.strip_prefix(section)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
         let named = self.sections.is_empty()
-            || self.sections.iter().any(|section| {
-                setting
-                    .name()
-                    .strip_prefix(section.as_str())
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            });
+            || self
+                .sections
+                .iter()
+                .any(|section| below(setting.name(), section) || below(short, section));
         named && (!self.written || setting.origin().is_written())
     }
 }
@@ -89,5 +95,6 @@ fn described(setting: &Setting) -> serde_json::Value {
         "value": setting.value().map(Value::to_json),
         "origin": setting.origin().to_string(),
         "variable": setting.variable(),
+        "about": setting.about(),
     })
 }

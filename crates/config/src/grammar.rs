@@ -1,0 +1,102 @@
+//! Small languages inside single values.
+
+use std::path::{Component, Path};
+
+/// Parts of `/host/path:/inside:rw`.
+pub(crate) struct Mount<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) target: &'a str,
+    pub(crate) writable: bool,
+}
+
+/// `~/` may stand before the source only.
+pub(crate) fn mount(text: &str) -> Option<Mount<'_>> {
+    let mut parts = text.split(':');
+    let source = parts.next()?;
+    let target = parts.next().unwrap_or(source);
+    let writable = match parts.next() {
+        None | Some("ro") => false,
+        Some("rw") => true,
+        Some(_) => return None,
+    };
+    let source_fits = is_plain(source.strip_prefix('~').unwrap_or(source));
+    let fits = parts.next().is_none() && source_fits && is_plain(target);
+    fits.then_some(Mount {
+        source,
+        target,
+        writable,
+    })
+}
+
+/// Absolute, and leads nowhere but down.
+pub(crate) fn is_plain(path: &str) -> bool {
+    let path = Path::new(path);
+    path.is_absolute() && path.components().all(|part| part != Component::ParentDir)
+}
+
+/// A name, a name with a port, or `*.name`. The proxy has the final word.
+pub(crate) fn is_host(text: &str) -> bool {
+    let (name, port) = text.rsplit_once(':').unwrap_or((text, "443"));
+    let name = name.strip_prefix("*.").unwrap_or(name);
+    let fits = |label: &str| {
+        !label.is_empty()
+            && label
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+    };
+    name.len() <= 253 && name.split('.').all(fits) && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts() {
+        for text in [
+            "pypi.org",
+            "*.github.com",
+            "localhost:8080",
+            "bücher.example",
+        ] {
+            assert!(is_host(text), "{text}");
+        }
+        for text in [
+            "",
+            "*",
+            "*.",
+            "https://pypi.org",
+            "pypi.org/simple",
+            "a..b",
+            ".org",
+            "a b",
+            "a:0",
+            "a:99999",
+            "a:b",
+            "a.*.b",
+        ] {
+            assert!(!is_host(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn mounts() {
+        for text in ["/a", "/a:/b", "/a:/b:ro", "/a:/b:rw", "~/a:/b"] {
+            assert!(mount(text).is_some(), "{text}");
+        }
+        for text in [
+            "",
+            "a",
+            "a:/b",
+            "/a:b",
+            "/a:/b:rx",
+            "/a:/b:ro:x",
+            "/../a",
+            "/a:/b/../..",
+            "/a:~/b",
+        ] {
+            assert!(mount(text).is_none(), "{text}");
+        }
+        assert!(mount("/a:/b").is_some_and(|mount| !mount.writable));
+    }
+}

@@ -1,0 +1,15 @@
+//! The configuration as its users meet it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod editor;
+mod lab;
+mod malformed;
+mod real_world;
+mod resolution;
+mod robustness;
+mod sources;

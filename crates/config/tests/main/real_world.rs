@@ -1,0 +1,241 @@
+//! Files as Hermes users have them.
+
+use std::time::Duration;
+
+use hermetic_config::{ApprovalMode, BusyInput, EgressMode, ResetMode, Stranger};
+use hermetic_types::BackendKind;
+
+use crate::lab::Lab;
+
+const TYPICAL: &str = r#"
+_config_version: 33
+model:
+  default: "anthropic/claude-opus-4.6"
+  provider: auto
+  base_url: "https://openrouter.ai/api/v1"
+  context_length: 200000
+terminal:
+  backend: local
+  modal_mode: auto
+  cwd: "."
+  timeout: 180
+  lifetime_seconds: 300
+  env_passthrough: []
+  docker_image: "nikolaik/python-nodejs:python3.11-nodejs20"
+  docker_forward_env: []
+  docker_env: {}
+  docker_volumes: []
+  docker_mount_cwd_to_workspace: false
+  container_cpu: 1
+  container_memory: 5120
+  container_disk: 51200
+  container_persistent: true
+  persistent_shell: true
+compression: {enabled: true, threshold: 0.5}
+agent:
+  max_turns: 90
+  personalities:
+    helpful: "You are helpful."
+display:
+  compact: false
+  busy_input_mode: queue
+approvals:
+  mode: off
+  timeout: 60
+  cron_mode: deny
+command_allowlist:
+- "git status"
+- "recursive delete"
+security:
+  redact_secrets: true
+  tirith_enabled: true
+  website_blocklist: {enabled: false, domains: [], shared_files: []}
+session_reset: {mode: both, at_hour: 4, idle_minutes: 1440}
+group_sessions_per_user: true
+streaming: {enabled: true, transport: edit, cursor: " ▉"}
+telegram:
+  reactions: false
+  free_response_chats: ''
+  channel_prompts: {}
+discord:
+  require_mention: true
+  free_response_channels: ''
+  auto_thread: true
+whatsapp: {}
+platforms:
+  telegram:
+    enabled: true
+    token: ${TELEGRAM_BOT_TOKEN}
+    home_channel: {platform: telegram, chat_id: "42", name: Home}
+    channel_overrides: {"-100": {model: small}}
+    extra:
+      allowed_users: "1,2"
+  matrix: {enabled: false}
+auxiliary:
+  approval: {provider: auto, model: '', base_url: '', api_key: '', timeout: 30}
+  vision: {provider: auto, model: ''}
+fallback_model: {provider: openrouter, model: other/model}
+providers:
+  anthropic:
+    request_timeout_seconds: 30
+    models: {claude-opus-4.6: {timeout_seconds: 600}}
+memory: {memory_enabled: true}
+quick_commands: {}
+hooks: {}
+mcp_servers: {}
+timezone: ''
+"#;
+
+#[test]
+fn a_typical_file_works_unchanged() {
+    let lab = Lab::with(TYPICAL).dotenv(
+        "TELEGRAM_BOT_TOKEN=123:abc\nTELEGRAM_ALLOWED_USERS=11,22\nOPENROUTER_API_KEY=sk-or-1\nFAL_KEY=x\n",
+    );
+    let config = lab.config();
+    assert_eq!(lab.warnings(), "");
+    assert_eq!(config.terminal().backend, Some(BackendKind::Local));
+    assert_eq!(config.terminal().cwd, None);
+    assert_eq!(config.approvals().mode, ApprovalMode::Off);
+    assert_eq!(config.agent().busy_input, BusyInput::Queue);
+    assert_eq!(config.sessions().reset, ResetMode::Both);
+    assert_eq!(
+        config.model().name.as_deref(),
+        Some("anthropic/claude-opus-4.6")
+    );
+    assert_eq!(
+        config.model().fallbacks[0].model.as_deref(),
+        Some("other/model")
+    );
+    assert_eq!(
+        config.model().providers["anthropic"].request_timeout,
+        Some(Duration::from_secs(30))
+    );
+    let telegram = &config.platforms().telegram;
+    assert!(telegram.platform.enabled);
+    assert_eq!(telegram.platform.allowed_users, ["11", "22"]);
+    assert_eq!(telegram.platform.home_channel.as_deref(), Some("42"));
+    assert_eq!(telegram.platform.stranger, Stranger::Pair);
+    assert!(!config.platforms().whatsapp.platform.enabled);
+    let unused: Vec<&str> = config.unused().iter().map(|key| key.key.as_str()).collect();
+    for key in [
+        "_config_version",
+        "compression",
+        "platforms.matrix",
+        "telegram.channel_prompts",
+    ] {
+        assert!(unused.contains(&key), "{key} is not in {unused:?}");
+    }
+}
+
+#[test]
+fn a_model_may_be_one_word_and_its_relatives_may_stand_at_the_top() {
+    let lab =
+        Lab::with("model: openai/gpt-5\nprovider: openrouter\napi_base: http://127.0.0.1:1/v1\n");
+    let model = lab.config().model().clone();
+    assert_eq!(model.name.as_deref(), Some("openai/gpt-5"));
+    assert_eq!(model.provider, "openrouter");
+    assert_eq!(model.base_url.as_deref(), Some("http://127.0.0.1:1/v1"));
+    let lab = Lab::with("model: {name: a, api_base: b}\nfallback_model: c\n");
+    let model = lab.config().model().clone();
+    assert_eq!(model.name.as_deref(), Some("a"));
+    assert_eq!(model.base_url.as_deref(), Some("b"));
+    assert_eq!(model.fallbacks[0].model.as_deref(), Some("c"));
+}
+
+#[test]
+fn the_file_of_the_pull_request_works() {
+    let lab = Lab::with(
+        "gateway:\n  terminal_backend: docker          # docker, modal, daytona\n  sandbox_image: python:3.11\n  sandbox_lifetime: 3600\n",
+    );
+    assert_eq!(
+        lab.config().gateway().terminal_backend,
+        Some(BackendKind::Docker)
+    );
+}
+
+#[test]
+fn flags_are_read_as_yaml_and_python_write_them() {
+    for (text, flag) in [
+        ("true", true),
+        ("True", true),
+        ("yes", true),
+        ("on", true),
+        ("1", true),
+        ("\"true\"", true),
+        ("false", false),
+        ("no", false),
+        ("off", false),
+        ("0", false),
+        ("'False'", false),
+    ] {
+        let lab = Lab::with(format!("terminal:\n  docker_network: {text}\n"));
+        assert_eq!(lab.config().terminal().docker.network, flag, "{text}");
+    }
+}
+
+#[test]
+fn a_bare_off_switches_approvals_off_and_nothing_else_does() {
+    for text in ["off", "false", "'off'", "Off", "no"] {
+        let lab = Lab::with(format!("approvals:\n  mode: {text}\n"));
+        assert_eq!(lab.config().approvals().mode, ApprovalMode::Off, "{text}");
+    }
+    assert_eq!(
+        Lab::with("approvals: {mode: }").config().approvals().mode,
+        ApprovalMode::Manual
+    );
+}
+
+#[test]
+fn sizes_are_megabytes_or_spelled() {
+    for text in ["5120", "'5120'", "5GB", "5 GiB", "5120MB", "5120.0"] {
+        let lab = Lab::with(format!("terminal:\n  container_memory: {text}\n"));
+        assert_eq!(
+            lab.config().terminal().limits.memory_bytes,
+            5120 << 20,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn anchors_and_merges_work() {
+    let lab = Lab::with(
+        "x-base: &base {timeout: 7, backend: docker}\nterminal:\n  <<: *base\n  backend: native\n",
+    );
+    assert_eq!(lab.config().terminal().timeout, Duration::from_secs(7));
+    assert_eq!(lab.config().terminal().backend, Some(BackendKind::Native));
+}
+
+#[test]
+fn egress_is_read_as_a_whole() {
+    let lab = Lab::with(
+        "gateway:\n  egress:\n    mode: allowlist\n    allow: [pypi.org, '*.github.com', 'box.local:8443']\n    ask: true\n    budget_bytes: 1GB\n    credentials:\n      - {host: api.github.com, value_env: GITHUB_TOKEN, placeholder_env: GITHUB_TOKEN}\n      - {host: x.local, header: x-api-key, scheme: '', value_file: ~/key}\n",
+    )
+    .dotenv("GITHUB_TOKEN=ghp_1\n");
+    let egress = lab.config().egress().clone();
+    assert_eq!(egress.mode, EgressMode::Allowlist);
+    assert_eq!(egress.budget_bytes, Some(1 << 30));
+    assert_eq!(egress.credentials.len(), 2);
+    assert_eq!(egress.credentials[0].header, "authorization");
+    assert_eq!(egress.credentials[1].scheme, "");
+}
+
+#[test]
+fn empty_files_and_files_of_comments_are_no_configuration() {
+    for text in [
+        "",
+        "\n\n",
+        "# nothing\n",
+        "---\n",
+        "\u{feff}",
+        "{}",
+        "null",
+        "---\n...\n",
+    ] {
+        assert_eq!(
+            Lab::with(text).shown("gateway.sandbox_lifetime"),
+            "3600 (default)",
+            "{text:?}"
+        );
+    }
+}

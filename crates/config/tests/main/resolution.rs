@@ -1,0 +1,155 @@
+//! Where chats run their commands.
+
+use hermetic_config::{BackendDoubt, Choice, resolve_cli_backend, resolve_gateway_backend};
+use hermetic_types::BackendKind;
+
+use crate::lab::Lab;
+
+fn backend(config: &str) -> BackendKind {
+    resolve_gateway_backend(&Lab::with(config).config())
+        .unwrap()
+        .backend
+}
+
+#[test]
+fn a_fresh_install_is_sealed() {
+    let resolved = resolve_gateway_backend(&Lab::new().config()).unwrap();
+    assert_eq!(resolved.backend, BackendKind::Native);
+    assert_eq!(resolved.chosen_by, Choice::Default);
+    assert!(resolved.warnings().is_empty());
+}
+
+#[test]
+fn local_for_the_command_line_is_not_local_for_chats() {
+    let lab = Lab::with("terminal:\n  backend: local\n");
+    let resolved = resolve_gateway_backend(&lab.config()).unwrap();
+    assert_eq!(resolved.backend, BackendKind::Native);
+    assert!(resolved.note().contains("terminal.backend is local"));
+    assert_eq!(resolve_cli_backend(&lab.config()), Ok(BackendKind::Local));
+}
+
+#[test]
+fn local_from_the_environment_is_not_local_for_chats_either() {
+    let lab = Lab::new().variable("TERMINAL_ENV", "local");
+    let resolved = resolve_gateway_backend(&lab.config()).unwrap();
+    assert_eq!(resolved.backend, BackendKind::Native);
+}
+
+#[test]
+fn chats_on_the_host_are_spelled_out_and_warned_about() {
+    let lab = Lab::with("gateway:\n  terminal_backend: local\n");
+    let resolved = resolve_gateway_backend(&lab.config()).unwrap();
+    assert_eq!(resolved.backend, BackendKind::Local);
+    insta::assert_snapshot!(resolved.warnings().join("\n"), @r"
+    Gateway is running with local terminal backend.
+      Commands from messaging platforms will execute on this machine.
+      Consider using a sandboxed backend: native, docker, daytona, or modal.
+      To seal chats again, remove `terminal_backend: local`.
+    ");
+}
+
+#[test]
+fn the_gateway_key_beats_the_terminal_key() {
+    let config = "terminal: {backend: docker}\ngateway: {terminal_backend: modal}\n";
+    assert_eq!(backend(config), BackendKind::Modal);
+}
+
+#[test]
+fn a_sealed_terminal_backend_serves_chats_too() {
+    for (name, kind) in [
+        ("native", BackendKind::Native),
+        ("docker", BackendKind::Docker),
+        ("singularity", BackendKind::Singularity),
+        ("modal", BackendKind::Modal),
+        ("daytona", BackendKind::Daytona),
+    ] {
+        assert_eq!(backend(&format!("terminal: {{backend: {name}}}\n")), kind);
+    }
+}
+
+#[test]
+fn ssh_serves_chats_with_a_warning() {
+    let lab = Lab::with("terminal: {backend: ssh, ssh_host: box, ssh_user: bot}\n");
+    let resolved = resolve_gateway_backend(&lab.config()).unwrap();
+    assert_eq!(resolved.backend, BackendKind::Ssh);
+    assert_eq!(resolved.warnings().len(), 1);
+}
+
+#[test]
+fn ssh_without_a_host_or_a_user_is_refused() {
+    for (config, missing) in [
+        ("terminal: {backend: ssh, ssh_user: bot}", "ssh_host"),
+        ("terminal: {backend: ssh, ssh_host: box}", "ssh_user"),
+        ("platforms: {signal: {terminal_backend: ssh}}", "ssh_host"),
+    ] {
+        let config = Lab::with(config).config();
+        assert_eq!(
+            resolve_gateway_backend(&config),
+            Err(BackendDoubt::Ssh { missing })
+        );
+    }
+}
+
+#[test]
+fn an_empty_backend_is_as_if_it_were_not_written() {
+    for config in [
+        "gateway:\n  terminal_backend: ''\n",
+        "gateway:\n  terminal_backend:\n",
+        "gateway:\n",
+    ] {
+        assert_eq!(backend(config), BackendKind::Native, "{config}");
+    }
+}
+
+#[test]
+fn the_image_is_the_gateways_then_the_backends_then_dockers() {
+    let image = |config: &str| {
+        resolve_gateway_backend(&Lab::with(config).config())
+            .unwrap()
+            .image
+    };
+    let docker = "nikolaik/python-nodejs:python3.11-nodejs20";
+    assert_eq!(image("").as_deref(), None);
+    assert_eq!(
+        image("gateway: {terminal_backend: docker}").as_deref(),
+        Some(docker)
+    );
+    assert_eq!(
+        image("gateway: {terminal_backend: docker, sandbox_image: 'python:3.11'}").as_deref(),
+        Some("python:3.11")
+    );
+    assert_eq!(
+        image("terminal: {backend: singularity}").as_deref(),
+        Some(format!("docker://{docker}").as_str())
+    );
+    assert_eq!(
+        image("terminal: {backend: daytona, daytona_image: d, docker_image: x}").as_deref(),
+        Some("d")
+    );
+    assert_eq!(
+        image("terminal: {backend: modal, docker_image: x}").as_deref(),
+        Some("x")
+    );
+}
+
+#[test]
+fn a_platform_may_go_elsewhere_and_local_there_is_warned_about() {
+    let lab = Lab::with(
+        "gateway: {terminal_backend: docker}\n\
+         platforms: {telegram: {terminal_backend: local}, slack: {terminal_backend: docker}}\n",
+    );
+    let resolved = resolve_gateway_backend(&lab.config()).unwrap();
+    assert_eq!(
+        resolved.platforms,
+        [("telegram", BackendKind::Local)].into()
+    );
+    assert!(resolved.warnings()[0].starts_with("Platform telegram is running with local"));
+}
+
+#[test]
+fn the_command_line_is_sealed_where_nothing_is_written() {
+    assert_eq!(
+        resolve_cli_backend(&Lab::new().config()),
+        Ok(BackendKind::Native)
+    );
+}

@@ -1,0 +1,193 @@
+//! `hermetic config …`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::hermetic::Hermetic;
+
+#[test]
+fn init_writes_a_file_that_check_likes() {
+    let hermetic = Hermetic::new();
+    let ended = hermetic.run(&["config", "init"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let path = hermetic.path("config.yaml");
+    assert_eq!(
+        fs::metadata(path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let ended = hermetic.run(&["config", "check"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    insta::assert_snapshot!(ended.out, @r"
+    ~/.hermes/config.yaml is right
+    chats run on native: gateway.terminal_backend (~/.hermes/config.yaml:7)
+    ");
+}
+
+#[test]
+fn init_never_overwrites() {
+    let hermetic = Hermetic::with("mine: true\n");
+    let ended = hermetic.run(&["config", "init"]);
+    assert_eq!(ended.code, 1);
+    insta::assert_snapshot!(ended.err, @r"
+    error: ~/.hermes/config.yaml is there already and was not touched
+      = edit it, or move it away first
+    ");
+    let text = fs::read_to_string(hermetic.path("config.yaml")).unwrap();
+    assert_eq!(text, "mine: true\n");
+}
+
+#[test]
+fn init_does_not_follow_a_link_that_leads_nowhere() {
+    let hermetic = Hermetic::new();
+    std::os::unix::fs::symlink(hermetic.path("elsewhere"), hermetic.path("config.yaml")).unwrap();
+    assert_eq!(hermetic.run(&["config", "init"]).code, 1);
+    assert!(!hermetic.path("elsewhere").exists());
+}
+
+#[test]
+fn init_makes_the_home() {
+    let hermetic = Hermetic::new();
+    let home = hermetic.path("a/b");
+    let ended = hermetic.run(&["--home", home.to_str().unwrap(), "config", "init"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert_eq!(
+        fs::metadata(home).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+}
+
+#[test]
+fn check_reports_all_errors_and_ends_with_78() {
+    let hermetic = Hermetic::with("gateway:\n  terminal_backend: docer\n  sandbox_lifetime: -1\n");
+    let ended = hermetic.run(&["config", "check"]);
+    assert_eq!(ended.code, 78);
+    assert_eq!(ended.out, "");
+    insta::assert_snapshot!(ended.err, @r"
+    error: unknown value `docer`
+      --> ~/.hermes/config.yaml:2:21
+       |
+     2 |   terminal_backend: docer
+       |                     ^^^^^
+      = key: gateway.terminal_backend
+      = known: native, docker, singularity, ssh, modal, daytona, local
+      = did you mean docker?
+
+    error: -1 is too small
+      --> ~/.hermes/config.yaml:3:21
+       |
+     3 |   sandbox_lifetime: -1
+       |                     ^^
+      = key: gateway.sandbox_lifetime
+      = it must be between 1 and 31536000
+
+    2 errors: mend them and run `hermetic config check`
+    ");
+}
+
+#[test]
+fn check_lists_what_is_not_used() {
+    let hermetic =
+        Hermetic::with("terminal: {backend: local}\nmemory: {enabled: true}\nx-mine: 1\n");
+    insta::assert_snapshot!(hermetic.run(&["config", "check"]).out, @r"
+    Keys that have no meaning here (harmless):
+      memory                                   ~/.hermes/config.yaml:2
+      x-mine                                   ~/.hermes/config.yaml:3
+
+    ~/.hermes/config.yaml is right
+    chats run on native: terminal.backend is local (~/.hermes/config.yaml:1), which holds for the command line only
+    ");
+}
+
+#[test]
+fn check_speaks_json() {
+    let ended = Hermetic::with("terminal: {bakend: docker}\n").run(&["config", "check", "--json"]);
+    assert_eq!(ended.code, 78);
+    let json = ended.json();
+    assert_eq!(json["ok"], false);
+    assert_eq!(json["errors"][0]["place"], "~/.hermes/config.yaml:1:12");
+    assert_eq!(json["errors"][0]["help"][0], "did you mean `backend`?");
+
+    let ended = Hermetic::with("terminal: {backend: ssh}\n").run(&["config", "check", "--json"]);
+    assert_eq!(ended.code, 78);
+    assert_eq!(
+        ended.json()["errors"][0]["what"],
+        "the ssh backend has no ssh_host"
+    );
+}
+
+#[test]
+fn show_knows_where_a_value_came_from() {
+    let hermetic = Hermetic::with("terminal:\n  timeout: 5\ntelegram: {allowed_users: [7]}\n")
+        .file(".env", "TELEGRAM_BOT_TOKEN=hunter2\n")
+        .variable("TERMINAL_SSH_HOST", "box");
+    let ended = hermetic.run(&["config", "show", "--written"]);
+    insta::assert_snapshot!(ended.out, @r"
+    terminal.timeout                 = 5  # ~/.hermes/config.yaml:2
+    terminal.ssh_host                = box  # the variable TERMINAL_SSH_HOST
+    platforms.telegram.token         = [secret]  # TELEGRAM_BOT_TOKEN in ~/.hermes/.env:1
+    platforms.telegram.allowed_users = [7]  # ~/.hermes/config.yaml:3
+    ");
+}
+
+#[test]
+fn show_never_prints_a_secret() {
+    let hermetic = Hermetic::with(
+        "model: {api_key: hunter2}\n\
+         terminal: {docker_env: {TOKEN: hunter2}}\n\
+         telegram: {token: hunter2, webhook_secret: hunter2, proxy: 'http://me:hunter2@p:1', channel_overrides: {a: hunter2}}\n\
+         providers: {x: {api_key: hunter2, extra_headers: {auth: hunter2}, extra_body: {k: hunter2}}}\n\
+         fallback_model: [{model: m, api_key: hunter2}]\n\
+         auxiliary: {approval: {api_key: hunter2}}\n\
+         gateway: {egress: {credentials: [{host: a.b, value_env: SECRET}]}}\n",
+    )
+    .file(
+        ".env",
+        "SUDO_PASSWORD=hunter2\nOPENAI_API_KEY=hunter2\nSLACK_APP_TOKEN=hunter2\nSECRET=hunter2\nDAYTONA_API_KEY=hunter2\n",
+    );
+    for arguments in [
+        &["config", "show"][..],
+        &["config", "show", "--json"],
+        &["config", "show", "-vv"],
+        &["config", "check"],
+        &["status"],
+        &["status", "--json"],
+    ] {
+        let ended = hermetic.run(arguments);
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        assert!(!ended.out.contains("hunter2"), "{}", ended.out);
+        assert!(!ended.err.contains("hunter2"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn show_takes_sections() {
+    let hermetic = Hermetic::new();
+    let ended = hermetic.run(&["config", "show", "approvals"]);
+    assert!(ended.out.lines().all(|line| line.starts_with("approvals.")));
+    let ended = hermetic.run(&["config", "show", "telegram.reactions"]);
+    assert_eq!(
+        ended.out,
+        "platforms.telegram.reactions = false  # default\n"
+    );
+    assert_eq!(hermetic.run(&["config", "show", "nonsense"]).code, 1);
+}
+
+#[test]
+fn path_names_the_files() {
+    let hermetic = Hermetic::with("");
+    insta::assert_snapshot!(hermetic.run(&["config", "path"]).out, @r"
+    config   ~/.hermes/config.yaml
+    dotenv   ~/.hermes/.env  (not there)
+    legacy   ~/.hermes/gateway.json  (not there)
+    managed  /etc/hermes/config.yaml  (not there)
+    state    ~/.hermes/hermetic  (not there)
+    ");
+    let json = hermetic.run(&["config", "path", "--json"]).json();
+    assert_eq!(json["config"]["exists"], true);
+}
+
+#[test]
+fn schema_is_json() {
+    let json = Hermetic::new().run(&["config", "schema"]).json();
+    assert!(json["properties"]["gateway"]["properties"]["terminal_backend"].is_object());
+}

@@ -1,0 +1,124 @@
+//! `hermetic gateway run` and what `hermetic status` says of it.
+
+use rustix::process::Signal;
+
+use crate::hermetic::Hermetic;
+
+#[test]
+fn it_starts_with_no_configuration_and_ends_by_a_signal() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let hermetic = Hermetic::new();
+        let (gateway, said) = hermetic.gateway(&[]);
+        assert!(said.contains("chats run on native"), "{said}");
+        assert!(said.contains("not there yet"), "{said}");
+        let (status, said) = gateway.signal(signal);
+        assert_eq!(status.code(), Some(0), "{said}");
+        assert!(said.contains("stopped"), "{said}");
+        assert!(!hermetic.path("hermetic/gateway_state.json").exists());
+    }
+}
+
+#[test]
+fn one_home_has_one_gateway() {
+    let hermetic = Hermetic::new();
+    let (gateway, _) = hermetic.gateway(&[]);
+    let second = hermetic.run(&["gateway", "run"]);
+    assert_eq!(second.code, 1);
+    let expected = format!(
+        "error: a gateway is running for this home already\n  = end it first (kill {}), or use another --home\n",
+        gateway.id()
+    );
+    assert_eq!(second.err, expected);
+}
+
+#[test]
+fn a_killed_gateway_leaves_nothing_that_blocks_the_next() {
+    let hermetic = Hermetic::new();
+    let (gateway, _) = hermetic.gateway(&[]);
+    gateway.signal(Signal::KILL);
+    assert_eq!(
+        hermetic.run(&["status", "--json"]).json()["gateway"]["running"],
+        false
+    );
+    let (_next, said) = hermetic.gateway(&[]);
+    assert!(said.contains("ready"), "{said}");
+}
+
+#[test]
+fn chats_on_the_host_are_warned_about_at_the_start_and_in_status() {
+    let hermetic = Hermetic::with("gateway:\n  terminal_backend: local\n");
+    let (_gateway, said) = hermetic.gateway(&[]);
+    let warning = "Gateway is running with local terminal backend.\n  Commands from messaging platforms will execute on this machine.";
+    assert!(said.contains(warning), "{said}");
+    assert!(hermetic.run(&["status"]).out.contains(warning));
+    let json = hermetic.run(&["status", "--json"]).json();
+    assert_eq!(json["boundary"], "judged");
+    assert!(
+        json["warnings"][0]
+            .as_str()
+            .unwrap()
+            .contains("local terminal backend")
+    );
+}
+
+#[test]
+fn the_override_is_logged_with_backend_and_image() {
+    let config = "gateway: {terminal_backend: docker, sandbox_image: 'python:3.11'}\n";
+    let (_gateway, said) = Hermetic::with(config).gateway(&["--log-format", "json"]);
+    let lines: Vec<serde_json::Value> = said
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    assert_eq!(lines[0]["backend"], "docker");
+    assert_eq!(lines[0]["image"], "python:3.11");
+    let run = &lines[0]["span"]["run"];
+    assert!(run.is_string(), "{}", lines[0]);
+    assert!(lines.iter().all(|line| &line["span"]["run"] == run));
+}
+
+#[test]
+fn a_bad_configuration_stops_the_start() {
+    for config in [
+        "gateway: {terminal_backend: docer}\n",
+        "terminal: {backend: ssh}\n",
+    ] {
+        let hermetic = Hermetic::with(config);
+        let ended = hermetic.run(&["gateway", "run"]);
+        assert_eq!(ended.code, 78, "{}", ended.err);
+        assert!(!hermetic.path("hermetic").exists());
+    }
+}
+
+#[test]
+fn status_tells_the_state() {
+    let hermetic = Hermetic::with("gateway: {sandbox_lifetime: 60}\n")
+        .file(".env", "TELEGRAM_BOT_TOKEN=1:a\n");
+    insta::assert_snapshot!(hermetic.run(&["status"]).out, @r"
+    home       ~/.hermes
+    gateway    not running
+    backend    native (sealed)
+               chats run on native: no backend is written, so the default holds
+    image      none
+    lifetime   60 s idle
+    limits     1 cpu, 5120 MB memory, 51200 MB disk, 256 processes
+    egress     allowlist
+    platforms  telegram
+    ");
+    let (gateway, _) = hermetic.gateway(&[]);
+    let json = hermetic.run(&["status", "--json"]).json();
+    assert_eq!(json["gateway"]["running"], true);
+    assert_eq!(json["gateway"]["state"]["pid"], gateway.id());
+    assert_eq!(json["platforms"][0]["enabled"], true);
+}
+
+#[test]
+fn status_sees_that_the_file_changed_since_the_start() {
+    let hermetic = Hermetic::with("gateway: {terminal_backend: docker}\n");
+    let (_gateway, _) = hermetic.gateway(&[]);
+    let hermetic = hermetic.file("config.yaml", "gateway: {terminal_backend: native}\n");
+    let out = hermetic.run(&["status"]).out;
+    assert!(
+        out.contains("the running gateway still uses docker; restart it to use native"),
+        "{out}"
+    );
+}
