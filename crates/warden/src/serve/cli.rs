@@ -20,7 +20,8 @@ const CANNOT_CREATE: u8 = 73;
 
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(3600);
 
-/// `--listen PATH` makes the socket, `--listen-fd N` has it already; `--lifetime SECONDS`.
+/// `--listen PATH` makes the socket, `--listen-fd N` has it already; `--lifetime SECONDS`; `--tied`
+/// ends it with the first connection.
 pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(options) = Options::parse(words) else {
         return ExitCode::from(USAGE);
@@ -36,7 +37,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         is_init: std::process::id() == 1,
         env: env::vars_os().collect(),
         cwd: env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
-        tied: false,
+        tied: options.tied,
     });
     if let Place::Path(path) = &options.place {
         let _ = fs::remove_file(path);
@@ -47,6 +48,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
 struct Options {
     place: Place,
     lifetime: Duration,
+    tied: bool,
 }
 
 enum Place {
@@ -58,7 +60,12 @@ impl Options {
     fn parse(mut words: impl Iterator<Item = OsString>) -> Option<Self> {
         let mut place = None;
         let mut lifetime = DEFAULT_LIFETIME;
+        let mut tied = false;
         while let Some(word) = words.next() {
+            if word == "--tied" {
+                tied = true;
+                continue;
+            }
             let value = words.next()?;
             match word.to_str()? {
                 "--listen" => place = Some(Place::Path(value.into())),
@@ -70,6 +77,7 @@ impl Options {
         Some(Self {
             place: place?,
             lifetime,
+            tied,
         })
     }
 }
@@ -77,6 +85,7 @@ impl Options {
 impl Place {
     fn open(&self) -> io::Result<OwnedFd> {
         match self {
+            Self::Descriptor(0) => take_stdin(),
             Self::Descriptor(number) => adopt(*number),
             Self::Path(path) => {
                 // A socket that an earlier warden left. One that answers stays: binding fails.
@@ -93,4 +102,12 @@ impl Place {
             }
         }
     }
+}
+
+/// The one descriptor that a plain spawn can hand over.
+fn take_stdin() -> io::Result<OwnedFd> {
+    let listener = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let null = fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(null)?;
+    Ok(listener)
 }

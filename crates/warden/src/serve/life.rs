@@ -57,29 +57,32 @@ async fn live(config: ServeConfig, signals: Signals) -> io::Result<()> {
     spawn_local(Rc::clone(&world).read_reports(reports));
     spawn_local(wait_for_signals(Rc::clone(&world), signals));
     spawn_local(Rc::clone(&world).expire(config.lifetime));
+    let had_first = first.is_some();
     if let Some(first) = first {
         let stream = into_stream(first)?;
         let world = Rc::clone(&world);
-        let tied = config.tied;
-        spawn_local(async move {
-            client::tend(Rc::clone(&world), stream).await;
-            if tied {
-                world.stop();
-            }
-        });
+        spawn_local(tend(world, stream, config.tied));
     }
-    spawn_local(accept(Rc::clone(&world), listener));
+    let tie = config.tied && !had_first;
+    spawn_local(accept(Rc::clone(&world), listener, tie));
 
     world.stopped().await;
     end_everything(&world).await;
     Ok(())
 }
 
-async fn accept(world: Rc<World>, listener: UnixListener) {
+async fn tend(world: Rc<World>, stream: UnixStream, tied: bool) {
+    client::tend(Rc::clone(&world), stream).await;
+    if tied {
+        world.stop();
+    }
+}
+
+async fn accept(world: Rc<World>, listener: UnixListener, mut tie: bool) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                spawn_local(client::tend(Rc::clone(&world), stream));
+                spawn_local(tend(Rc::clone(&world), stream, std::mem::take(&mut tie)));
             }
             // Out of descriptors or memory: those who are here go first.
             Err(_) => sleep(std::time::Duration::from_millis(50)).await,

@@ -47,6 +47,6 @@ pub struct ServeConfig {
     pub env: Vec<(OsString, OsString)>,
     /// Where commands start that name no directory.
     pub cwd: PathBuf,
-    /// End when the `first` stream closes.
+    /// End when the `first` stream closes, or the first that is accepted where none was given.
     pub tied: bool,
 }
