@@ -12,5 +12,6 @@ mod ending;
 mod files;
 mod lab;
 mod links;
+mod protocol;
 mod runs;
 mod shell;
