@@ -9,9 +9,18 @@ use crate::lab::{Lab, alive, run, sh, told, until};
 
 /// Each writes its process ids to the file named by `$PIDS` and would stay for ever.
 const ESCAPES: [(&str, &str); 7] = [
-    ("plain", "echo $$ >> $PIDS; sleep 1000 & echo $! >> $PIDS; wait"),
-    ("ignores SIGTERM", "trap '' TERM INT HUP; echo $$ >> $PIDS; while :; do sleep 1000; done"),
-    ("setsid", "setsid sleep 1000 & echo $! >> $PIDS; echo $$ >> $PIDS; wait"),
+    (
+        "plain",
+        "echo $$ >> $PIDS; sleep 1000 & echo $! >> $PIDS; wait",
+    ),
+    (
+        "ignores SIGTERM",
+        "trap '' TERM INT HUP; echo $$ >> $PIDS; while :; do sleep 1000; done",
+    ),
+    (
+        "setsid",
+        "setsid sleep 1000 & echo $! >> $PIDS; echo $$ >> $PIDS; wait",
+    ),
     (
         "double fork",
         "(setsid bash -c 'echo $$ >> $PIDS; trap \"\" TERM; while :; do sleep 1000; done' & ); echo $$ >> $PIDS; sleep 1000",
@@ -20,8 +29,14 @@ const ESCAPES: [(&str, &str); 7] = [
         "forks all the time",
         "echo $$ >> $PIDS; f() { sleep 0.01; f & }; for i in 1 2 3 4 5 6 7 8; do f & done; sleep 1000",
     ),
-    ("stopped", "sleep 1000 & echo $! >> $PIDS; kill -STOP $!; echo $$ >> $PIDS; kill -STOP $$"),
-    ("kills its keeper", "sleep 1000 & echo $! >> $PIDS; echo $$ >> $PIDS; setsid sleep 1000 & echo $! >> $PIDS; kill -9 $PPID; sleep 1000"),
+    (
+        "stopped",
+        "sleep 1000 & echo $! >> $PIDS; kill -STOP $!; echo $$ >> $PIDS; kill -STOP $$",
+    ),
+    (
+        "kills its keeper",
+        "sleep 1000 & echo $! >> $PIDS; echo $$ >> $PIDS; setsid sleep 1000 & echo $! >> $PIDS; kill -9 $PPID; sleep 1000",
+    ),
 ];
 
 fn pids(path: &std::path::Path) -> Vec<u32> {
@@ -55,7 +70,9 @@ async fn a_timeout_ends_the_whole_tree() {
 async fn dropping_a_run_ends_it() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
-    let pid = started(&warden, sh("trap '' TERM; while :; do sleep 1000; done")).await.1;
+    let pid = started(&warden, sh("trap '' TERM; while :; do sleep 1000; done"))
+        .await
+        .1;
     until("it is gone", || !alive(pid)).await;
     until("its keeper is gone", || children(lab.pid()) == 0).await;
 }
@@ -87,9 +104,17 @@ async fn a_kill_by_name_returns_when_nothing_is_left() {
 async fn background_processes_neither_hang_the_end_nor_die_with_it() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
-    let told = run(&warden, sh("echo before; (while :; do echo noise; sleep 0.01; done) & echo $!")).await;
+    let told = run(
+        &warden,
+        sh("echo before; (while :; do echo noise; sleep 0.01; done) & echo $!"),
+    )
+    .await;
     let text = String::from_utf8(told.out).unwrap();
-    let pid: u32 = text.lines().filter_map(|line| line.parse().ok()).next().unwrap();
+    let pid: u32 = text
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .next()
+        .unwrap();
     assert!(text.starts_with("before\n"));
     assert_eq!(told.ended.status, Status::Exited(0));
     assert!(told.ended.leftovers >= 1);
@@ -106,7 +131,8 @@ async fn background_processes_neither_hang_the_end_nor_die_with_it() {
 async fn nothing_survives_the_warden() {
     let mut lab = Lab::new().await;
     let warden = lab.warden().await;
-    let (running, pid) = started_kept(&warden, sh("trap '' TERM HUP; setsid sleep 1000 & wait")).await;
+    let (running, pid) =
+        started_kept(&warden, sh("trap '' TERM HUP; setsid sleep 1000 & wait")).await;
     let below: Vec<u32> = descendants(lab.pid());
     assert!(below.contains(&pid));
     rustix::process::kill_process(
@@ -121,7 +147,8 @@ async fn nothing_survives_the_warden() {
     // Not even when it is killed: keepers notice.
     let mut lab = Lab::new().await;
     let warden = lab.warden().await;
-    let (running, _) = started_kept(&warden, sh("trap '' TERM HUP; setsid sleep 1000 & wait")).await;
+    let (running, _) =
+        started_kept(&warden, sh("trap '' TERM HUP; setsid sleep 1000 & wait")).await;
     let below: Vec<u32> = descendants(lab.pid());
     lab.kill();
     lab.until_ended().await;
@@ -134,7 +161,10 @@ async fn a_terminal_is_a_terminal() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
     let mut request = sh("tty >/dev/null && stty size; echo $((1+1)); sleep 1000 & exit 5");
-    request.output = Output::Pty(WindowSize { columns: 132, rows: 43 });
+    request.output = Output::Pty(WindowSize {
+        columns: 132,
+        rows: 43,
+    });
     let told = run(&warden, request).await;
     assert_eq!(String::from_utf8(told.out).unwrap(), "43 132\r\n2\r\n");
     assert_eq!(told.ended.status, Status::Exited(5));
@@ -158,10 +188,7 @@ async fn started(warden: &Warden, request: Run) -> ((), u32) {
     ((), started_kept(warden, request).await.1)
 }
 
-async fn started_kept(
-    warden: &Warden,
-    request: Run,
-) -> (hermetic_warden::client::Running, u32) {
+async fn started_kept(warden: &Warden, request: Run) -> (hermetic_warden::client::Running, u32) {
     let mut running = warden.run(request).await.unwrap();
     match running.next().await.unwrap() {
         Some(Event::Started { pid }) => (running, pid),

@@ -46,9 +46,15 @@ async fn a_stalled_reader_costs_little_and_holds_up_nobody_else() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
     let mut stalled = warden.run(sh("yes")).await.unwrap();
-    assert!(matches!(stalled.next().await.unwrap(), Some(Event::Started { .. })));
+    assert!(matches!(
+        stalled.next().await.unwrap(),
+        Some(Event::Started { .. })
+    ));
     for _ in 0..50 {
-        assert_eq!(run(&warden, sh("echo others go on")).await.out, b"others go on\n");
+        assert_eq!(
+            run(&warden, sh("echo others go on")).await.out,
+            b"others go on\n"
+        );
     }
     assert!(lab.rss_kib() < 6 * 1024, "{} KiB", lab.rss_kib());
     assert!(matches!(stalled.next().await.unwrap(), Some(Event::Out(_))));
@@ -80,13 +86,20 @@ async fn a_detached_run_is_picked_up_by_the_next_link() {
     let second = lab.warden().await;
     let runs = second.runs().await.unwrap();
     assert!(runs.iter().any(|run| run.id == id && run.detached));
-    let told = told(second.attach(id.clone(), seen).await.unwrap()).await.unwrap();
+    let told = told(second.attach(id.clone(), seen).await.unwrap())
+        .await
+        .unwrap();
     assert_eq!(told.ended.status, Status::Exited(9));
     assert!(told.out.ends_with(b"\nlate\n"));
     assert_eq!(told.out.len() as u64 + told.skipped, 2_000_000 + 6);
 
-    let again = crate::lab::told(second.attach(id, 0).await.unwrap()).await.unwrap();
-    assert!(again.out.starts_with(b"early\n"), "an ended run can be read again");
+    let again = crate::lab::told(second.attach(id, 0).await.unwrap())
+        .await
+        .unwrap();
+    assert!(
+        again.out.starts_with(b"early\n"),
+        "an ended run can be read again"
+    );
     let unknown = second.attach("nobody".parse().unwrap(), 0).await.unwrap();
     match crate::lab::told(unknown).await {
         Err(CallError::Failed(failure)) => assert_eq!(failure.kind, FailureKind::NoSuchRun),
@@ -99,15 +112,21 @@ async fn connections_made_inside_come_out_here() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
     let path = lab.path("tool.sock");
-    let mut listener = warden.listen(Endpoint::Unix(path.clone().into()), 8).await.unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    let mut listener = warden
+        .listen(Endpoint::Unix(path.clone().into()), 8)
+        .await
+        .unwrap();
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     let mut inside = UnixStream::connect(&path).await.unwrap();
     let mut outside = listener.accept().await.unwrap();
     converse(&mut inside, &mut outside).await;
 
     let mut port = warden.listen(Endpoint::Tcp(0), 2).await.unwrap();
-    let mut inside = TcpStream::connect(("127.0.0.1", port.port())).await.unwrap();
+    let mut inside = TcpStream::connect(("127.0.0.1", port.port()))
+        .await
+        .unwrap();
     let mut outside = port.accept().await.unwrap();
     converse(&mut inside, &mut outside).await;
 
@@ -142,13 +161,22 @@ where
 async fn a_warden_survives_nonsense() {
     let lab = Lab::new().await;
     let good = lab.warden().await;
-    for nonsense in [&b"GET / HTTP/1.0\r\n\r\n"[..], &[0xff; 4096], b"hwardn\0\x02"] {
+    for nonsense in [
+        &b"GET / HTTP/1.0\r\n\r\n"[..],
+        &[0xff; 4096],
+        b"hwardn\0\x02",
+    ] {
         let mut stream = lab.stream().await;
         stream.write_all(nonsense).await.unwrap();
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest).await;
     }
-    for after_hello in [vec![0xff; 4096], vec![0; 4096], yamux_with(&[7; 64]), yamux_with(&header(Kind::Request, 1 << 20))] {
+    for after_hello in [
+        vec![0xff; 4096],
+        vec![0; 4096],
+        yamux_with(&[7; 64]),
+        yamux_with(&header(Kind::Request, 1 << 20)),
+    ] {
         let mut stream = lab.stream().await;
         stream.write_all(&hello::hello()).await.unwrap();
         stream.write_all(&after_hello).await.unwrap();
@@ -180,14 +208,29 @@ async fn a_warden_that_lies_loses_its_link() {
         let (ours, mut theirs) = tokio::io::duplex(1 << 16);
         theirs.write_all(&hello::hello()).await.unwrap();
         let warden = Warden::greet(ours, PATIENCE).await.unwrap();
-        theirs.write_all(&reply).await.unwrap();
-        let info = tokio::time::timeout(PATIENCE, warden.info()).await.expect(what);
-        assert!(matches!(info, Err(CallError::Breach(_) | CallError::LinkLost)), "{what}: {info:?}");
-        tokio::time::timeout(PATIENCE, warden.closed()).await.expect(what);
+        let lying = async {
+            let mut question = [0; 64];
+            let mut heard = 0;
+            // Their hello, yamux's ping, and then the header of the first call.
+            while heard < hello::LENGTH + 12 + 12 + 5 {
+                heard += theirs.read(&mut question).await.unwrap();
+            }
+            theirs.write_all(&reply).await.unwrap();
+        };
+        let asked = tokio::time::timeout(PATIENCE, warden.info());
+        let (info, ()) = tokio::join!(asked, lying);
+        let info = info.expect(what);
+        assert!(
+            matches!(info, Err(CallError::Breach(_) | CallError::LinkLost)),
+            "{what}: {info:?}"
+        );
+        tokio::time::timeout(PATIENCE, warden.closed())
+            .await
+            .expect(what);
     }
 }
 
-/// Data on the stream that the first call will open, sent once it is known to exist.
+/// Data on the stream that the first call opens.
 fn answer(frame: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 0, 0, 0, 0, 0, 1];
     bytes.extend_from_slice(&u32::try_from(frame.len()).unwrap().to_be_bytes());
@@ -212,8 +255,18 @@ async fn it_works_for_an_ordinary_user_and_stays_small() {
     let warden = lab.warden().await;
     let info = warden.info().await.unwrap();
     assert!(info.rss_bytes <= 2 << 20, "{} bytes", info.rss_bytes);
-    let told = run(&warden, sh("id -u; cat /proc/$PPID/environ; ls /proc/$PPID/fd; kill -0 $PPID && echo kin")).await;
+    let told = run(
+        &warden,
+        sh("id -u; cat /proc/$PPID/environ; ls /proc/$PPID/fd; kill -0 $PPID && echo kin"),
+    )
+    .await;
     assert_eq!(told.out, b"1000\nkin\n");
     let shell = hermetic_warden::protocol::Shell::new("main", "id -u");
-    assert_eq!(crate::lab::told(warden.shell(shell).await.unwrap()).await.unwrap().out, b"1000\n");
+    assert_eq!(
+        crate::lab::told(warden.shell(shell).await.unwrap())
+            .await
+            .unwrap()
+            .out,
+        b"1000\n"
+    );
 }

@@ -8,7 +8,9 @@ use hermetic_warden::protocol::{Cut, FailureKind, Kill, Shell, ShellLost, Status
 use crate::lab::{Lab, Told, alive, told, until};
 
 async fn say(warden: &Warden, text: &str) -> Told {
-    told(warden.shell(Shell::new("main", text)).await.unwrap()).await.unwrap()
+    told(warden.shell(Shell::new("main", text)).await.unwrap())
+        .await
+        .unwrap()
 }
 
 async fn say_within(warden: &Warden, text: &str, limit: Duration) -> Told {
@@ -26,11 +28,21 @@ async fn state_stays_from_call_to_call() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
     let first = say(&warden, "cd /tmp; plain=1; export shown=2; f() { echo fn $1; }; alias say='echo aliased'; shopt -s nullglob; set -u").await;
-    assert_eq!((text(&first), first.ended.status), (String::new(), Status::Exited(0)));
+    assert_eq!(
+        (text(&first), first.ended.status),
+        (String::new(), Status::Exited(0))
+    );
     assert!(first.ended.shell_fresh);
     assert_eq!(first.ended.cwd, Some("/tmp".into()));
-    let second = say(&warden, "pwd; echo $plain; bash -c 'echo $shown'; f 3; say; shopt nullglob; echo /no/such/*").await;
-    assert_eq!(text(&second), "/tmp\n1\n2\nfn 3\naliased\nnullglob       \ton\n\n");
+    let second = say(
+        &warden,
+        "pwd; echo $plain; bash -c 'echo $shown'; f 3; say; shopt nullglob; echo /no/such/*",
+    )
+    .await;
+    assert_eq!(
+        text(&second),
+        "/tmp\n1\n2\nfn 3\naliased\nnullglob       \ton\n\n"
+    );
     assert!(!second.ended.shell_fresh);
 }
 
@@ -39,10 +51,25 @@ async fn a_shell_that_ends_is_followed_by_a_fresh_one() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
     for (command, out, status, lost) in [
-        ("echo bye; exit 3", "bye\n", Status::Exited(3), ShellLost::Exited),
+        (
+            "echo bye; exit 3",
+            "bye\n",
+            Status::Exited(3),
+            ShellLost::Exited,
+        ),
         ("exit", "", Status::Exited(0), ShellLost::Exited),
-        ("exec echo replaced", "replaced\n", Status::Exited(0), ShellLost::Exited),
-        ("set -e; false; echo not here", "", Status::Exited(1), ShellLost::Exited),
+        (
+            "exec echo replaced",
+            "replaced\n",
+            Status::Exited(0),
+            ShellLost::Exited,
+        ),
+        (
+            "set -e; false; echo not here",
+            "",
+            Status::Exited(1),
+            ShellLost::Exited,
+        ),
         ("kill -9 $$", "", Status::Signalled(9), ShellLost::Killed),
     ] {
         say(&warden, "cd /usr; kept=1").await;
@@ -72,12 +99,26 @@ async fn nothing_a_command_does_reaches_the_next_one_by_accident() {
         ("no-such-command", 127),
         ("(exit 4)", 4),
         ("set -u; echo $undefined_variable", 1),
-        ("read() { :; }; printf() { :; }; eval() { :; }; alias builtin=false; unalias -a", 0),
-        ("unset -f read printf eval; set +u; trap 'echo trapped' DEBUG; trap - DEBUG", 0),
-        ("PS1='$(echo prompt)'; PROMPT_COMMAND='echo before'; PROMPT_COMMAND=", 0),
+        (
+            "read() { :; }; printf() { :; }; eval() { :; }; alias builtin=false; unalias -a",
+            0,
+        ),
+        (
+            "unset -f read printf eval; set +u; trap 'echo trapped' DEBUG; trap - DEBUG",
+            0,
+        ),
+        (
+            "PS1='$(echo prompt)'; PROMPT_COMMAND='echo before'; PROMPT_COMMAND=",
+            0,
+        ),
     ] {
         let told = say(&warden, command).await;
-        assert_eq!(told.ended.status, Status::Exited(status), "{command}: {}", text(&told));
+        assert_eq!(
+            told.ended.status,
+            Status::Exited(status),
+            "{command}: {}",
+            text(&told)
+        );
         assert_eq!(told.ended.shell_lost, None, "{command}");
         let next = say(&warden, "echo here").await;
         assert_eq!(text(&next), "here\n", "{command}");
@@ -140,7 +181,11 @@ async fn what_a_job_writes_between_two_commands_comes_with_the_second() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
     let flag = lab.path("written");
-    say(&warden, &format!("(sleep 0.05; echo late; touch {}) & :", flag.display())).await;
+    say(
+        &warden,
+        &format!("(sleep 0.05; echo late; touch {}) & :", flag.display()),
+    )
+    .await;
     until("the job has written", || flag.exists()).await;
     assert_eq!(text(&say(&warden, "echo now").await), "late\nnow\n");
 }

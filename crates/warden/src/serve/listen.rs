@@ -28,7 +28,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Socket for T {}
 
 enum Door {
     /// The second only for what it does when it goes.
-    Unix(UnixListener, #[expect(dead_code, reason = "removes the socket file on drop")] UnlinkOnDrop),
+    Unix(
+        UnixListener,
+        #[expect(dead_code, reason = "removes the socket file on drop")] UnlinkOnDrop,
+    ),
     Tcp(TcpListener),
 }
 

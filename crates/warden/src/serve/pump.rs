@@ -40,7 +40,12 @@ impl Buffer {
 }
 
 /// Pumps until the command has ended and everything it wrote by then is delivered.
-pub(crate) async fn until_over(run: &Rc<Active>, family: &Family, sources: &mut Vec<Source>, buffer: &mut Buffer) {
+pub(crate) async fn until_over(
+    run: &Rc<Active>,
+    family: &Family,
+    sources: &mut Vec<Source>,
+    buffer: &mut Buffer,
+) {
     let mut over = false;
     loop {
         let next = {

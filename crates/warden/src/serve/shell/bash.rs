@@ -103,14 +103,17 @@ impl Bash {
 
     /// Whether there really is a bash.
     pub(super) async fn started(&self) -> Result<u32, Failure> {
-        self.family.started().await.map_err(|failure| match failure.kind {
-            FailureKind::ProgramNotFound => Failure {
-                kind: FailureKind::NoShell,
-                errno: failure.errno,
-                text: "bash is not installed here, and the persistent shell needs it".into(),
-            },
-            _ => failure,
-        })
+        self.family
+            .started()
+            .await
+            .map_err(|failure| match failure.kind {
+                FailureKind::ProgramNotFound => Failure {
+                    kind: FailureKind::NoShell,
+                    errno: failure.errno,
+                    text: "bash is not installed here, and the persistent shell needs it".into(),
+                },
+                _ => failure,
+            })
     }
 
     pub(super) fn is_alive(&self) -> bool {

@@ -13,9 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::bash::Bash;
 use super::interrupt::{Ending, Step, sweep_newer};
 use crate::protocol::frame::Kind;
-use crate::protocol::{
-    ByteString, Cut, Ended, Failure, Shell, ShellLost, Status, Usage,
-};
+use crate::protocol::{ByteString, Cut, Ended, Failure, Shell, ShellLost, Status, Usage};
 use crate::serve::family::Family;
 use crate::serve::kept::{Kept, Replay};
 use crate::serve::output::{Reading, Source};
@@ -124,7 +122,10 @@ impl Session {
         let oom_before = self.world.oom.read();
         let fresh = self.ensure(&job.request).await?;
         let Some(bash) = &mut self.bash else {
-            return Err(system("start a shell", &std::io::ErrorKind::NotFound.into()));
+            return Err(system(
+                "start a shell",
+                &std::io::ErrorKind::NotFound.into(),
+            ));
         };
         let _ = job.run.family.set(Rc::clone(&bash.family));
         if let Some(pid) = bash.family.pid() {
@@ -221,7 +222,10 @@ impl Session {
 /// Sees a command through: its output, its end, and whatever is asked meanwhile.
 async fn work(bash: &mut Bash, job: &Job, buffer: &mut Buffer) -> (Outcome, Option<Cut>) {
     let begun = Instant::now();
-    let deadline = job.request.timeout.and_then(|limit| begun.checked_add(limit));
+    let deadline = job
+        .request
+        .timeout
+        .and_then(|limit| begun.checked_add(limit));
     let mut ending: Option<Ending> = None;
     let mut cut = None;
     let mut silent_since: Option<Instant> = None;
@@ -323,8 +327,7 @@ async fn asked(job: &Job) -> Option<Cut> {
 /// What was written by now, and no more: background jobs may hold the pipe for ever.
 async fn drain(bash: &mut Bash, job: &Job, buffer: &mut Buffer) {
     bash.output.set_mark(true);
-    while let Reading::Bytes(length) =
-        poll_fn(|cx| bash.output.poll_read(cx, buffer.body())).await
+    while let Reading::Bytes(length) = poll_fn(|cx| bash.output.poll_read(cx, buffer.body())).await
     {
         deliver(&job.run, Kind::Out, buffer, length).await;
     }
