@@ -35,6 +35,14 @@ impl Lab {
     }
 
     pub(crate) async fn with(options: &[&str], uid: Option<u32>) -> Self {
+        Self::start(options, uid, "/usr/local/bin:/usr/bin:/bin").await
+    }
+
+    pub(crate) async fn with_path(path: &str) -> Self {
+        Self::start(&[], None, path).await
+    }
+
+    async fn start(options: &[&str], uid: Option<u32>, path: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let mut command = Command::new(program());
@@ -43,7 +51,7 @@ impl Lab {
             .arg(folder.path().join("socket"))
             .args(options)
             .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("PATH", path)
             .env("HOME", folder.path())
             .current_dir(folder.path())
             .stdin(Stdio::null())
@@ -98,6 +106,10 @@ impl Lab {
             .expect("the warden ends");
     }
 
+    pub(crate) fn kill(&mut self) {
+        self.program.kill().unwrap();
+    }
+
     pub(crate) fn rss_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status
@@ -145,6 +157,7 @@ pub(crate) async fn told(mut running: Running) -> Result<Told, CallError> {
             killed_for_memory: false,
             leftovers: 0,
             cwd: None,
+            shell_fresh: false,
             shell_lost: None,
         },
     };
@@ -181,7 +194,7 @@ pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether any process has this word in its environment or arguments.
+/// Whether that process lives; the dead that nobody has waited for do not.
 pub(crate) fn alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(") ").next().unwrap().starts_with('Z'))

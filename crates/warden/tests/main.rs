@@ -1,4 +1,16 @@
 //! The real program, as a plain process, driven by the real client.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::cast_possible_truncation,
+    reason = "a test stops at the first surprise, and says aloud what it skips"
+)]
+
+mod ending;
+mod files;
 mod lab;
+mod links;
 mod runs;
+mod shell;

@@ -31,6 +31,8 @@ pub struct Ended {
     pub leftovers: u32,
     /// Persistent shell only: where it is now.
     pub cwd: Option<ByteString>,
+    /// Persistent shell only: the command met a fresh shell.
+    pub shell_fresh: bool,
     /// Persistent shell only: the next command meets a fresh shell.
     pub shell_lost: Option<ShellLost>,
 }

@@ -27,7 +27,11 @@ trait Socket: AsyncRead + AsyncWrite + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Unpin> Socket for T {}
 
 enum Door {
-    Unix(UnixListener, UnlinkOnDrop),
+    /// The second only for what it does when it goes.
+    Unix(
+        UnixListener,
+        #[expect(dead_code, reason = "removes the socket file on drop")] UnlinkOnDrop,
+    ),
     Tcp(TcpListener),
 }
 

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
+use super::family::Family;
 use super::kept::Replay;
 use super::output::{Reading, Source};
 use super::run::Active;
@@ -27,14 +28,28 @@ impl Buffer {
     pub(crate) fn new() -> Self {
         Self(vec![0; HEADER + MAX_DATA])
     }
+
+    /// For a trickle.
+    pub(crate) fn new_small() -> Self {
+        Self(vec![0; HEADER + 4096])
+    }
+
+    pub(crate) fn body(&mut self) -> &mut [u8] {
+        &mut self.0[HEADER..]
+    }
 }
 
 /// Pumps until the command has ended and everything it wrote by then is delivered.
-pub(crate) async fn until_over(run: &Rc<Active>, sources: &mut Vec<Source>, buffer: &mut Buffer) {
+pub(crate) async fn until_over(
+    run: &Rc<Active>,
+    family: &Family,
+    sources: &mut Vec<Source>,
+    buffer: &mut Buffer,
+) {
     let mut over = false;
     loop {
         let next = {
-            let mut ended = pin!(run.family.ended());
+            let mut ended = pin!(family.ended());
             let mut over_now =
                 |cx: &mut std::task::Context<'_>| !over && ended.as_mut().poll(cx).is_ready();
             poll_fn(|cx| match poll_sources(sources, buffer, cx) {
@@ -48,14 +63,14 @@ pub(crate) async fn until_over(run: &Rc<Active>, sources: &mut Vec<Source>, buff
             Next::Output(kind, length) => deliver(run, kind, buffer, length).await,
             Next::Over => {
                 over = true;
-                let shared = run.family.exit().is_none_or(|exit| exit.others);
+                let shared = family.exit().is_none_or(|exit| exit.others);
                 for source in sources.iter_mut() {
                     source.set_mark(shared);
                 }
             }
             Next::Dry if over => return,
             Next::Dry => {
-                run.family.ended().await;
+                family.ended().await;
                 return;
             }
         }
@@ -107,7 +122,7 @@ fn poll_sources(
     }
 }
 
-async fn deliver(run: &Rc<Active>, kind: Kind, buffer: &mut Buffer, length: usize) {
+pub(crate) async fn deliver(run: &Rc<Active>, kind: Kind, buffer: &mut Buffer, length: usize) {
     run.keep(kind, &buffer.0[HEADER..HEADER + length]);
     buffer.0[..HEADER].copy_from_slice(&header(kind, length));
     run.send(&buffer.0[..HEADER + length]).await;

@@ -1,6 +1,6 @@
 //! One-shot commands: started, watched, picked up again, ended.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
@@ -35,8 +35,10 @@ pub(crate) struct Active {
     pub(crate) id: RunId,
     pub(crate) argv: Vec<ByteString>,
     pub(crate) detach: bool,
-    pub(crate) family: Rc<Family>,
+    /// Whose processes these are. A command in a shell gets it when the shell is there.
+    pub(crate) family: OnceCell<Rc<Family>>,
     pub(crate) stdin: StdinQueue,
+    pub(crate) setting: Setting,
     terminal: Option<OwnedFd>,
     begun: Instant,
     /// What a later caller gets; only for runs that outlive theirs.
@@ -44,20 +46,23 @@ pub(crate) struct Active {
     output: Cell<u64>,
     viewer: RefCell<Option<MuxStream>>,
     viewer_changed: Notify,
-    end_asked: Notify,
+    pub(crate) end_asked: Notify,
+    pub(crate) interrupted: Notify,
     over: RefCell<Option<Result<Ended, Failure>>>,
+    over_changed: Notify,
+}
+
+/// Where a command runs, which decides what a signal to it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// In processes of its own.
+    Alone,
+    /// In a shell that others will use after it.
+    Shell,
 }
 
 /// Starts a command and stays with its caller until either is gone.
 pub(crate) async fn run(world: &Rc<World>, mut call: Call, request: Run) {
-    if world.runs.find(&request.id).is_some() {
-        let failure = Failure {
-            kind: FailureKind::RunExists,
-            errno: None,
-            text: format!("run {} is known already", request.id),
-        };
-        return call.fail(&failure).await;
-    }
     match begin(world, &request, call.stream.clone()) {
         Ok(run) => obey(&run, &mut call).await,
         Err(failure) => call.fail(&failure).await,
@@ -81,7 +86,7 @@ pub(crate) async fn attach(world: &Rc<World>, mut call: Call, request: &Attach) 
             let _ = earlier.close().await;
         });
     }
-    if let Some(pid) = run.family.pid() {
+    if let Some(pid) = run.pid() {
         let _ = call.stream.send(Kind::Started, &encode(&pid)).await;
     }
     let mut from = request.from;
@@ -108,15 +113,19 @@ pub(crate) async fn attach(world: &Rc<World>, mut call: Call, request: &Attach) 
     obey(&run, &mut call).await;
 }
 
-/// Ends a run and everything below it.
+/// Ends a run and everything below it; in a shell, the command and what it started.
 pub(crate) async fn kill(world: &Rc<World>, id: &RunId) -> Result<Reply, Failure> {
     let run = world.runs.find(id).ok_or_else(|| no_such_run(id))?;
     run.end_asked.notify_one();
-    if run.is_over() {
-        // The command ended before; what it left in the background is meant.
-        run.family.end(Duration::from_secs(1)).await;
-    }
-    match timeout(Duration::from_secs(20), run.family.gone()).await {
+    let ended = async {
+        run.until_over().await;
+        if let (Setting::Alone, Some(family)) = (run.setting, run.family.get()) {
+            // What it left in the background is meant too.
+            family.end(Duration::from_secs(1)).await;
+            family.gone().await;
+        }
+    };
+    match timeout(Duration::from_secs(20), ended).await {
         Ok(()) => Ok(Reply::Done),
         Err(_) => Err(Failure {
             kind: FailureKind::System,
@@ -127,33 +136,29 @@ pub(crate) async fn kill(world: &Rc<World>, id: &RunId) -> Result<Reply, Failure
 }
 
 fn begin(world: &Rc<World>, request: &Run, viewer: MuxStream) -> Result<Rc<Active>, Failure> {
+    world.runs.refuse_known(&request.id)?;
     let ends = Ends::open(request).map_err(|error| system("make pipes", &error))?;
+    let descriptors = (0..).zip(&ends.theirs);
     let family = world.start(&Command {
         argv: &request.argv,
         env: &request.env,
         cwd: request.cwd.as_ref(),
-        descriptors: (0..)
-            .zip(&ends.theirs)
-            .map(|(n, fd)| (fd.as_fd(), n))
-            .collect(),
+        descriptors: descriptors.map(|(n, fd)| (fd.as_fd(), n)).collect(),
         terminal: ends.terminal.is_some(),
     })?;
     drop(ends.theirs);
-    let run = Rc::new(Active {
-        id: request.id.clone(),
-        argv: request.argv.clone(),
-        detach: request.detach,
-        family,
-        stdin: StdinQueue::default(),
+    let run = Active {
+        family: OnceCell::from(Rc::clone(&family)),
         terminal: ends.terminal,
-        begun: Instant::now(),
-        kept: RefCell::new(request.detach.then(Kept::default)),
-        output: Cell::new(0),
-        viewer: RefCell::new(Some(viewer)),
-        viewer_changed: Notify::new(),
-        end_asked: Notify::new(),
-        over: RefCell::new(None),
-    });
+        ..Active::new(
+            request.id.clone(),
+            request.argv.clone(),
+            request.detach,
+            Setting::Alone,
+            viewer,
+        )
+    };
+    let run = Rc::new(run);
     world.runs.add(Rc::clone(&run));
     let terms = Terms {
         timeout: request.timeout,
@@ -163,6 +168,7 @@ fn begin(world: &Rc<World>, request: &Run, viewer: MuxStream) -> Result<Rc<Activ
     spawn_local(live(
         Rc::clone(world),
         Rc::clone(&run),
+        family,
         terms,
         ends.sources,
         ends.stdin,
@@ -235,18 +241,14 @@ impl Ends {
 async fn live(
     world: Rc<World>,
     run: Rc<Active>,
+    family: Rc<Family>,
     terms: Terms,
     mut sources: Vec<Source>,
     stdin: Option<OwnedFd>,
 ) {
     let oom_before = world.oom.read();
-    match run.family.started().await {
-        Ok(pid) => {
-            let payload = encode(&pid);
-            let mut frame = header(Kind::Started, payload.len()).to_vec();
-            frame.extend_from_slice(&payload);
-            run.send(&frame).await;
-        }
+    match family.started().await {
+        Ok(pid) => run.send_started(pid).await,
         Err(failure) => return run.finish(Err(failure)).await,
     }
     let mut buffer = Buffer::new();
@@ -257,8 +259,8 @@ async fn live(
         }
     };
     let work = async {
-        let pumped = pump::until_over(&run, &mut sources, &mut buffer);
-        futures::future::join(supervise(&run, &terms), pumped)
+        let pumped = pump::until_over(&run, &family, &mut sources, &mut buffer);
+        futures::future::join(supervise(&run, &family, &terms), pumped)
             .await
             .0
     };
@@ -267,12 +269,12 @@ async fn live(
         futures::future::Either::Right(((), work)) => work.await,
     };
 
-    let Some(exit) = run.family.exit() else {
+    let Some(exit) = family.exit() else {
         return;
     };
     let killed = matches!(exit.status, Status::Signalled(9) | Status::Unknown);
-    let leftovers = if exit.others && !run.family.is_gone() {
-        tree::count_below(run.family.keeper)
+    let leftovers = if exit.others && !family.is_gone() {
+        tree::count_below(family.keeper)
     } else {
         0
     };
@@ -284,6 +286,7 @@ async fn live(
             && world.oom.read() > oom_before,
         leftovers,
         cwd: None,
+        shell_fresh: false,
         shell_lost: None,
     };
     run.finish(Ok(ended)).await;
@@ -293,10 +296,10 @@ async fn live(
 }
 
 /// Waits for the end, or brings it about.
-async fn supervise(run: &Rc<Active>, terms: &Terms) -> Option<Cut> {
+async fn supervise(run: &Rc<Active>, family: &Family, terms: &Terms) -> Option<Cut> {
     let limit = terms.timeout.unwrap_or(Duration::MAX);
     let ended = async {
-        let ended = std::pin::pin!(run.family.ended());
+        let ended = std::pin::pin!(family.ended());
         let asked = std::pin::pin!(run.end_asked.notified());
         match futures::future::select(ended, asked).await {
             futures::future::Either::Left(_) => None,
@@ -305,19 +308,19 @@ async fn supervise(run: &Rc<Active>, terms: &Terms) -> Option<Cut> {
     };
     let cut = timeout(limit, ended).await.unwrap_or(Some(Cut::TimedOut));
     if cut.is_some() {
-        run.family.end(terms.grace).await;
+        family.end(terms.grace).await;
     } else if terms.leftovers == Leftovers::End {
-        run.family.end(Duration::ZERO).await;
+        family.end(Duration::ZERO).await;
     }
-    if run.family.exit().is_none() {
+    if family.exit().is_none() {
         // It cannot be killed; its end is told as unknown rather than never.
-        run.family.lose();
+        family.lose();
     }
     cut
 }
 
 /// Does what the caller says until he is gone.
-async fn obey(run: &Rc<Active>, call: &mut Call) {
+pub(crate) async fn obey(run: &Rc<Active>, call: &mut Call) {
     while let Ok(Some(frame)) = call.stream.receive(&mut call.frames).await {
         let understood = match frame.kind {
             Kind::Stdin => run.stdin.push(frame.payload, call.stream.clone()),
@@ -326,7 +329,7 @@ async fn obey(run: &Rc<Active>, call: &mut Call) {
                 true
             }
             Kind::Signal => decode(&frame.payload, "signal")
-                .map(|n| run.family.signal(n))
+                .map(|n| run.signal(n))
                 .is_ok(),
             Kind::Resize => decode(&frame.payload, "size")
                 .map(|size| run.resize(size))
@@ -342,6 +345,81 @@ async fn obey(run: &Rc<Active>, call: &mut Call) {
 }
 
 impl Active {
+    pub(crate) fn new(
+        id: RunId,
+        argv: Vec<ByteString>,
+        detach: bool,
+        setting: Setting,
+        viewer: MuxStream,
+    ) -> Self {
+        Self {
+            id,
+            argv,
+            detach,
+            family: OnceCell::new(),
+            stdin: StdinQueue::default(),
+            setting,
+            terminal: None,
+            begun: Instant::now(),
+            kept: RefCell::new(detach.then(Kept::default)),
+            output: Cell::new(0),
+            viewer: RefCell::new(Some(viewer)),
+            viewer_changed: Notify::new(),
+            end_asked: Notify::new(),
+            interrupted: Notify::new(),
+            over: RefCell::new(None),
+            over_changed: Notify::new(),
+        }
+    }
+
+    pub(crate) async fn until_over(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.over_changed.notified());
+            changed.as_mut().enable();
+            if self.is_over() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn pid(&self) -> Option<u32> {
+        self.family.get()?.pid()
+    }
+
+    fn signal(&self, number: i32) {
+        match self.setting {
+            Setting::Alone => {
+                if let Some(family) = self.family.get() {
+                    family.signal(number);
+                }
+            }
+            Setting::Shell => self.interrupted.notify_one(),
+        }
+    }
+
+    pub(crate) async fn send_started(&self, pid: u32) {
+        let payload = encode(&pid);
+        let mut frame = header(Kind::Started, payload.len()).to_vec();
+        frame.extend_from_slice(&payload);
+        self.send(&frame).await;
+    }
+
+    pub(crate) async fn send_skipped(&self, count: u64) {
+        let payload = encode(&count);
+        let mut frame = header(Kind::Skipped, payload.len()).to_vec();
+        frame.extend_from_slice(&payload);
+        self.send(&frame).await;
+    }
+
+    /// Output that comes from elsewhere than the run's own pipes.
+    pub(crate) async fn pass_on(&self, kind: Kind, bytes: &[u8]) {
+        self.keep(kind, bytes);
+        let mut frame = header(kind, bytes.len()).to_vec();
+        frame.extend_from_slice(bytes);
+        self.send(&frame).await;
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.over.borrow().is_some()
     }
@@ -350,7 +428,7 @@ impl Active {
         RunSummary {
             id: self.id.clone(),
             argv: self.argv.clone(),
-            pid: self.family.pid(),
+            pid: self.pid(),
             detached: self.detach,
             age: self.begun.elapsed(),
             output: self.output.get(),
@@ -381,8 +459,9 @@ impl Active {
         }
     }
 
-    async fn finish(&self, end: Result<Ended, Failure>) {
+    pub(crate) async fn finish(&self, end: Result<Ended, Failure>) {
         self.over.replace(Some(end.clone()));
+        self.over_changed.notify_waiters();
         if let Some(viewer) = self.viewer() {
             pump::tell_end(&viewer, &end).await;
         }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use hermetic_types::RunId;
 
 use super::run::Active;
-use crate::protocol::RunSummary;
+use crate::protocol::{Failure, FailureKind, RunSummary};
 
 /// How many ended runs are remembered, output included where it was kept.
 const REMEMBERED: usize = 32;
@@ -19,6 +19,17 @@ pub(crate) struct Runs(RefCell<VecDeque<Rc<Active>>>);
 impl Runs {
     pub(crate) fn find(&self, id: &RunId) -> Option<Rc<Active>> {
         self.0.borrow().iter().find(|run| run.id == *id).cloned()
+    }
+
+    pub(crate) fn refuse_known(&self, id: &RunId) -> Result<(), Failure> {
+        match self.find(id) {
+            None => Ok(()),
+            Some(_) => Err(Failure {
+                kind: FailureKind::RunExists,
+                errno: None,
+                text: format!("run {id} is known already"),
+            }),
+        }
     }
 
     pub(crate) fn add(&self, run: Rc<Active>) {

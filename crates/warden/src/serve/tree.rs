@@ -83,11 +83,6 @@ pub(crate) fn end_below(root: u32) {
     }
 }
 
-/// `Some` while the process is there.
-pub(crate) fn start_time(pid: u32) -> Option<u64> {
-    stat(pid).map(|stat| stat.started)
-}
-
 pub(crate) fn signal_child(pid: u32, parent: u32, signal: Signal) -> bool {
     let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
         return false;
@@ -102,7 +97,6 @@ pub(crate) fn signal_child(pid: u32, parent: u32, signal: Signal) -> bool {
 struct Stat {
     state: u8,
     parent: u32,
-    started: u64,
 }
 
 fn stat(pid: u32) -> Option<Stat> {
@@ -112,12 +106,9 @@ fn stat(pid: u32) -> Option<Stat> {
     let mut fields = text.get(end + 2..)?.split(|byte| *byte == b' ');
     let state = *fields.next()?.first()?;
     let parent = number(fields.next()?)?;
-    // Field 22 of proc(5); state is field 3.
-    let started = number(fields.nth(17)?)?;
     Some(Stat {
         state,
         parent: u32::try_from(parent).ok()?,
-        started,
     })
 }
 

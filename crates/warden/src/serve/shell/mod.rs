@@ -1,32 +1,107 @@
-//! Persistent shells.
+//! Persistent shells: one long-lived bash for each name.
+//!
+//! No marker ever travels within the output. The text of a command goes in by a descriptor of its
+//! own, its status comes back by another, and both are closed while it is evaluated (see
+//! [`bash`]). Each shell has one task that owns it: between commands it collects what background
+//! jobs write, so that they never wait for a reader; the next command's output begins with it.
 
+mod bash;
+mod interrupt;
+mod session;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
+use tokio::sync::mpsc;
+use tokio::task::spawn_local;
+
 use super::client::Call;
-use super::world::World;
-use crate::protocol::{Failure, FailureKind, Reply, Shell};
+use super::run::{Active, Setting, obey};
+use super::world::{World, bad_request};
+use crate::protocol::{ByteString, Failure, FailureKind, Reply, Shell};
+use session::{Job, Order, Session};
+
+/// Shells that exist at once.
+const MOST: usize = 64;
 
 #[derive(Debug, Default)]
-pub(crate) struct Shells;
+pub(crate) struct Shells(RefCell<HashMap<String, mpsc::Sender<Order>>>);
 
-impl Shells {
-    pub(crate) fn count(&self) -> u32 {
-        0
+/// Runs text in the shell of that name and stays with the caller until either is gone.
+pub(crate) async fn run(world: &Rc<World>, mut call: Call, request: Shell) {
+    match begin(world, &call, request) {
+        Ok(run) => obey(&run, &mut call).await,
+        Err(failure) => call.fail(&failure).await,
     }
 }
 
-pub(crate) async fn run(_world: &Rc<World>, call: Call, _request: Shell) {
-    call.fail(&absent()).await;
+/// Ends a shell, its jobs and all.
+pub(crate) async fn kill(world: &Rc<World>, name: &str) -> Result<Reply, Failure> {
+    let Some(shell) = world.shells.0.borrow_mut().remove(name) else {
+        return Err(Failure {
+            kind: FailureKind::NoSuchRun,
+            errno: None,
+            text: format!("no shell {name:?}"),
+        });
+    };
+    let (done, ended) = tokio::sync::oneshot::channel();
+    if shell.send(Order::End(done)).await.is_ok() {
+        // An error means that the task is gone, and the shell with it.
+        let _ = ended.await;
+    }
+    Ok(Reply::Done)
 }
 
-pub(crate) async fn kill(_world: &Rc<World>, _name: &str) -> Result<Reply, Failure> {
-    Err(absent())
-}
-
-fn absent() -> Failure {
-    Failure {
-        kind: FailureKind::NoShell,
+fn begin(world: &Rc<World>, call: &Call, request: Shell) -> Result<Rc<Active>, Failure> {
+    if request.text.0.contains(&0) {
+        return Err(bad_request("a NUL byte in the command"));
+    }
+    world.runs.refuse_known(&request.id)?;
+    let shell = world.shells.enter(world, &request.shell)?;
+    let argv = vec![ByteString::from("bash"), request.text.clone()];
+    let viewer = call.stream.clone();
+    let run = Rc::new(Active::new(
+        request.id.clone(),
+        argv,
+        request.detach,
+        Setting::Shell,
+        viewer,
+    ));
+    let job = Job {
+        run: Rc::clone(&run),
+        request,
+    };
+    // Room for one: who cannot be next is told so at once.
+    shell.try_send(Order::Run(job)).map_err(|_| Failure {
+        kind: FailureKind::ShellBusy,
         errno: None,
-        text: "this warden has no persistent shells".into(),
+        text: "the shell is busy with another command".into(),
+    })?;
+    world.runs.add(Rc::clone(&run));
+    Ok(run)
+}
+
+impl Shells {
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.0.borrow().len()).unwrap_or(u32::MAX)
+    }
+
+    fn enter(&self, world: &Rc<World>, name: &str) -> Result<mpsc::Sender<Order>, Failure> {
+        let mut shells = self.0.borrow_mut();
+        if let Some(shell) = shells.get(name) {
+            return Ok(shell.clone());
+        }
+        if shells.len() >= MOST || name.len() > 63 {
+            return Err(Failure {
+                kind: FailureKind::TooMany,
+                errno: None,
+                text: format!("at most {MOST} shells, with names of up to 63 bytes"),
+            });
+        }
+        let (give, orders) = mpsc::channel(1);
+        shells.insert(name.to_owned(), give.clone());
+        spawn_local(Session::new(Rc::clone(world)).live(orders));
+        Ok(give)
     }
 }

@@ -1,0 +1,91 @@
+//! Ending a command in a shell while the shell stays.
+//!
+//! bash leaves a loop on SIGINT only if the child it waits for died of SIGINT as well, so both get
+//! it, the child first. What ignores that is ended harder, step by step; jobs of earlier commands
+//! are left alone. A shell that does not come back at all is given up.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::bash::Bash;
+use crate::serve::tree;
+
+/// A shell that has only just been told of the command must not lose half of the line.
+const HEAD_START: Duration = Duration::from_millis(20);
+const AFTER_INTERRUPT: Duration = Duration::from_millis(500);
+const AFTER_TERM: Duration = Duration::from_millis(500);
+const ROUNDS: u32 = 30;
+const ROUND: Duration = Duration::from_millis(50);
+
+/// Step by step towards the end of the command. The caller stops asking for steps when the shell
+/// has told its status.
+#[derive(Debug)]
+pub(super) struct Ending {
+    step: u32,
+    due: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Taken,
+    /// Nothing helps; the shell itself has to go.
+    Hopeless,
+}
+
+impl Ending {
+    pub(super) fn of_command_begun(begun: Instant) -> Self {
+        let now = Instant::now();
+        Self {
+            step: 0,
+            due: now.max(begun + HEAD_START),
+        }
+    }
+
+    /// Waits until the next step is due. May be dropped and called again.
+    pub(super) async fn due(&self) {
+        sleep_until(self.due).await;
+    }
+
+    pub(super) fn take(&mut self, bash: &Bash) -> Step {
+        let newer = bash.newer();
+        let pause = match self.step {
+            0 => {
+                tree::signal(&newer, Signal::INT);
+                bash.signal(Signal::INT);
+                AFTER_INTERRUPT
+            }
+            1 => {
+                tree::signal(&newer, Signal::TERM);
+                bash.signal(Signal::INT);
+                AFTER_TERM
+            }
+            step if step < ROUNDS => {
+                tree::signal(&newer, Signal::STOP);
+                tree::signal(&bash.newer(), Signal::KILL);
+                bash.signal(Signal::INT);
+                ROUND
+            }
+            _ => return Step::Hopeless,
+        };
+        if bash.has_read_all() {
+            // Interrupted between the command and the telling of its status.
+            bash.ask_again();
+        }
+        self.step += 1;
+        self.due = Instant::now() + pause;
+        Step::Taken
+    }
+}
+
+/// Everything the command started, gone; without waiting for more than a moment.
+pub(super) async fn sweep_newer(bash: &Bash) {
+    for _ in 0..100 {
+        let newer = bash.newer();
+        if newer.is_empty() || !tree::signal(&newer, Signal::KILL) {
+            return;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+}

@@ -1,0 +1,341 @@
+//! The task that owns one shell.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::bash::Bash;
+use super::interrupt::{Ending, Step, sweep_newer};
+use crate::protocol::frame::Kind;
+use crate::protocol::{ByteString, Cut, Ended, Failure, Shell, ShellLost, Status, Usage};
+use crate::serve::family::Family;
+use crate::serve::kept::{Kept, Replay};
+use crate::serve::output::{Reading, Source};
+use crate::serve::pump::{Buffer, deliver};
+use crate::serve::run::Active;
+use crate::serve::world::{World, system};
+
+/// How long a shell that has read everything may take to tell the status.
+const SILENCE: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) enum Order {
+    Run(Job),
+    End(oneshot::Sender<()>),
+}
+
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) run: Rc<Active>,
+    pub(super) request: Shell,
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    world: Rc<World>,
+    bash: Option<Bash>,
+    /// Where the last shell was, for the next one.
+    cwd: Option<ByteString>,
+    /// What background jobs wrote since the last command.
+    between: Kept,
+    /// Families of shells that are no more, as long as their jobs live.
+    past: Vec<Rc<Family>>,
+}
+
+/// How the work on a command came to its end.
+enum Outcome {
+    Told(i32),
+    ShellEnded,
+    Stuck,
+}
+
+enum Happened {
+    Output(usize),
+    Told(i32),
+    ShellEnded,
+    Due,
+    TimedOut,
+    Asked(Option<Cut>),
+    Look,
+}
+
+impl Session {
+    pub(super) fn new(world: Rc<World>) -> Self {
+        Self {
+            world,
+            bash: None,
+            cwd: None,
+            between: Kept::default(),
+            past: Vec::new(),
+        }
+    }
+
+    pub(super) async fn live(mut self, mut orders: mpsc::Receiver<Order>) {
+        let mut buffer = Buffer::new_small();
+        loop {
+            match self.next_order(&mut orders, &mut buffer).await {
+                Some(Order::Run(job)) => {
+                    let end = self.perform(&job).await;
+                    job.run.finish(end).await;
+                    if let Some(bash) = &mut self.bash {
+                        bash.settle();
+                    }
+                }
+                Some(Order::End(done)) => {
+                    self.end().await;
+                    let _ = done.send(());
+                    return;
+                }
+                None => return self.end().await,
+            }
+        }
+    }
+
+    /// Collects what background jobs write until there is something to do.
+    async fn next_order(
+        &mut self,
+        orders: &mut mpsc::Receiver<Order>,
+        buffer: &mut Buffer,
+    ) -> Option<Order> {
+        poll_fn(|cx| {
+            while let Some(bash) = &mut self.bash {
+                match bash.output.poll_read(cx, buffer.body()) {
+                    Poll::Ready(Reading::Bytes(length)) => {
+                        self.between.push(Kind::Out, &buffer.body()[..length]);
+                    }
+                    Poll::Ready(Reading::Marked | Reading::Closed) | Poll::Pending => break,
+                }
+            }
+            orders.poll_recv(cx)
+        })
+        .await
+    }
+
+    async fn perform(&mut self, job: &Job) -> Result<Ended, Failure> {
+        let oom_before = self.world.oom.read();
+        let fresh = self.ensure(&job.request).await?;
+        let Some(bash) = &mut self.bash else {
+            return Err(system(
+                "start a shell",
+                &std::io::ErrorKind::NotFound.into(),
+            ));
+        };
+        let _ = job.run.family.set(Rc::clone(&bash.family));
+        if let Some(pid) = bash.family.pid() {
+            job.run.send_started(pid).await;
+        }
+        for item in std::mem::take(&mut self.between).replay(0) {
+            match item {
+                Replay::Piece(piece) => job.run.pass_on(piece.kind, &piece.bytes).await,
+                Replay::Skipped(count) => job.run.send_skipped(count).await,
+            }
+        }
+        let mut buffer = Buffer::new();
+        let submitted = bash.submit(&job.request.text.0);
+        submitted.map_err(|error| system("reach the shell", &error.into()))?;
+        let (outcome, cut) = work(bash, job, &mut buffer).await;
+
+        let (status, lost) = match outcome {
+            Outcome::Told(status) => (Status::Exited(status), None),
+            Outcome::ShellEnded => {
+                let status = bash.family.ended().await.status;
+                let lost = match status {
+                    Status::Exited(_) => ShellLost::Exited,
+                    Status::Signalled(_) | Status::Unknown => ShellLost::Killed,
+                };
+                (status, Some(lost))
+            }
+            Outcome::Stuck => {
+                self.cwd = bash.cwd().or(self.cwd.take());
+                bash.signal(Signal::KILL);
+                let _ = tokio::time::timeout(SILENCE, bash.family.ended()).await;
+                sweep_newer(bash).await;
+                (Status::Signalled(9), Some(ShellLost::Stuck))
+            }
+        };
+        drain(bash, job, &mut buffer).await;
+        if let Some(cwd) = bash.cwd() {
+            self.cwd = Some(cwd);
+        }
+        let leftovers = u32::try_from(bash.newer().len()).unwrap_or(u32::MAX);
+        if lost.is_some() {
+            self.retire();
+        }
+        Ok(Ended {
+            status,
+            cut,
+            usage: Usage::default(),
+            killed_for_memory: status != Status::Exited(0) && self.world.oom.read() > oom_before,
+            leftovers,
+            cwd: self.cwd.clone(),
+            shell_fresh: fresh,
+            shell_lost: lost,
+        })
+    }
+
+    /// Says whether the shell had to be started.
+    async fn ensure(&mut self, request: &Shell) -> Result<bool, Failure> {
+        if self.bash.as_ref().is_some_and(Bash::is_alive) {
+            return Ok(false);
+        }
+        self.retire();
+        let cwd = self.cwd.clone().or_else(|| request.cwd.clone());
+        let bash = Bash::start(&self.world, cwd.as_ref())?;
+        match bash.started().await {
+            Ok(_) => self.bash = Some(bash),
+            // The directory it was in may be gone.
+            Err(_) if self.cwd.take().is_some() => {
+                let bash = Bash::start(&self.world, request.cwd.as_ref())?;
+                bash.started().await?;
+                self.bash = Some(bash);
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(true)
+    }
+
+    /// The shell is no more; its background jobs may be.
+    fn retire(&mut self) {
+        self.past.retain(|family| !family.is_gone());
+        if let Some(bash) = self.bash.take() {
+            let Bash { family, output, .. } = bash;
+            self.past.push(Rc::clone(&family));
+            tokio::task::spawn_local(swallow(output));
+        }
+    }
+
+    async fn end(&mut self) {
+        self.retire();
+        for family in &self.past {
+            family.end(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+/// Sees a command through: its output, its end, and whatever is asked meanwhile.
+async fn work(bash: &mut Bash, job: &Job, buffer: &mut Buffer) -> (Outcome, Option<Cut>) {
+    let begun = Instant::now();
+    let deadline = job
+        .request
+        .timeout
+        .and_then(|limit| begun.checked_add(limit));
+    let mut ending: Option<Ending> = None;
+    let mut cut = None;
+    let mut silent_since: Option<Instant> = None;
+    loop {
+        match happened(bash, job, buffer, deadline, ending.as_ref()).await {
+            Happened::Output(length) => deliver(&job.run, Kind::Out, buffer, length).await,
+            Happened::Told(status) => return (Outcome::Told(status), cut),
+            Happened::ShellEnded => return (Outcome::ShellEnded, cut),
+            Happened::TimedOut => {
+                cut = Some(Cut::TimedOut);
+                ending = Some(Ending::of_command_begun(begun));
+            }
+            Happened::Asked(why) => {
+                cut = cut.or(why);
+                ending = ending.or_else(|| Some(Ending::of_command_begun(begun)));
+            }
+            Happened::Due => {
+                let step = ending.as_mut().map(|ending| ending.take(bash));
+                if step == Some(Step::Hopeless) {
+                    return (Outcome::Stuck, cut);
+                }
+            }
+            Happened::Look if bash.has_read_all() => {
+                let since = *silent_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= SILENCE {
+                    return (Outcome::Stuck, cut);
+                }
+            }
+            Happened::Look => silent_since = None,
+        }
+    }
+}
+
+async fn happened(
+    bash: &mut Bash,
+    job: &Job,
+    buffer: &mut Buffer,
+    deadline: Option<Instant>,
+    ending: Option<&Ending>,
+) -> Happened {
+    let family = Rc::clone(&bash.family);
+    let ended = pin!(family.ended());
+    let asked = pin!(asked(job));
+    let timed_out = pin!(async {
+        match (deadline, ending) {
+            (Some(deadline), None) => sleep_until(deadline).await,
+            _ => std::future::pending().await,
+        }
+    });
+    let due = pin!(async {
+        match ending {
+            Some(ending) => ending.due().await,
+            None => std::future::pending().await,
+        }
+    });
+    let look = pin!(sleep(LOOK_EVERY));
+    let swallowed = pin!(job.run.stdin.swallow());
+    let (mut ended, mut asked, mut timed_out) = (ended, asked, timed_out);
+    let (mut due, mut look, mut swallowed) = (due, look, swallowed);
+    poll_fn(|cx| {
+        if let Poll::Ready(Reading::Bytes(length)) = bash.output.poll_read(cx, buffer.body()) {
+            return Poll::Ready(Happened::Output(length));
+        }
+        if let Poll::Ready(status) = bash.poll_status(cx) {
+            return Poll::Ready(Happened::Told(status));
+        }
+        if ended.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Happened::ShellEnded);
+        }
+        if let Poll::Ready(why) = asked.as_mut().poll(cx) {
+            return Poll::Ready(Happened::Asked(why));
+        }
+        if timed_out.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Happened::TimedOut);
+        }
+        if due.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Happened::Due);
+        }
+        if look.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Happened::Look);
+        }
+        // Never ready: what is sent as stdin is taken and forgotten.
+        let _: Poll<()> = swallowed.as_mut().poll(cx);
+        Poll::Pending
+    })
+    .await
+}
+
+/// `None` for an interrupt, which is no cut: the command may even survive it.
+async fn asked(job: &Job) -> Option<Cut> {
+    let killed = pin!(job.run.end_asked.notified());
+    let interrupted = pin!(job.run.interrupted.notified());
+    match futures::future::select(killed, interrupted).await {
+        futures::future::Either::Left(_) => Some(Cut::Killed),
+        futures::future::Either::Right(_) => None,
+    }
+}
+
+/// What was written by now, and no more: background jobs may hold the pipe for ever.
+async fn drain(bash: &mut Bash, job: &Job, buffer: &mut Buffer) {
+    bash.output.set_mark(true);
+    while let Reading::Bytes(length) = poll_fn(|cx| bash.output.poll_read(cx, buffer.body())).await
+    {
+        deliver(&job.run, Kind::Out, buffer, length).await;
+    }
+    bash.output.clear_mark();
+}
+
+/// Reads on for the jobs of a shell that is no more, so that they do not choke.
+async fn swallow(mut output: Source) {
+    let mut buffer = vec![0; 4096];
+    while let Reading::Bytes(_) = poll_fn(|cx| output.poll_read(cx, &mut buffer)).await {}
+}

@@ -1,0 +1,272 @@
+//! Links: many calls, stalled readers, lost and hostile ones.
+
+use std::time::Duration;
+
+use hermetic_warden::client::{CallError, Event, GreetError, Warden};
+use hermetic_warden::protocol::frame::{Kind, header};
+use hermetic_warden::protocol::{Endpoint, FailureKind, Status, hello};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::lab::{Lab, PATIENCE, alive, run, sh, told};
+
+#[tokio::test]
+async fn a_thousand_in_a_row_and_fifty_at_once() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    for number in 0..1000 {
+        let told = run(&warden, sh(&format!("exit {}", number % 256))).await;
+        assert_eq!(told.ended.status, Status::Exited(number % 256));
+    }
+    let all = (0..50).map(|number| {
+        let warden = warden.clone();
+        tokio::spawn(async move {
+            let told = run(&warden, sh(&format!("sleep 0.1; echo {number}"))).await;
+            assert_eq!(told.out, format!("{number}\n").into_bytes());
+        })
+    });
+    for one in all.collect::<Vec<_>>() {
+        one.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn sixty_four_megabytes_arrive_unchanged() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let script = "head -c 67108864 /dev/urandom | tee >(sha256sum >&2)";
+    let told = run(&warden, sh(script)).await;
+    assert_eq!(told.out.len(), 64 << 20);
+    let err = String::from_utf8(told.err).unwrap();
+    assert_eq!(err.split(' ').next().unwrap(), crate::runs::hex(&told.out));
+}
+
+#[tokio::test]
+async fn a_stalled_reader_costs_little_and_holds_up_nobody_else() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let mut stalled = warden.run(sh("yes")).await.unwrap();
+    assert!(matches!(
+        stalled.next().await.unwrap(),
+        Some(Event::Started { .. })
+    ));
+    for _ in 0..50 {
+        assert_eq!(
+            run(&warden, sh("echo others go on")).await.out,
+            b"others go on\n"
+        );
+    }
+    assert!(lab.rss_kib() < 6 * 1024, "{} KiB", lab.rss_kib());
+    assert!(matches!(stalled.next().await.unwrap(), Some(Event::Out(_))));
+}
+
+#[tokio::test]
+async fn a_detached_run_is_picked_up_by_the_next_link() {
+    let lab = Lab::new().await;
+    let first = lab.warden().await;
+    let go = lab.path("go");
+    let mut request = sh(&format!(
+        "echo early; until [ -e {0} ]; do sleep 0.01; done; head -c 2000000 /dev/zero; echo; echo late; exit 9",
+        go.display()
+    ));
+    request.detach = true;
+    let id = request.id.clone();
+    let mut running = first.run(request).await.unwrap();
+    let mut seen = 0;
+    while let Some(event) = running.next().await.unwrap() {
+        if let Event::Out(bytes) = event {
+            seen += bytes.len() as u64;
+            break;
+        }
+    }
+    first.close();
+    drop((running, first));
+    std::fs::write(&go, "").unwrap();
+
+    let second = lab.warden().await;
+    let runs = second.runs().await.unwrap();
+    assert!(runs.iter().any(|run| run.id == id && run.detached));
+    let told = told(second.attach(id.clone(), seen).await.unwrap())
+        .await
+        .unwrap();
+    assert_eq!(told.ended.status, Status::Exited(9));
+    assert!(told.out.ends_with(b"\nlate\n"));
+    assert_eq!(told.out.len() as u64 + told.skipped, 2_000_000 + 6);
+
+    let again = crate::lab::told(second.attach(id, 0).await.unwrap())
+        .await
+        .unwrap();
+    assert!(
+        again.out.starts_with(b"early\n"),
+        "an ended run can be read again"
+    );
+    let unknown = second.attach("nobody".parse().unwrap(), 0).await.unwrap();
+    match crate::lab::told(unknown).await {
+        Err(CallError::Failed(failure)) => assert_eq!(failure.kind, FailureKind::NoSuchRun),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn connections_made_inside_come_out_here() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let path = lab.path("tool.sock");
+    let mut listener = warden
+        .listen(Endpoint::Unix(path.clone().into()), 8)
+        .await
+        .unwrap();
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let mut inside = UnixStream::connect(&path).await.unwrap();
+    let mut outside = listener.accept().await.unwrap();
+    converse(&mut inside, &mut outside).await;
+
+    let mut port = warden.listen(Endpoint::Tcp(0), 2).await.unwrap();
+    let mut inside = TcpStream::connect(("127.0.0.1", port.port()))
+        .await
+        .unwrap();
+    let mut outside = port.accept().await.unwrap();
+    converse(&mut inside, &mut outside).await;
+
+    drop(listener);
+    crate::lab::until("the socket is gone", || !path.exists()).await;
+}
+
+/// A megabyte each way, with each direction closed by itself.
+async fn converse<A, B>(inside: &mut A, outside: &mut B)
+where
+    A: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    B: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    let question = vec![b'q'; 1 << 20];
+    let answer = vec![b'a'; 1 << 20];
+    let (mut heard, mut said) = (Vec::new(), Vec::new());
+    let asking = async {
+        inside.write_all(&question).await.unwrap();
+        inside.shutdown().await.unwrap();
+        inside.read_to_end(&mut said).await.unwrap();
+    };
+    let answering = async {
+        outside.read_to_end(&mut heard).await.unwrap();
+        outside.write_all(&answer).await.unwrap();
+        outside.shutdown().await.unwrap();
+    };
+    tokio::join!(asking, answering);
+    assert!(heard == question && said == answer);
+}
+
+#[tokio::test]
+async fn a_warden_survives_nonsense() {
+    let lab = Lab::new().await;
+    let good = lab.warden().await;
+    for nonsense in [
+        &b"GET / HTTP/1.0\r\n\r\n"[..],
+        &[0xff; 4096],
+        b"hwardn\0\x02",
+    ] {
+        let mut stream = lab.stream().await;
+        stream.write_all(nonsense).await.unwrap();
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+    }
+    for after_hello in [
+        vec![0xff; 4096],
+        vec![0; 4096],
+        yamux_with(&[7; 64]),
+        yamux_with(&header(Kind::Request, 1 << 20)),
+    ] {
+        let mut stream = lab.stream().await;
+        stream.write_all(&hello::hello()).await.unwrap();
+        stream.write_all(&after_hello).await.unwrap();
+        let _ = stream.shutdown().await;
+        let mut rest = Vec::new();
+        let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+    }
+    assert_eq!(run(&good, sh("echo fine")).await.out, b"fine\n");
+    assert!(alive(lab.pid()));
+}
+
+/// A stream's first data frame, by hand.
+fn yamux_with(body: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0, 0, 0, 1, 0, 0, 0, 1];
+    frame.extend_from_slice(&u32::try_from(body.len()).unwrap().to_be_bytes());
+    frame.extend_from_slice(body);
+    frame
+}
+
+#[tokio::test]
+async fn a_warden_that_lies_loses_its_link() {
+    for (reply, what) in [
+        (vec![0xff; 4096], "no yamux"),
+        (answer(&[99, 0, 0, 0, 0]), "unknown kind"),
+        (answer(&[2, 0xff, 0xff, 0xff, 0xff]), "endless reply"),
+        (answer(&[2, 0, 0, 0, 1, 0x77]), "malformed reply"),
+        (answer(&[21, 0, 0, 0, 1, b'x']), "output for a question"),
+    ] {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 16);
+        theirs.write_all(&hello::hello()).await.unwrap();
+        let warden = Warden::greet(ours, PATIENCE).await.unwrap();
+        let lying = async {
+            let mut question = [0; 64];
+            let mut heard = 0;
+            // Their hello, yamux's ping, and then the header of the first call.
+            while heard < hello::LENGTH + 12 + 12 + 5 {
+                heard += theirs.read(&mut question).await.unwrap();
+            }
+            theirs.write_all(&reply).await.unwrap();
+        };
+        let asked = tokio::time::timeout(PATIENCE, warden.info());
+        let (info, ()) = tokio::join!(asked, lying);
+        let info = info.expect(what);
+        assert!(
+            matches!(info, Err(CallError::Breach(_) | CallError::LinkLost)),
+            "{what}: {info:?}"
+        );
+        tokio::time::timeout(PATIENCE, warden.closed())
+            .await
+            .expect(what);
+    }
+}
+
+/// Data on the stream that the first call opens.
+fn answer(frame: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0, 0, 0, 0, 0, 0, 0, 1];
+    bytes.extend_from_slice(&u32::try_from(frame.len()).unwrap().to_be_bytes());
+    bytes.extend_from_slice(frame);
+    bytes
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_warden_is_not_waited_for() {
+    let (ours, _theirs) = tokio::io::duplex(64);
+    let greeted = Warden::greet(ours, Duration::from_secs(5)).await;
+    assert!(matches!(greeted, Err(GreetError::Silent(_))));
+}
+
+#[tokio::test]
+async fn it_works_for_an_ordinary_user_and_stays_small() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIP: it_works_for_an_ordinary_user_and_stays_small: needs root to drop from");
+        return;
+    }
+    let lab = Lab::with(&[], Some(1000)).await;
+    let warden = lab.warden().await;
+    let info = warden.info().await.unwrap();
+    assert!(info.rss_bytes <= 2 << 20, "{} bytes", info.rss_bytes);
+    let told = run(
+        &warden,
+        sh("id -u; cat /proc/$PPID/environ; ls /proc/$PPID/fd; kill -0 $PPID && echo kin"),
+    )
+    .await;
+    assert_eq!(told.out, b"1000\nkin\n");
+    let shell = hermetic_warden::protocol::Shell::new("main", "id -u");
+    assert_eq!(
+        crate::lab::told(warden.shell(shell).await.unwrap())
+            .await
+            .unwrap()
+            .out,
+        b"1000\n"
+    );
+}
