@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use hermetic_native::Native;
 use hermetic_sandbox::{Backend, FoundState, Lifeline};
-use hermetic_types::InstallationId;
+use hermetic_types::{InstallationId, SandboxId};
+use hermetic_warden::client::Warden;
 
-use crate::lab::{Lab, greet, holders, open, sh, spec, stories, until};
+use crate::lab::{Lab, PATIENCE, finished, greet, holders, open, sh, spec, stories, until};
 
 const STATE: &str = "HERMETIC_TEST_CRASH_STATE";
 const INSTALLATION: &str = "HERMETIC_TEST_CRASH_INSTALLATION";
@@ -80,14 +82,35 @@ async fn crash_and_count(lab: &Lab, tied: bool) {
         .await;
         for found in native.list().await.unwrap() {
             if found.state == FoundState::Running {
-                let warden = greet(native.connect(&found.id).await.unwrap()).await;
-                assert_eq!(sh(&warden, "echo alive").await.text, "alive\n");
+                answers_or_dies(&native, &found.id).await;
             }
             native.destroy(&found.id).await.unwrap();
         }
         until("nothing is left", || holders(lab.state.path()).is_empty()).await;
         assert_eq!(sandboxes(lab.state.path()), 0);
     }
+}
+
+/// One that was written down but never told to go on may be dying as we look.
+async fn answers_or_dies(native: &Native, id: &SandboxId) {
+    let settled = async {
+        loop {
+            if let Ok(link) = native.connect(id).await
+                && let Ok(warden) = Warden::greet(link.into_stream(), PATIENCE).await
+            {
+                assert_eq!(sh(&warden, "echo alive").await.text, "alive\n");
+                return;
+            }
+            let found = native.list().await.unwrap();
+            if !found
+                .iter()
+                .any(|f| &f.id == id && f.state == FoundState::Running)
+            {
+                return;
+            }
+        }
+    };
+    finished(settled).await;
 }
 
 fn sandboxes(state: &Path) -> usize {

@@ -1,29 +1,40 @@
 //! What stays outside: nothing, or one small process where the sandbox must die with its creator.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
+use super::limits;
+use super::snag::{Snag, Step};
 use crate::cord::Cord;
-use crate::plan::Report;
+use crate::plan::{Plan, Report};
 
-/// Reports pid 1 and leaves it to the gateway, or stands by it when the sandbox is tied.
+/// Reports pid 1, puts it into its cgroups and leaves it to the gateway, or stands by it when the
+/// sandbox is tied.
 ///
 /// The guard is not part of the sandbox, which can neither see nor signal it: the promise to die
 /// with the creator does not rest on the warden's good will.
-pub(crate) fn outside(cord: Cord, pid: i32, pidfd: &OwnedFd, tied: bool) -> ExitCode {
-    use std::os::fd::AsFd;
-
+pub(crate) fn outside(
+    cord: &Cord,
+    pid: i32,
+    pidfd: &OwnedFd,
+    plan: &Plan,
+    tell: OwnedFd,
+    lock: OwnedFd,
+) -> Result<ExitCode, Snag> {
     if cord.send(&Report::Born { pid }, &[pidfd.as_fd()]).is_err() {
         let _ = pidfd_send_signal(pidfd, Signal::KILL);
-        return ExitCode::from(super::ABANDONED);
+        return Ok(ExitCode::from(super::ABANDONED));
     }
-    if tied {
-        stand_by(&cord, pidfd);
+    limits::move_into_groups(pid, &plan.groups)?;
+    rustix::io::write(&tell, b"!").step("tell that the cgroups are entered")?;
+    drop((tell, lock));
+    if plan.tied {
+        stand_by(cord, pidfd);
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
 fn stand_by(cord: &Cord, pidfd: &OwnedFd) {

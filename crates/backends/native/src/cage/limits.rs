@@ -10,32 +10,37 @@ use super::snag::{Snag, Step};
 use super::sys;
 use crate::plan::{Bounds, Group, Pin};
 
-/// Makes, sets and enters each group; returns the file that counts kills for memory.
-pub(crate) fn enter_groups(groups: &[Group]) -> Result<Option<OwnedFd>, Snag> {
+/// Makes and sets each group; returns the file that counts kills for memory.
+pub(crate) fn make_groups(groups: &[Group]) -> Result<Option<OwnedFd>, Snag> {
     let mut oom_counter = None;
     for group in groups {
-        enter(group)?;
+        let folder = group.folder.display();
+        fs::create_dir_all(&group.folder).step(&format!("make the cgroup {folder}"))?;
+        for setting in &group.settings {
+            let written = fs::write(group.folder.join(&setting.file), &setting.value);
+            if setting.required {
+                written.step(&format!("set {} in {folder}", setting.file))?;
+            }
+        }
         if let Some(file) = &group.oom_counter {
             let counter = fs::File::open(group.folder.join(file)).step("open the oom counter")?;
             oom_counter = Some(counter.into());
         }
     }
-    // After entering, so that the group we are in is the root of what the sandbox can see.
-    sys::clone::unshare(UnshareFlags::NEWCGROUP).step("make the cgroup namespace")?;
     Ok(oom_counter)
 }
 
-fn enter(group: &Group) -> Result<(), Snag> {
-    let folder = group.folder.display();
-    fs::create_dir_all(&group.folder).step(&format!("make the cgroup {folder}"))?;
-    for setting in &group.settings {
-        let written = fs::write(group.folder.join(&setting.file), &setting.value);
-        if setting.required {
-            written.step(&format!("set {} in {folder}", setting.file))?;
-        }
+pub(crate) fn move_into_groups(pid: i32, groups: &[Group]) -> Result<(), Snag> {
+    for group in groups {
+        fs::write(group.folder.join("cgroup.procs"), pid.to_string())
+            .step(&format!("enter the cgroup {}", group.folder.display()))?;
     }
-    // Zero is whoever writes it.
-    fs::write(group.folder.join("cgroup.procs"), "0").step(&format!("enter the cgroup {folder}"))
+    Ok(())
+}
+
+/// After entering, so that the group we are in is the root of what the sandbox can see.
+pub(crate) fn hide_groups() -> Result<(), Snag> {
+    sys::clone::unshare(UnshareFlags::NEWCGROUP).step("make the cgroup namespace")
 }
 
 pub(crate) fn apply(bounds: &Bounds) -> Result<(), Snag> {

@@ -22,6 +22,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 use rustix::fs::{Mode, OFlags, open};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
 use rustix::thread::UnshareFlags;
 
@@ -40,16 +41,50 @@ pub fn main(_words: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok((plan, fds)) = cord.receive::<Plan>() else {
         return ExitCode::from(ABANDONED);
     };
-    match clone_into(namespaces(&plan.identity)) {
-        Ok(Side::Outside { pid, pidfd }) => {
-            drop(fds);
-            guard::outside(cord, pid, &pidfd, plan.tied)
-        }
-        Ok(Side::Inside) => become_warden(&cord, plan, fds),
-        Err(errno) => {
-            let snag = Snag::new("make the namespaces", errno);
+    let Some(given) = Given::from(fds) else {
+        return ExitCode::from(64);
+    };
+    match build(&cord, plan, given) {
+        Ok(code) => code,
+        Err(snag) => {
             let _ = cord.send(&snag.report(), &[]);
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// The descriptors that come with the plan.
+struct Given {
+    listener: OwnedFd,
+    first: OwnedFd,
+    /// Held by whoever may still make something that would have to be cleaned up.
+    lock: OwnedFd,
+}
+
+impl Given {
+    fn from(fds: Vec<OwnedFd>) -> Option<Self> {
+        let [listener, first, lock] = fds.try_into().ok()?;
+        Some(Self {
+            listener,
+            first,
+            lock,
+        })
+    }
+}
+
+/// Two processes from here on. Moving one into a cgroup makes the kernel wait for every CPU, so the
+/// outer one has that done while the inner one builds.
+fn build(cord: &Cord, plan: Plan, given: Given) -> Result<ExitCode, Snag> {
+    let oom_counter = limits::make_groups(&plan.groups)?;
+    let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step("make a pipe")?;
+    match clone_into(namespaces(&plan.identity)).step("make the namespaces")? {
+        Side::Outside { pid, pidfd } => {
+            drop((given.listener, given.first, told));
+            guard::outside(cord, pid, &pidfd, &plan, tell, given.lock)
+        }
+        Side::Inside => {
+            drop(tell);
+            Ok(become_warden(cord, plan, given, oom_counter, &told))
         }
     }
 }
@@ -75,34 +110,40 @@ fn namespaces(identity: &Identity) -> UnshareFlags {
     }
 }
 
-fn become_warden(cord: &Cord, plan: Plan, fds: Vec<OwnedFd>) -> ExitCode {
-    let mut sockets = fds.into_iter();
-    let (Some(listener), first) = (sockets.next(), sockets.next()) else {
-        return ExitCode::from(64);
-    };
-    let sealed = match inside(&plan) {
-        Ok(sealed) => sealed,
+fn become_warden(
+    cord: &Cord,
+    plan: Plan,
+    given: Given,
+    oom_counter: Option<OwnedFd>,
+    grouped: &OwnedFd,
+) -> ExitCode {
+    let landlock = match inside(&plan, grouped) {
+        Ok(landlock) => landlock,
         Err(snag) => {
             let _ = cord.send(&snag.report(), &[]);
             return ExitCode::FAILURE;
         }
     };
-    let ready = Report::Ready {
-        landlock: sealed.landlock,
-    };
+    let ready = Report::Ready { landlock };
     if cord.send(&ready, &[]).is_err() || !told_to_go(cord) {
         return ExitCode::from(ABANDONED);
     }
-    if sys::fds::close_all_but(&kept(
-        &listener,
-        first.as_ref(),
-        sealed.oom_counter.as_ref(),
-    ))
-    .is_err()
-    {
+    drop(given.lock);
+    let kept: Vec<_> = [
+        Some(&given.listener),
+        Some(&given.first),
+        oom_counter.as_ref(),
+    ]
+    .into_iter()
+    .flatten()
+    .map(AsFd::as_fd)
+    .collect();
+    if sys::fds::close_all_but(&kept).is_err() {
         return ExitCode::FAILURE;
     }
-    warden::serve(plan, listener, first, sealed.oom_counter)
+    let code = warden::serve(plan, given.listener, given.first, oom_counter);
+    // The cord's number was closed above and may be somebody else's by now.
+    std::process::exit(if code == ExitCode::SUCCESS { 0 } else { 1 })
 }
 
 /// Until the gateway has written down whom it started, its death is ours.
@@ -111,12 +152,8 @@ fn told_to_go(cord: &Cord) -> bool {
     matches!(cord.receive_bytes(&mut word), Ok((length, _)) if &word[..length] == GO)
 }
 
-struct Sealed {
-    landlock: Option<u8>,
-    oom_counter: Option<OwnedFd>,
-}
-
-fn inside(plan: &Plan) -> Result<Sealed, Snag> {
+/// Returns the Landlock ABI that holds.
+fn inside(plan: &Plan, grouped: &OwnedFd) -> Result<Option<u8>, Snag> {
     sys::signals::reset();
     setsid().step("start a session")?;
     umask(Mode::from_raw_mode(0o022));
@@ -124,13 +161,12 @@ fn inside(plan: &Plan) -> Result<Sealed, Snag> {
         identity::map_own_user(uid, gid)?;
     }
 
-    // Before anything is allocated for the sandbox, so that all of it is counted.
-    let oom_counter = limits::enter_groups(&plan.groups)?;
-
     network::name_host()?;
     network::raise_loopback()?;
     view::build(plan)?;
     reopen_standard_streams()?;
+    await_groups(grouped)?;
+    limits::hide_groups()?;
     limits::apply(&plan.bounds)?;
 
     // As root, only now: mounts made by the real root are out of reach of the new user namespace.
@@ -142,10 +178,17 @@ fn inside(plan: &Plan) -> Result<Sealed, Snag> {
     let landlock = landlock::restrict(&view::writable(plan))?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hide the warden's memory")?;
     syscalls::filter(&plan.bounds)?;
-    Ok(Sealed {
-        landlock,
-        oom_counter,
-    })
+    Ok(landlock)
+}
+
+/// Nothing that is not ours runs before the limits hold. If the outer process failed at it, it has
+/// said so, and the pipe ends.
+fn await_groups(grouped: &OwnedFd) -> Result<(), Snag> {
+    let mut word = [0];
+    match rustix::io::read(grouped, &mut word).step("wait for the cgroups")? {
+        0 => Err(Snag::new("enter the cgroups", rustix::io::Errno::PIPE)),
+        _ => Ok(()),
+    }
 }
 
 /// The ones inherited belong to the host's `/dev`.
@@ -155,16 +198,4 @@ fn reopen_standard_streams() -> Result<(), Snag> {
     rustix::stdio::dup2_stdin(&null).step("replace stdin")?;
     rustix::stdio::dup2_stdout(&null).step("replace stdout")?;
     rustix::stdio::dup2_stderr(&null).step("replace stderr")
-}
-
-fn kept<'a>(
-    listener: &'a OwnedFd,
-    first: Option<&'a OwnedFd>,
-    oom_counter: Option<&'a OwnedFd>,
-) -> Vec<std::os::fd::BorrowedFd<'a>> {
-    [Some(listener), first, oom_counter]
-        .into_iter()
-        .flatten()
-        .map(AsFd::as_fd)
-        .collect()
 }

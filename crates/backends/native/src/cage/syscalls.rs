@@ -35,38 +35,61 @@ fn broken() -> Snag {
 
 fn program(bounds: &Bounds) -> Result<BpfProgram, seccompiler::BackendError> {
     let arch = std::env::consts::ARCH.try_into()?;
-    let filter = SeccompFilter::new(
-        rules(bounds)?,
+    let judged = SeccompFilter::new(
+        judged()?,
         SeccompAction::Errno(libc::EPERM.cast_unsigned()),
         SeccompAction::Allow,
         arch,
     )?;
-    let allowed: BpfProgram = filter.try_into()?;
-    // Jumps are relative, so the allowlist can follow ours as it is. It checks the architecture.
-    Ok(unknown_to_programs().into_iter().chain(allowed).collect())
+    let judged: BpfProgram = judged.try_into()?;
+    // Jumps are relative, so the judged calls can follow as they are.
+    let mut program = known_architecture();
+    program.extend(unknown_to_programs());
+    for (first, last) in ranges(allowed(bounds)) {
+        program.extend(allow(first, last));
+    }
+    program.extend(judged);
+    Ok(program)
 }
 
-fn rules(bounds: &Bounds) -> Result<Rules, seccompiler::BackendError> {
-    let mut rules: Rules = [
+/// Calls that need no look at their arguments.
+fn allowed(bounds: &Bounds) -> Vec<c_long> {
+    let mut calls = [
         FILES, MEMORY, PROCESSES, SIGNALS, TIME, SOCKETS, IPC, WAITING, SELF,
     ]
-    .concat()
-    .into_iter()
-    .map(|call| (call, Vec::new()))
-    .collect();
+    .concat();
     #[cfg(target_arch = "x86_64")]
-    rules.extend(OLD_NAMES.iter().map(|&call| (call, Vec::new())));
+    calls.extend(OLD_NAMES);
     if bounds.pin.is_none() {
-        rules.insert(libc::SYS_sched_setaffinity, Vec::new());
+        calls.push(libc::SYS_sched_setaffinity);
     }
-    rules.insert(libc::SYS_clone, no_namespaces()?);
-    rules.insert(libc::SYS_socket, sockets()?);
-    rules.insert(libc::SYS_socketpair, vec![rule([is(0, libc::AF_UNIX)?])?]);
-    rules.insert(libc::SYS_ioctl, ioctls()?);
-    // Another process's limits are not ours to change, even with the same uid.
-    rules.insert(libc::SYS_prlimit64, vec![rule([is(0, 0)?])?]);
-    rules.insert(libc::SYS_personality, personalities()?);
-    Ok(rules)
+    calls
+}
+
+fn judged() -> Result<Rules, seccompiler::BackendError> {
+    Ok(Rules::from([
+        (libc::SYS_clone, no_namespaces()?),
+        (libc::SYS_socket, sockets()?),
+        (libc::SYS_socketpair, vec![rule([is(0, libc::AF_UNIX)?])?]),
+        (libc::SYS_ioctl, ioctls()?),
+        // Another process's limits are not ours to change, even with the same uid.
+        (libc::SYS_prlimit64, vec![rule([is(0, 0)?])?]),
+        (libc::SYS_personality, personalities()?),
+    ]))
+}
+
+/// Neighbouring numbers as one test: the kernel runs the filter for every call there is when it is
+/// loaded, and a test for each would cost a millisecond.
+fn ranges(mut calls: Vec<c_long>) -> Vec<(u32, u32)> {
+    calls.sort_unstable();
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for call in calls.into_iter().map(|call| call as u32) {
+        match ranges.last_mut() {
+            Some((_, last)) if call <= *last + 1 => *last = call,
+            _ => ranges.push((call, call)),
+        }
+    }
+    ranges
 }
 
 /// Flags of `clone` that make a namespace. `clone3` hides its flags from the filter, so it does
@@ -154,21 +177,53 @@ fn rule<const N: usize>(
     SeccompRule::new(conditions.into())
 }
 
+const LOAD: u16 = 0x20;
+const IF_EQUAL: u16 = 0x15;
+const IF_GREATER: u16 = 0x25;
+const IF_AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
+const ALLOW: u32 = 0x7fff_0000;
+const ERRNO: u32 = 0x0005_0000;
+const KILL: u32 = 0x8000_0000;
+/// Where the kernel puts the number and the architecture of a call.
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+
+#[cfg(target_arch = "x86_64")]
+const OURS: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const OURS: u32 = 0xc000_00b7;
+
+fn step(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+/// A call by another architecture's numbers is somebody looking for a gap.
+fn known_architecture() -> Vec<sock_filter> {
+    vec![
+        step(LOAD, 0, 0, ARCHITECTURE),
+        step(IF_EQUAL, 1, 0, OURS),
+        step(RETURN, 0, 0, KILL),
+    ]
+}
+
 /// Answers ENOSYS for `clone3` and for every number past the newest one named here, which takes in
 /// all the x32 numbers: they have bit 30 set.
 fn unknown_to_programs() -> [sock_filter; 4] {
-    const LOAD_NUMBER: u16 = 0x20;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const JUMP_IF_GREATER: u16 = 0x25;
-    const RETURN: u16 = 0x06;
-    const RETURN_ERRNO: u32 = 0x0005_0000;
     let [clone3, newest] = [libc::SYS_clone3, NEWEST].map(|call| call as u32);
-    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     [
-        step(LOAD_NUMBER, 0, 0, 0),
-        step(JUMP_IF_EQUAL, 1, 0, clone3),
-        step(JUMP_IF_GREATER, 0, 1, newest),
-        step(RETURN, 0, 0, RETURN_ERRNO | libc::ENOSYS.cast_unsigned()),
+        step(LOAD, 0, 0, NUMBER),
+        step(IF_EQUAL, 1, 0, clone3),
+        step(IF_GREATER, 0, 1, newest),
+        step(RETURN, 0, 0, ERRNO | libc::ENOSYS.cast_unsigned()),
+    ]
+}
+
+fn allow(first: u32, last: u32) -> [sock_filter; 3] {
+    [
+        step(IF_AT_LEAST, 0, 2, first),
+        step(IF_GREATER, 1, 0, last),
+        step(RETURN, 0, 0, ALLOW),
     ]
 }
 
@@ -508,3 +563,28 @@ const OLD_NAMES: &[c_long] = &[
     libc::SYS_utimes,
     libc::SYS_vfork,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_share_a_range_and_strangers_do_not() {
+        assert_eq!(ranges(vec![5, 1, 2, 3, 7, 8]), [(1, 3), (5, 5), (7, 8)]);
+    }
+
+    #[test]
+    fn what_is_judged_is_not_allowed_unseen() {
+        let bounds = Bounds {
+            open_files: 1,
+            file_bytes: 1,
+            processes: 1,
+            data_bytes: 1,
+            pin: None,
+        };
+        let allowed = allowed(&bounds);
+        for call in judged().unwrap().keys() {
+            assert!(!allowed.contains(call), "{call}");
+        }
+    }
+}

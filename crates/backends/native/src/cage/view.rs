@@ -5,10 +5,11 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
     unmount,
@@ -19,9 +20,6 @@ use super::proc;
 use super::snag::{Snag, Step};
 use super::sys::mounts::{NO_DEV, NO_SUID, READ_ONLY, Reach, restrict};
 use crate::plan::{Bind, Files, HOME, Identity, Plan, System, WORKSPACE};
-
-/// Where the scratch space hangs while its parts are bound to their places.
-const SCRATCH: &str = ".scratch";
 
 /// Device nodes that are safe in anybody's hands.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -41,6 +39,9 @@ pub(crate) fn build(plan: &Plan) -> Result<(), Snag> {
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )
     .step("keep mounts private")?;
+    // Below the new root, where it goes away with the host's: an unmount of its own would make the
+    // kernel wait for every CPU.
+    let scratch = mount_scratch(plan)?;
     let options = format!("mode=0755,size={},nr_inodes=4096", 4 << 20);
     tmpfs(&plan.root, &options).step("mount the new root")?;
     chdir(&plan.root).step("enter the new root")?;
@@ -50,13 +51,12 @@ pub(crate) fn build(plan: &Plan) -> Result<(), Snag> {
         System::Rootfs(folder) => show_rootfs(folder)?,
     }
     show_devices()?;
-    show_scratch(plan)?;
-    show_files(plan)?;
+    show_scratch(plan, &scratch)?;
+    show_files(plan, &scratch)?;
     proc::mount_masked()?;
     for wanted in &plan.binds {
         show_bind(wanted)?;
     }
-    fs::remove_dir(SCRATCH).step("remove the scratch mount point")?;
 
     pivot_root(".", ".").step("pivot into the new root")?;
     unmount(".", UnmountFlags::DETACH).step("let go of the host's root")?;
@@ -91,16 +91,7 @@ fn show_host(etc: &Path) -> Result<(), Snag> {
 
 /// Every top entry of the image that is not a place of ours.
 fn show_rootfs(folder: &Path) -> Result<(), Snag> {
-    const OURS: [&str; 8] = [
-        "dev",
-        "proc",
-        "sys",
-        "tmp",
-        "run",
-        "home",
-        "workspace",
-        SCRATCH,
-    ];
+    const OURS: [&str; 7] = ["dev", "proc", "sys", "tmp", "run", "home", "workspace"];
     for entry in fs::read_dir(folder).step("read the root file system")? {
         let name = entry.step("read the root file system")?.file_name();
         match name.to_str() {
@@ -159,41 +150,49 @@ fn show_devices() -> Result<(), Snag> {
     Ok(())
 }
 
-fn show_scratch(plan: &Plan) -> Result<(), Snag> {
-    make_dir(SCRATCH)?;
+fn mount_scratch(plan: &Plan) -> Result<OwnedFd, Snag> {
     let options = format!(
         "mode=0755,size={},nr_inodes={}",
         plan.scratch.bytes, plan.scratch.inodes
     );
-    tmpfs(Path::new(SCRATCH), &options).step("mount the scratch space")?;
+    tmpfs(&plan.root, &options).step("mount the scratch space")?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open(&plan.root, flags, Mode::empty()).step("hold the scratch space")
+}
+
+fn show_scratch(plan: &Plan, scratch: &OwnedFd) -> Result<(), Snag> {
     for (part, place, mode) in SCRATCH_PLACES {
         // An image may have a `/var` without a `tmp`, and it is read-only by now.
         if make_dir(place).is_ok() {
-            bind_scratch(plan, part, place, mode)?;
+            bind_scratch(plan, scratch, part, place, mode)?;
         }
     }
     Ok(())
 }
 
-fn show_files(plan: &Plan) -> Result<(), Snag> {
+fn show_files(plan: &Plan, scratch: &OwnedFd) -> Result<(), Snag> {
     make_dir("home/agent")?;
     make_dir("workspace")?;
     match &plan.files {
         Files::Disk { workspace, home } => {
             show_folder(workspace, Path::new("workspace"))?;
-            show_folder(home, Path::new("home/agent"))?;
+            show_folder(home, Path::new("home/agent"))
         }
         Files::Memory => {
-            bind_scratch(plan, "workspace", "workspace", 0o755)?;
-            bind_scratch(plan, "home", "home/agent", 0o755)?;
+            bind_scratch(plan, scratch, "workspace", "workspace", 0o755)?;
+            bind_scratch(plan, scratch, "home", "home/agent", 0o755)
         }
     }
-    // Its parts hold it from here on.
-    unmount(SCRATCH, UnmountFlags::DETACH).step("hide the scratch space")
 }
 
-fn bind_scratch(plan: &Plan, part: &str, place: &str, mode: u32) -> Result<(), Snag> {
-    let source = Path::new(SCRATCH).join(part);
+fn bind_scratch(
+    plan: &Plan,
+    scratch: &OwnedFd,
+    part: &str,
+    place: &str,
+    mode: u32,
+) -> Result<(), Snag> {
+    let source = of_descriptor(scratch).join(part);
     fs::create_dir(&source).step("make a scratch folder")?;
     fs::set_permissions(&source, fs::Permissions::from_mode(mode)).step("open a scratch folder")?;
     if let Identity::Assumed(id) = plan.identity {
@@ -253,8 +252,7 @@ fn show_bind(wanted: &Bind) -> Result<(), Snag> {
     restrict(&inside, kept_out, Reach::Tree).step(&format!("restrict {named}"))
 }
 
-fn of_descriptor(fd: &std::os::fd::OwnedFd) -> PathBuf {
-    use std::os::fd::AsRawFd;
+fn of_descriptor(fd: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 

@@ -25,12 +25,12 @@ const DEFAULTS: [(&str, &str); 6] = [
 pub(crate) fn serve(
     plan: Plan,
     listener: OwnedFd,
-    first: Option<OwnedFd>,
+    first: OwnedFd,
     oom_counter: Option<OwnedFd>,
 ) -> ExitCode {
     serve_as_warden(ServeConfig {
         listener,
-        first,
+        first: Some(first),
         lifetime: plan.lifetime,
         oom_counter,
         is_init: true,

@@ -13,7 +13,7 @@ use hermetic_types::SandboxId;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::death;
-use super::folder::{Folder, Made};
+use super::folder::{Folder, LOCK_PATIENCE, Made};
 use super::kin::{Born, Tie};
 use super::mounts;
 use super::native::{Demand, Host, missing};
@@ -60,7 +60,7 @@ impl Drop for Newborn {
 pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendError> {
     check(host, spec)?;
     let folder = host.folder(&spec.id);
-    folder.make(spec).map_err(|source| match source.kind() {
+    let lock = folder.make(spec).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => BackendError::Refused {
             what: format!("sandbox {}", spec.id),
             why: "the id is taken".to_owned(),
@@ -69,8 +69,9 @@ pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
     })?;
     let born = planning::plan(host, &folder, spec).and_then(|planned| {
         prepare(&folder, &planned)?;
-        bear(host, &folder, spec, &planned)
+        bear(host, &folder, spec, &planned, &lock)
     });
+    drop(lock);
     if born.is_err() {
         let _ = death::destroy(host, &spec.id);
     }
@@ -84,11 +85,17 @@ pub(super) fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
         Some(before) if before.persistence == Persistence::Kept && folder.was_alive() => {}
         _ => return Err(missing(&spec.id)),
     }
+    let lock = folder
+        .lock(LOCK_PATIENCE)
+        .map_err(|source| BackendError::failed("lock the sandbox", source))?;
     // Whatever is left of its last life must not meet the next one.
-    death::stop(host, &spec.id)?;
+    death::halt(host, &spec.id)?;
     folder.forget_ended();
-    let planned = planning::plan(host, &folder, spec)?;
-    let born = note(&folder, &planned).and_then(|()| bear(host, &folder, spec, &planned));
+    let born = planning::plan(host, &folder, spec).and_then(|planned| {
+        note(&folder, &planned)?;
+        bear(host, &folder, spec, &planned, &lock)
+    });
+    drop(lock);
     if born.is_err() {
         let _ = death::stop(host, &spec.id);
     }
@@ -134,6 +141,7 @@ fn bear(
     folder: &Folder,
     spec: &Spec,
     planned: &Plan,
+    lock: &OwnedFd,
 ) -> Result<Newborn, BackendError> {
     let listener = folder
         .listen()
@@ -148,7 +156,7 @@ fn bear(
         outer: Some(outer),
         pidfd: None,
     };
-    let sent = cord.send(planned, &[listener.as_fd(), theirs.as_fd()]);
+    let sent = cord.send(planned, &[listener.as_fd(), theirs.as_fd(), lock.as_fd()]);
     drop((listener, theirs));
     sent.map_err(|source| BackendError::failed("send the plan", source))?;
     let (born, landlock) = labour.deliver(host, cord, folder, spec)?;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hermetic_sandbox::BackendError;
 use hermetic_types::SandboxId;
 
-use super::folder::Folder;
+use super::folder::{Folder, LOCK_PATIENCE};
 use super::native::Host;
 use super::process;
 
@@ -19,6 +19,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Ends every process, and keeps the files.
 pub(super) fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+    let Some(_lock) = lock(&host.folder(id))? else {
+        return Ok(());
+    };
+    halt(host, id)
+}
+
+/// [`stop`] for one who holds the lock.
+pub(super) fn halt(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
     let folder = host.folder(id);
     host.watch.forget(id);
     end_processes(&folder)?;
@@ -28,16 +36,25 @@ pub(super) fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
 
 pub(super) fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
     let folder = host.folder(id);
-    if !folder.exists() {
+    let Some(_lock) = lock(&folder)? else {
         return Ok(());
-    }
-    stop(host, id)?;
+    };
+    halt(host, id)?;
     match folder.remove() {
         // Somebody else's destroy was faster.
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(BackendError::failed("remove the sandbox's files", source))
         }
         _ => Ok(()),
+    }
+}
+
+/// Nothing where there is no such sandbox.
+fn lock(folder: &Folder) -> Result<Option<OwnedFd>, BackendError> {
+    match folder.lock(LOCK_PATIENCE) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(BackendError::failed("lock the sandbox", source)),
     }
 }
 

@@ -10,16 +10,22 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hermetic_sandbox::Spec;
 use hermetic_types::SandboxId;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::process::Process;
 use super::tree;
 use super::watch::Ended;
+
+/// Longer than a cage takes to be built or to give up.
+pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
@@ -43,15 +49,35 @@ impl Folder {
         }
     }
 
-    pub(super) fn exists(&self) -> bool {
-        self.path.exists()
+    /// Fails where the id is taken.
+    pub(super) fn make(&self, spec: &Spec) -> io::Result<OwnedFd> {
+        private_dir(&self.path)?;
+        let lock = self.lock(LOCK_PATIENCE)?;
+        self.write("spec.json", spec)?;
+        Ok(lock)
     }
 
-    /// Fails where the id is taken.
-    pub(super) fn make(&self, spec: &Spec) -> io::Result<()> {
-        private_dir(&self.path)?;
-        self.write("spec.json", spec)?;
-        private_dir(&self.root())
+    /// Whoever makes or unmakes this sandbox holds it. A cage shares its gateway's until it is
+    /// confirmed, so that nobody cleans up after a dead gateway while its last cage is still at it.
+    pub(super) fn lock(&self, patience: Duration) -> io::Result<OwnedFd> {
+        let deadline = Instant::now() + patience;
+        let lock = self.open(OFlags::RDONLY)?;
+        loop {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::AGAIN) if Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(errno) => return Err(errno.into()),
+                Ok(()) => break,
+            }
+        }
+        // The folder may have gone while we waited for whoever removed it.
+        let (held, named) = (fstat(&lock)?, fstat(self.open(OFlags::PATH)?)?);
+        if (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino) {
+            Ok(lock)
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
     }
 
     pub(super) fn make_files(&self, owner: Option<u32>) -> io::Result<()> {
@@ -102,10 +128,6 @@ impl Folder {
         let _ = fs::remove_file(self.path.join("ended.json"));
     }
 
-    pub(super) fn root(&self) -> PathBuf {
-        self.path.join("root")
-    }
-
     pub(super) fn workspace(&self) -> PathBuf {
         self.path.join("workspace")
     }
@@ -134,10 +156,14 @@ impl Folder {
 
     /// Through a descriptor: a socket's address holds 108 bytes, a state folder's path may not.
     fn socket(&self) -> io::Result<(OwnedFd, PathBuf)> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder = open(&self.path, flags, Mode::empty())?;
+        let folder = self.open(OFlags::PATH)?;
         let socket = PathBuf::from(format!("/proc/self/fd/{}/warden.sock", folder.as_raw_fd()));
         Ok((folder, socket))
+    }
+
+    fn open(&self, access: OFlags) -> io::Result<OwnedFd> {
+        let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(open(&self.path, flags, Mode::empty())?)
     }
 
     fn write<T: Serialize>(&self, name: &str, value: &T) -> io::Result<()> {

@@ -132,8 +132,8 @@ fn version_2(folder: PathBuf, limits: &Limits) -> Group {
         settings: vec![
             required("pids.max", limits.pids),
             required("memory.max", limits.memory_bytes),
-            wished("memory.swap.max", 0),
-            wished("memory.oom.group", 0),
+            wished("memory.swap.max", 0_u64),
+            wished("memory.oom.group", 0_u64),
             Setting {
                 file: "cpu.max".to_owned(),
                 value: format!("{} {PERIOD}", quota(limits)),
@@ -154,15 +154,15 @@ fn quota(limits: &Limits) -> u64 {
     ((limits.cpu * PERIOD as f64) as u64).max(1000)
 }
 
-fn required(file: &str, value: impl ToString) -> Setting {
+fn required(file: &str, value: impl Into<u64>) -> Setting {
     Setting {
         file: file.to_owned(),
-        value: value.to_string(),
+        value: value.into().to_string(),
         required: true,
     }
 }
 
-fn wished(file: &str, value: impl ToString) -> Setting {
+fn wished(file: &str, value: impl Into<u64>) -> Setting {
     Setting {
         required: false,
         ..required(file, value)

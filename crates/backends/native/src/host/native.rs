@@ -24,6 +24,9 @@ use super::program::Program;
 use super::readiness;
 use super::watch::{Ended, Watch};
 
+/// An empty folder that every sandbox mounts its root on, each in a namespace of its own.
+const MOUNT_POINT: &str = "root";
+
 #[derive(Clone, Debug)]
 pub struct Config {
     /// A folder of ours alone; it must not be visible in any sandbox.
@@ -72,11 +75,13 @@ impl Native {
     /// Prepares the state folder. Whether this host can hold a sandbox is [`Backend::readiness`]'s
     /// to say.
     pub fn open(config: Config) -> Result<Self, BackendError> {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(config.state.join("sandboxes"))
-            .map_err(|source| BackendError::failed("make the state folder", source))?;
+        for name in ["sandboxes", MOUNT_POINT] {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(config.state.join(name))
+                .map_err(|source| BackendError::failed("make the state folder", source))?;
+        }
         let config = Config {
             state: fs::canonicalize(&config.state)
                 .map_err(|source| BackendError::failed("find the state folder", source))?,
@@ -194,6 +199,10 @@ impl Host {
 
     pub(super) fn demands(&self, layer: Demand) -> bool {
         self.config.require.contains(&layer)
+    }
+
+    pub(super) fn mount_point(&self) -> PathBuf {
+        self.config.state.join(MOUNT_POINT)
     }
 
     pub(super) fn sandboxes(&self) -> PathBuf {

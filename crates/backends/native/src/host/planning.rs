@@ -19,7 +19,7 @@ pub(super) fn plan(host: &Host, folder: &Folder, spec: &Spec) -> Result<Plan, Ba
     let groups = host.groups.of(&spec.id, limits);
     Ok(Plan {
         identity: identity(&spec.id),
-        root: folder.root(),
+        root: host.mount_point(),
         system: system(host, spec)?,
         scratch: scratch(limits, &files),
         files,
