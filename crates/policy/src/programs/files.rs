@@ -1,7 +1,7 @@
 //! Deleting, moving and changing files.
 
 use super::Judge;
-use crate::effective::Effective;
+use crate::effective::{Effective, base_name};
 use crate::finding::{Category, Finding};
 use crate::paths::{self, Place};
 use crate::text::Text;
@@ -80,6 +80,44 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
     }
 }
 
+/// What tools leave behind and make again.
+const LEFTOVERS: &[&str] = &[
+    "*.pyc",
+    "*.pyo",
+    "*.o",
+    "*.obj",
+    "*.tmp",
+    "*.temp",
+    "*.bak",
+    "*.orig",
+    "*.rej",
+    "*.swp",
+    "*~",
+    "*.class",
+    "*.log",
+    "*.a",
+    "*.so",
+    "*.gcda",
+    "*.gcno",
+    "*.d",
+    "__pycache__",
+    ".DS_Store",
+    "*.cache",
+    "node_modules",
+    "*.egg-info",
+    ".pytest_cache",
+    "*.map",
+    "*.tsbuildinfo",
+    "Thumbs.db",
+    "*.snap",
+    "*.profraw",
+    "*.dSYM",
+    "*.elc",
+    "*.beam",
+    "*.aux",
+    "*.old",
+];
+
 fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let places: Vec<&Text> = command
@@ -87,10 +125,20 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         .iter()
         .take_while(|arg| !arg.s.starts_with(['-', '(', '!']))
         .collect();
-    if command.has_arg("-delete") {
-        let narrowed = command.args().iter().any(|arg| {
+    let args: Vec<&str> = command.args().iter().map(|arg| arg.s.as_str()).collect();
+    let removes = args.contains(&"-delete")
+        || args.windows(2).any(|pair| {
+            let starts = matches!(pair[0], "-exec" | "-execdir" | "-ok" | "-okdir");
+            starts
+                && matches!(
+                    base_name(pair[1]),
+                    "rm" | "unlink" | "shred" | "rmdir" | "srm"
+                )
+        });
+    if removes {
+        let narrowed = args.iter().any(|arg| {
             matches!(
-                arg.s.as_str(),
+                *arg,
                 "-name"
                     | "-iname"
                     | "-path"
@@ -104,16 +152,37 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                     | "-iregex"
                     | "-ipath"
                     | "-ctime"
+                    | "-perm"
+                    | "-user"
             )
         });
-        let unknown = Text::known(".");
+        let leftovers = args
+            .windows(2)
+            .any(|pair| matches!(pair[0], "-name" | "-iname" | "-path"))
+            && args
+                .windows(2)
+                .filter(|pair| matches!(pair[0], "-name" | "-iname"))
+                .all(|pair| LEFTOVERS.contains(&pair[1]))
+            || args.contains(&"-empty");
+        let here = Text::known(".");
         let places = if places.is_empty() {
-            vec![&unknown]
+            vec![&here]
         } else {
             places
         };
         for place in places {
             let found = paths::place(&place.s, &judge.cwd, judge.context);
+            let own = matches!(
+                found,
+                Place::Workspace
+                    | Place::InsideWorkspace
+                    | Place::Artefact
+                    | Place::InsideTemporary
+                    | Place::Temporary
+            );
+            if leftovers && own {
+                continue;
+            }
             let wipes = matches!(found, Place::Root | Place::System | Place::Home);
             findings.push(if wipes && !narrowed {
                 Finding::floor(

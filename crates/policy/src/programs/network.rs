@@ -114,10 +114,10 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         || program == "curl"
         || program == "wget";
     if names_data
-        && command
-            .args()
-            .iter()
-            .any(|arg| arg.taint.has(Taint::FILE | Taint::ENVIRONMENT))
+        && command.args().iter().any(|arg| {
+            arg.taint.has(Taint::FILE | Taint::ENVIRONMENT)
+                && arg.s != crate::text::HOLE.to_string()
+        })
     {
         findings.push(Finding::dangerous(
             Category::Exfiltration,

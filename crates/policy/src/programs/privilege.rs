@@ -201,6 +201,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             Category::Privilege,
             "runs a command as root",
         )),
+        "su" | "runuser" if command.has_arg("--help") || command.has_arg("--version") => {}
         "su" | "runuser" | "machinectl" | "gosu" | "su-exec"
             if command.program() != "machinectl" || command.has_arg("shell") =>
         {

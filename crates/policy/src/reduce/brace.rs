@@ -5,6 +5,9 @@ use crate::syntax::{Part, Word};
 /// More words than this from one are not worth following.
 const MOST: usize = 256;
 
+/// Nor is a longer word than this: looking for closing braces is quadratic.
+const LONGEST: usize = 1_024;
+
 #[derive(Clone)]
 enum Bit {
     Char(char),
@@ -25,6 +28,9 @@ pub(super) fn expand(word: &Word) -> Vec<Word> {
             Part::Plain(text) => bits.extend(text.chars().map(Bit::Char)),
             other => bits.push(Bit::Part(other.clone())),
         }
+    }
+    if bits.len() > LONGEST {
+        return vec![word.clone()];
     }
     let mut budget = MOST;
     expand_bits(&bits, &mut budget, 0)

@@ -169,6 +169,10 @@ impl Walker<'_> {
 
     fn param(&mut self, param: &Param) -> Text {
         let mut value = self.value(param);
+        // `$0` alone is the shell; what is cut out of it only running tells.
+        if param.name == "0" && param.op != ParamOp::None {
+            value = Some(Text::unknown(Taint::NONE));
+        }
         if param.indirect {
             value = match value.filter(Text::is_known) {
                 Some(name) => self.variable(&name.s),

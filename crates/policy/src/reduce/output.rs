@@ -60,6 +60,10 @@ impl Walker<'_> {
             for word in command.args() {
                 taint = taint | word.taint;
             }
+            // Plain `tr` and `rev` are everyday filters; the result is known and judged.
+            if decodes(command) && !matches!(command.program(), "tr" | "rev") {
+                taint = taint | Taint::DECODED;
+            }
             return Flow {
                 known: Some(text),
                 taint,
@@ -88,6 +92,9 @@ impl Walker<'_> {
         }
         if decodes(command) {
             taint = taint | Taint::DECODED;
+        }
+        if prints_shell(command) {
+            taint = taint | Taint::SHELL_ENV;
         }
         if prints_secrets(command) {
             taint = taint | Taint::SECRET;
@@ -215,6 +222,69 @@ pub(super) fn decodes(command: &Effective) -> bool {
         "rev" | "tr" | "rot13" | "caesar" => true,
         _ => false,
     }
+}
+
+/// Tools that print shell text for `eval`.
+fn prints_shell(command: &Effective) -> bool {
+    const TOOLS: &[&str] = &[
+        "ssh-agent",
+        "keychain",
+        "direnv",
+        "brew",
+        "pyenv",
+        "rbenv",
+        "nodenv",
+        "goenv",
+        "starship",
+        "zoxide",
+        "fnm",
+        "nvm",
+        "opam",
+        "dircolors",
+        "lesspipe",
+        "lesspipe.sh",
+        "minikube",
+        "docker-machine",
+        "podman",
+        "conda",
+        "mamba",
+        "micromamba",
+        "mise",
+        "rtx",
+        "asdf",
+        "thefuck",
+        "luarocks",
+        "register-python-argcomplete",
+        "gpg-agent",
+        "gnome-keyring-daemon",
+        "resize",
+        "perl",
+        "kubectl",
+        "helm",
+        "gh",
+        "atuin",
+        "mcfly",
+        "fzf",
+        "pip",
+        "poetry",
+        "pdm",
+        "guix",
+        "crc",
+        "hatch",
+        "jenv",
+        "plenv",
+        "vfox",
+        "locale",
+        "tput",
+        "stack",
+        "opam",
+        "aws-vault",
+        "op",
+        "getopt",
+        "dbus-launch",
+        "navi",
+    ];
+    TOOLS.contains(&command.program())
 }
 
 fn prints_secrets(command: &Effective) -> bool {

@@ -15,7 +15,6 @@ pub(super) enum Inner {
     Contained(Vec<Text>),
     /// Shell text.
     Script(Text),
-    ContainedScript(Text),
     /// Shell text on standard input.
     Stdin,
 }
@@ -591,9 +590,25 @@ fn xargs(command: &Effective) -> Vec<Inner> {
     if words.is_empty() {
         return Vec::new();
     }
+    // With `-0`, `-d` or `-I` blanks do not separate.
+    let whole_lines = replace.is_some()
+        || args[..at].iter().any(|arg| {
+            let s = arg.s.as_str();
+            s.starts_with("-0")
+                || s.starts_with("-d")
+                || s == "--null"
+                || s.starts_with("--delim")
+                || s == "-r0"
+        });
     let items: Vec<Text> = match &command.input.known {
         Some(text) => text
-            .split(|c: char| c.is_whitespace() || c == '\0')
+            .split(|c: char| {
+                if whole_lines {
+                    c == '\n' || c == '\0'
+                } else {
+                    c.is_whitespace() || c == '\0'
+                }
+            })
             .filter(|item| !item.is_empty())
             .take(64)
             .map(|item| Text::known(item.trim_matches(['\'', '"'])))

@@ -93,7 +93,8 @@ impl Parser<'_> {
                 simple.assigns.push(assign);
                 continue;
             }
-            if self.at_word_end() || self.looks_at("#") {
+            let substitutes = self.looks_at("<(") || self.looks_at(">(");
+            if (self.at_word_end() && !substitutes) || self.looks_at("#") {
                 break;
             }
             // `declare -a x=(…)` and its kin take assignments as arguments.

@@ -148,10 +148,6 @@ pub(crate) enum ParamOp {
 }
 
 impl Word {
-    pub(crate) fn plain(text: &str) -> Self {
-        Self(vec![Part::Plain(text.to_owned())])
-    }
-
     /// The text, if the word is one unquoted literal.
     pub(crate) fn as_plain(&self) -> Option<&str> {
         match self.0.as_slice() {
