@@ -229,7 +229,6 @@ fn bombs_end_in_a_question() {
         "case x in (",
         "f(){ ",
         "<<",
-        "{a,",
         "$[",
         "@(",
     ] {

@@ -268,6 +268,9 @@ impl Walker<'_> {
     }
 
     fn assign(&mut self, assign: &Assign) -> Text {
+        if let Some(word) = &assign.inside {
+            self.text(word);
+        }
         match &assign.value {
             AssignValue::Array(words) => {
                 let mut items = Vec::new();

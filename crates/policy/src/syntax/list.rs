@@ -139,6 +139,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         let mut index = None;
+        let mut inside = None;
         if self.take("[") {
             let from = self.at;
             while let Some(c) = self.peek() {
@@ -152,6 +153,7 @@ impl Parser<'_> {
                 self.at = start;
                 return Ok(None);
             }
+            inside = self.expansions_in(index.as_deref().unwrap_or_default())?;
         }
         let append = self.looks_at("+=") && self.take("+");
         if !self.take("=") {
@@ -169,6 +171,7 @@ impl Parser<'_> {
             name,
             index,
             append,
+            inside,
             value,
         }))
     }
