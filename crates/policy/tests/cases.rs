@@ -39,8 +39,10 @@ macro_rules! cases {
 cases!(
     destruction,
     disks_power,
+    everyday,
     injection,
     network,
     secrets,
+    stranger,
     system
 );

@@ -17,7 +17,18 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         "mv" => moved(command, judge),
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => modes(command, judge),
         "rsync" => rsync(command, judge),
-        "perl" | "rename" | "prename" => Vec::new(),
+        "install"
+            if command
+                .values_of("-m")
+                .iter()
+                .chain(&command.values_of("--mode"))
+                .any(|mode| sets_id(mode)) =>
+        {
+            vec![Finding::dangerous(
+                Category::Privilege,
+                "gives a program another user's rights (setuid)",
+            )]
+        }
         _ => Vec::new(),
     }
 }
@@ -71,6 +82,8 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
         Place::Workspace if recursive || everything => dangerous("the whole workspace"),
         Place::History if recursive => dangerous("the history of the project"),
         Place::InsideHome if recursive => dangerous("a folder of the home folder"),
+        // A name with an ending is a file, whatever the flags say.
+        Place::InsideWorkspace if has_ending(&target.s) => None,
         Place::InsideWorkspace if recursive => dangerous("a folder with everything in it"),
         Place::Elsewhere if recursive => dangerous("a folder with everything in it"),
         Place::InsideHome if paths::protected(&target.s, &judge.cwd, judge.context).is_some() => {
@@ -206,6 +219,16 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+fn has_ending(path: &str) -> bool {
+    base_name(path)
+        .rsplit_once('.')
+        .is_some_and(|(stem, ending)| {
+            !stem.is_empty()
+                && (1..=5).contains(&ending.len())
+                && ending.chars().all(|c| c.is_ascii_alphanumeric())
+        })
 }
 
 fn shred(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {

@@ -176,7 +176,7 @@ impl Walker<'_> {
             return self.evaluated(inner, language);
         }
         let target = inner.iter().find_map(|token| match token {
-            Token::Text(text) => Some(text.clone()),
+            Token::Text(text) => Some(self.with_home(text)),
             _ => None,
         });
         if DELETES_TREE.contains(&name) && (called || language == "ruby") {
@@ -211,6 +211,13 @@ impl Walker<'_> {
                 cwd: self.cwd.clone(),
                 ..Effective::default()
             });
+        }
+    }
+
+    fn with_home(&self, path: &str) -> String {
+        match path.strip_prefix('~') {
+            Some(rest) => format!("{}{rest}", self.context.home),
+            None => path.to_owned(),
         }
     }
 
@@ -284,7 +291,11 @@ impl Walker<'_> {
             Token::Name(name) => Some(name.as_str()),
             _ => None,
         });
-        if let Some(Token::Text(code)) = inner.first() {
+        let code = inner.iter().take(24).find_map(|token| match token {
+            Token::Text(text) if text.contains('(') || text.contains('`') => Some(token),
+            _ => None,
+        });
+        if let Some(Token::Text(code)) = code.or(inner.first()) {
             let tokens = tokens(code);
             let code = code.clone();
             return self.below(language, |walker| {

@@ -94,5 +94,14 @@ fn downloads(command: &Effective) -> Vec<String> {
             base_name(path).to_owned()
         })
         .filter(|name| !name.is_empty())
+        .map(|name| {
+            match command
+                .value_of("-P")
+                .or_else(|| command.value_of("--directory-prefix"))
+            {
+                Some(folder) => format!("{}/{name}", folder.s),
+                None => name,
+            }
+        })
         .collect()
 }

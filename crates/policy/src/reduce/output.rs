@@ -171,7 +171,7 @@ impl Walker<'_> {
                 )
             }
             "mktemp" => Some("/tmp/tmp.hermetic\n".to_owned()),
-            "seq" | "yes" => None,
+            "find" => listed(command),
             "python" | "python3" | "perl" | "ruby" | "node" | "php" | "awk" | "gawk" => {
                 super::codes::printed(command)
             }
@@ -356,6 +356,27 @@ fn printf(args: &[&str]) -> Option<String> {
             return Some(out);
         }
     }
+}
+
+/// A search without conditions lists at least the places it starts from.
+fn listed(command: &Effective) -> Option<String> {
+    let harmless = |arg: &&Text| {
+        !arg.s.starts_with('-')
+            || matches!(
+                arg.s.as_str(),
+                "-print" | "-print0" | "-type" | "-maxdepth" | "-mindepth" | "-xdev"
+            )
+    };
+    if !command.args().iter().all(|arg| harmless(&arg)) {
+        return None;
+    }
+    let places: Vec<&str> = command
+        .args()
+        .iter()
+        .take_while(|arg| !arg.s.starts_with('-'))
+        .map(|arg| arg.s.as_str())
+        .collect();
+    (!places.is_empty()).then(|| places.join("\n"))
 }
 
 fn cut(text: &str, command: &Effective) -> Option<String> {
