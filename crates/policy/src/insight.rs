@@ -96,6 +96,7 @@ fn read_once(text: &str, context: &Context, input: &Flow, check: bool) -> Reduce
             }
             reduced
         }
+        Err(doubt) if never_runs(text, &doubt) => Reduced::default(),
         Err(doubt) => {
             let mut reduced = scan::unreadable(text, context);
             reduced
@@ -104,6 +105,21 @@ fn read_once(text: &str, context: &Context, input: &Flow, check: bool) -> Reduce
             reduced
         }
     }
+}
+
+/// One line of bare words that ends in a redirection to nowhere: every shell refuses it before it
+/// runs anything.
+fn never_runs(text: &str, doubt: &syntax::Doubt) -> bool {
+    let bare = |c: char| {
+        c.is_ascii_alphanumeric()
+            || matches!(
+                c,
+                ' ' | '<' | '>' | '|' | '/' | '.' | '-' | '_' | '?' | ':' | '+'
+            )
+    };
+    doubt.0.starts_with("a redirection to nowhere")
+        && !text.contains("<<")
+        && text.chars().all(bare)
 }
 
 fn read_words(words: &[String], context: &Context, input: Flow) -> Reduced {

@@ -1,116 +1,118 @@
-//! A second reader: tree-sitter's grammar of bash.
+//! A second reader: the parser of the brush shell.
 //!
 //! Two readers that were written apart rarely err alike. The second one only has a veto: where it
 //! finds the text broken, or sees a command that ours did not, a person is asked. Plain commands,
-//! made of words, quotes and the simple operators, need no second reader.
+//! made of words, quotes and the simple operators, need no second reader. It runs only on what our
+//! own reader has accepted, which bounds how deep it can go.
 
-use std::cell::RefCell;
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
-use tree_sitter::{ParseOptions, Parser};
+use brush_parser::ast;
+use brush_parser::{Parser, ParserOptions};
 
 use crate::syntax::{AssignValue, Kind, Part, Script, Word};
 
-/// Calls of the progress callback; the grammar makes one about every hundred operations.
-const PATIENCE: usize = 400;
-
-thread_local! {
-    static PARSER: RefCell<Option<Parser>> = RefCell::new(parser());
-}
-
-fn parser() -> Option<Parser> {
-    let mut parser = Parser::new();
-    parser
-        .set_language(&tree_sitter_bash::LANGUAGE.into())
-        .ok()?;
-    Some(parser)
-}
+/// Longer texts cost more time than a question does.
+const LONGEST: usize = 8 * 1024;
 
 /// Why the second reader does not see what the first one did.
 pub(crate) fn disagrees(text: &str, script: &Script) -> Option<String> {
     if plain(text) || known_misses(text) {
         return None;
     }
-    PARSER.with_borrow_mut(|parser| {
-        let parser = parser.as_mut()?;
-        parser.reset();
-        let mut calls = 0;
-        let mut progress = |_: &_| {
-            calls += 1;
-            if calls > PATIENCE {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        };
-        let bytes = text.as_bytes();
-        let options = ParseOptions::new().progress_callback(&mut progress);
-        let Some(tree) = parser.parse_with_options(
-            &mut |at, _| bytes.get(at..).unwrap_or_default(),
-            None,
-            Some(options),
-        ) else {
-            return Some("a second reader gave up on it".to_owned());
-        };
-        if tree.root_node().has_error() {
-            return Some("a second reader finds it broken".to_owned());
-        }
-        let mut ours = HashSet::new();
-        collect(script, &mut ours);
-        unseen(&tree, text, &ours)
-            .map(|name| format!("a second reader sees a command that the first did not: {name}"))
-    })
+    if text.len() > LONGEST {
+        return Some("it is too long for a second reader".to_owned());
+    }
+    let options = ParserOptions {
+        enable_extended_globbing: false,
+        ..ParserOptions::default()
+    };
+    let Ok(program) = Parser::new(text.as_bytes(), &options).parse_program() else {
+        return Some("a second reader finds it broken".to_owned());
+    };
+    let mut ours = HashSet::new();
+    collect(script, &mut ours);
+    let mut theirs = Vec::new();
+    for list in &program.complete_commands {
+        see_list(list, &mut theirs);
+    }
+    theirs
+        .into_iter()
+        .find(|name| literal(name) && !ours.contains(*name))
+        .map(|name| format!("a second reader sees a command that the first did not: {name}"))
 }
 
 /// Words, quotes without expansions, and `| && || ; &`.
 fn plain(text: &str) -> bool {
-    !text.bytes().any(|b| {
-        matches!(
-            b,
-            b'$' | b'`' | b'(' | b'{' | b'<' | b'\n' | b'\\' | b'#' | b'*' | b'[' | b'!' | b'~'
-        )
-    })
+    !text
+        .bytes()
+        .any(|b| matches!(b, b'$' | b'`' | b'(' | b'{' | b'<' | b'\n' | b'\\' | b'#'))
 }
 
-/// Bash that the grammar is known not to read.
+/// Bash that the second reader is known not to read.
 fn known_misses(text: &str) -> bool {
-    text.contains("\\\n")
-        || text.contains("coproc")
-        || text.starts_with("time ")
-        || text.contains("select ")
-        || text.contains("<<-")
+    text.contains("select ") || text.contains("=<(") || text.contains("}>") || text.contains("}<")
 }
 
-fn unseen(tree: &tree_sitter::Tree, text: &str, ours: &HashSet<String>) -> Option<String> {
-    let mut cursor = tree.walk();
-    let mut steps = 0;
-    loop {
-        steps += 1;
-        if steps > 20_000 {
-            return Some("…".to_owned());
+fn literal(name: &str) -> bool {
+    name.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
+}
+
+fn see_list<'p>(list: &'p ast::CompoundList, names: &mut Vec<&'p str>) {
+    for ast::CompoundListItem(and_or, _) in &list.0 {
+        see_pipeline(&and_or.first, names);
+        for ast::AndOr::And(pipeline) | ast::AndOr::Or(pipeline) in &and_or.additional {
+            see_pipeline(pipeline, names);
         }
-        let node = cursor.node();
-        if node.kind() == "command_name"
-            && let Some(name) = text.get(node.byte_range())
-            && name
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
-            && !ours.contains(name)
-        {
-            return Some(name.to_owned());
+    }
+}
+
+fn see_pipeline<'p>(pipeline: &'p ast::Pipeline, names: &mut Vec<&'p str>) {
+    for command in &pipeline.seq {
+        see_command(command, names);
+    }
+}
+
+fn see_command<'p>(command: &'p ast::Command, names: &mut Vec<&'p str>) {
+    match command {
+        ast::Command::Simple(simple) => {
+            names.extend(simple.word_or_name.as_ref().map(|word| word.value.as_str()));
         }
-        if cursor.goto_first_child() || cursor.goto_next_sibling() {
-            continue;
-        }
-        loop {
-            if !cursor.goto_parent() {
-                return None;
+        ast::Command::Compound(compound, _) => see_compound(compound, names),
+        ast::Command::Function(function) => see_compound(&function.body.0, names),
+        ast::Command::ExtendedTest(..) => {}
+    }
+}
+
+fn see_compound<'p>(compound: &'p ast::CompoundCommand, names: &mut Vec<&'p str>) {
+    use ast::CompoundCommand as C;
+    match compound {
+        C::Arithmetic(_) => {}
+        C::ArithmeticForClause(clause) => see_list(&clause.body.list, names),
+        C::BraceGroup(group) => see_list(&group.list, names),
+        C::Subshell(subshell) => see_list(&subshell.list, names),
+        C::ForClause(clause) => see_list(&clause.body.list, names),
+        C::CaseClause(clause) => {
+            for list in clause.cases.iter().filter_map(|case| case.cmd.as_ref()) {
+                see_list(list, names);
             }
-            if cursor.goto_next_sibling() {
-                break;
+        }
+        C::IfClause(clause) => {
+            see_list(&clause.condition, names);
+            see_list(&clause.then, names);
+            for other in clause.elses.iter().flatten() {
+                if let Some(condition) = &other.condition {
+                    see_list(condition, names);
+                }
+                see_list(&other.body, names);
             }
         }
+        C::WhileClause(clause) | C::UntilClause(clause) => {
+            see_list(&clause.0, names);
+            see_list(&clause.1.list, names);
+        }
+        C::Coprocess(coprocess) => see_command(&coprocess.body, names),
     }
 }
 

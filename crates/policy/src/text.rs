@@ -31,6 +31,9 @@ impl Taint {
     /// Out of the environment.
     pub(crate) const ENVIRONMENT: Self = Self(16);
 
+    /// Printed by a tool whose output is meant for `eval`: `ssh-agent`, `direnv hook`.
+    pub(crate) const SHELL_ENV: Self = Self(32);
+
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }

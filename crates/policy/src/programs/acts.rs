@@ -94,6 +94,9 @@ const VALUED: &[&str] = &[
 
 pub(crate) fn look_up(acts: &[Act], command: &Effective) -> Vec<Finding> {
     let program = command.program();
+    if command.has_arg("--help") {
+        return Vec::new();
+    }
     acts.iter()
         .filter(|act| {
             act.programs.contains(&program)

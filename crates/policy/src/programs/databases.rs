@@ -205,12 +205,9 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     {
         findings.push(Finding::dangerous(Category::Database, "deletes a database"));
     }
-    if !CLIENTS.contains(&program)
-        && !matches!(
-            program.to_ascii_uppercase().as_str(),
-            "DROP" | "DELETE" | "TRUNCATE"
-        )
-    {
+    // Statements typed where a command belongs.
+    let bare = matches!(program, "DROP" | "DELETE" | "TRUNCATE");
+    if !CLIENTS.contains(&program) && !bare {
         return findings;
     }
     let mut statements: Vec<String> = command
@@ -222,7 +219,9 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         statements = vec![command.line()];
     }
     // `redis-cli FLUSHALL` comes as words.
-    statements.push(statements.join(" "));
+    if program.ends_with("-cli") || program == "mysqladmin" {
+        statements.push(statements.join(" "));
+    }
     statements.extend(command.input.known.clone());
     for statement in &statements {
         if let Some(reason) = destructive_sql(statement) {
@@ -280,7 +279,14 @@ pub(crate) fn destructive_sql(text: &str) -> Option<&'static str> {
     if text.len() > 64 * 1024 {
         return None;
     }
-    let upper = strip_comments(text).to_uppercase();
+    let mut upper = strip_comments(text).to_uppercase();
+    // What a query only mentions in quotes it does not do.
+    if upper.trim_start().starts_with("SELECT")
+        && !upper.contains("EXECUTE")
+        && !upper.contains(';')
+    {
+        upper = upper.split('\'').step_by(2).collect();
+    }
     let words: Vec<&str> = upper
         .split(|c: char| c.is_whitespace() || matches!(c, ';' | '(' | '"' | '\'' | '`'))
         .filter(|word| !word.is_empty())

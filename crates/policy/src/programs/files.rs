@@ -1,7 +1,7 @@
 //! Deleting, moving and changing files.
 
 use super::Judge;
-use crate::effective::Effective;
+use crate::effective::{Effective, base_name};
 use crate::finding::{Category, Finding};
 use crate::paths::{self, Place};
 use crate::text::Text;
@@ -17,7 +17,18 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         "mv" => moved(command, judge),
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => modes(command, judge),
         "rsync" => rsync(command, judge),
-        "perl" | "rename" | "prename" => Vec::new(),
+        "install"
+            if command
+                .values_of("-m")
+                .iter()
+                .chain(&command.values_of("--mode"))
+                .any(|mode| sets_id(mode)) =>
+        {
+            vec![Finding::dangerous(
+                Category::Privilege,
+                "gives a program another user's rights (setuid)",
+            )]
+        }
         _ => Vec::new(),
     }
 }
@@ -71,6 +82,8 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
         Place::Workspace if recursive || everything => dangerous("the whole workspace"),
         Place::History if recursive => dangerous("the history of the project"),
         Place::InsideHome if recursive => dangerous("a folder of the home folder"),
+        // A name with an ending is a file, whatever the flags say.
+        Place::InsideWorkspace if has_ending(&target.s) => None,
         Place::InsideWorkspace if recursive => dangerous("a folder with everything in it"),
         Place::Elsewhere if recursive => dangerous("a folder with everything in it"),
         Place::InsideHome if paths::protected(&target.s, &judge.cwd, judge.context).is_some() => {
@@ -80,6 +93,44 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
     }
 }
 
+/// What tools leave behind and make again.
+const LEFTOVERS: &[&str] = &[
+    "*.pyc",
+    "*.pyo",
+    "*.o",
+    "*.obj",
+    "*.tmp",
+    "*.temp",
+    "*.bak",
+    "*.orig",
+    "*.rej",
+    "*.swp",
+    "*~",
+    "*.class",
+    "*.log",
+    "*.a",
+    "*.so",
+    "*.gcda",
+    "*.gcno",
+    "*.d",
+    "__pycache__",
+    ".DS_Store",
+    "*.cache",
+    "node_modules",
+    "*.egg-info",
+    ".pytest_cache",
+    "*.map",
+    "*.tsbuildinfo",
+    "Thumbs.db",
+    "*.snap",
+    "*.profraw",
+    "*.dSYM",
+    "*.elc",
+    "*.beam",
+    "*.aux",
+    "*.old",
+];
+
 fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let places: Vec<&Text> = command
@@ -87,10 +138,20 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         .iter()
         .take_while(|arg| !arg.s.starts_with(['-', '(', '!']))
         .collect();
-    if command.has_arg("-delete") {
-        let narrowed = command.args().iter().any(|arg| {
+    let args: Vec<&str> = command.args().iter().map(|arg| arg.s.as_str()).collect();
+    let removes = args.contains(&"-delete")
+        || args.windows(2).any(|pair| {
+            let starts = matches!(pair[0], "-exec" | "-execdir" | "-ok" | "-okdir");
+            starts
+                && matches!(
+                    base_name(pair[1]),
+                    "rm" | "unlink" | "shred" | "rmdir" | "srm"
+                )
+        });
+    if removes {
+        let narrowed = args.iter().any(|arg| {
             matches!(
-                arg.s.as_str(),
+                *arg,
                 "-name"
                     | "-iname"
                     | "-path"
@@ -104,16 +165,37 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                     | "-iregex"
                     | "-ipath"
                     | "-ctime"
+                    | "-perm"
+                    | "-user"
             )
         });
-        let unknown = Text::known(".");
+        let leftovers = args
+            .windows(2)
+            .any(|pair| matches!(pair[0], "-name" | "-iname" | "-path"))
+            && args
+                .windows(2)
+                .filter(|pair| matches!(pair[0], "-name" | "-iname"))
+                .all(|pair| LEFTOVERS.contains(&pair[1]))
+            || args.contains(&"-empty");
+        let here = Text::known(".");
         let places = if places.is_empty() {
-            vec![&unknown]
+            vec![&here]
         } else {
             places
         };
         for place in places {
             let found = paths::place(&place.s, &judge.cwd, judge.context);
+            let own = matches!(
+                found,
+                Place::Workspace
+                    | Place::InsideWorkspace
+                    | Place::Artefact
+                    | Place::InsideTemporary
+                    | Place::Temporary
+            );
+            if leftovers && own {
+                continue;
+            }
             let wipes = matches!(found, Place::Root | Place::System | Place::Home);
             findings.push(if wipes && !narrowed {
                 Finding::floor(
@@ -137,6 +219,16 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+fn has_ending(path: &str) -> bool {
+    base_name(path)
+        .rsplit_once('.')
+        .is_some_and(|(stem, ending)| {
+            !stem.is_empty()
+                && (1..=5).contains(&ending.len())
+                && ending.chars().all(|c| c.is_ascii_alphanumeric())
+        })
 }
 
 fn shred(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {

@@ -26,7 +26,7 @@ const OPTIONS: &[(&[&str], &[&str])] = &[
     (&["sort"], &["--compress-program"]),
     (&["rg", "ripgrep"], &["--pre", "--hostname-bin"]),
     (&["ag", "ack"], &["--pager"]),
-    (&["man"], &["-P", "--pager", "-H", "--html"]),
+    (&["man"], &["-P", "--pager"]),
     (
         &["wget"],
         &[
@@ -342,6 +342,21 @@ fn sed_runs(command: &Effective) -> bool {
 fn scripts(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     match command.program() {
+        "gdb" | "lldb" => {
+            let runs = command.args().iter().any(|arg| {
+                let text = arg.s.trim_start();
+                text.starts_with('!')
+                    || text.starts_with("shell ")
+                    || text.starts_with("platform shell")
+                    || text.contains("system(")
+            });
+            if runs {
+                findings.push(Finding::dangerous(
+                    Category::Injection,
+                    "makes a debugger run a command",
+                ));
+            }
+        }
         // Libraries loaded by path run on load.
         "enable" if command.short('f') => findings.push(Finding::dangerous(
             Category::Injection,

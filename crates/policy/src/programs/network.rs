@@ -114,10 +114,10 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         || program == "curl"
         || program == "wget";
     if names_data
-        && command
-            .args()
-            .iter()
-            .any(|arg| arg.taint.has(Taint::FILE | Taint::ENVIRONMENT))
+        && command.args().iter().any(|arg| {
+            arg.taint.has(Taint::FILE | Taint::ENVIRONMENT)
+                && arg.s != crate::text::HOLE.to_string()
+        })
     {
         findings.push(Finding::dangerous(
             Category::Exfiltration,
@@ -132,6 +132,43 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             Category::Exfiltration,
             "mails a secret away",
         ));
+    }
+    let typed = command.input.known.as_deref().unwrap_or_default();
+    let puts = matches!(program, "sftp" | "ftp" | "lftp" | "smbclient" | "tftp")
+        && typed
+            .split_whitespace()
+            .take(256)
+            .any(|word| crate::paths::secret(word, &judge.cwd, judge.context).is_some());
+    if puts {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("sends a secret away with {program}"),
+        ));
+    }
+    if command.has_arg("http.server")
+        || command.has_arg("SimpleHTTPServer")
+        || matches!(program, "http-server" | "serve")
+    {
+        let folder = command
+            .value_of("--directory")
+            .or_else(|| command.value_of("-d"))
+            .map_or("", |text| text.s.as_str());
+        let shared = if folder.is_empty() {
+            judge.cwd.as_str()
+        } else {
+            folder
+        };
+        let place = crate::paths::place(shared, &judge.cwd, judge.context);
+        if matches!(
+            place,
+            crate::paths::Place::Root | crate::paths::Place::Home | crate::paths::Place::System
+        ) || crate::paths::secret(shared, &judge.cwd, judge.context).is_some()
+        {
+            findings.push(Finding::dangerous(
+                Category::Exfiltration,
+                format!("shares {shared} with the network"),
+            ));
+        }
     }
     if sends {
         findings.extend(files(command, judge));

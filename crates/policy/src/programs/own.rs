@@ -53,6 +53,11 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         {
             findings.push(finding("stops or restarts this program"));
         }
+        "pgrep" | "pidof" if about_us && command.via.iter().any(|via| via == "$( )") => {
+            findings.push(finding(
+                "looks for this program's processes in order to signal them",
+            ));
+        }
         "hermes" | "hermetic" => findings.extend(own_command(command)),
         _ => {}
     }

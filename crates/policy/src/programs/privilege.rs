@@ -201,6 +201,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             Category::Privilege,
             "runs a command as root",
         )),
+        "su" | "runuser" if command.has_arg("--help") || command.has_arg("--version") => {}
         "su" | "runuser" | "machinectl" | "gosu" | "su-exec"
             if command.program() != "machinectl" || command.has_arg("shell") =>
         {
@@ -434,6 +435,18 @@ fn changes(command: &Effective, name: &str) -> bool {
             .any(|word| matches!(*word, "-l" | "--list" | "--show" | "print" | "-s")),
         "ip" => any(&["add", "del", "delete", "set", "flush", "change", "replace"]),
         "ifconfig" | "mount" | "ethtool" => after.len() > 1,
+        "find" => any(&["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprintf"]),
+        "awk" => after
+            .iter()
+            .any(|word| word.contains("system") || word.contains('|')),
+        "env" | "time" | "timeout" | "nice" | "command" | "strace" => after
+            .iter()
+            .find(|word| {
+                !word.starts_with('-')
+                    && !word.contains('=')
+                    && !word.starts_with(|c: char| c.is_ascii_digit())
+            })
+            .is_some_and(|word| !LOOKS.contains(&base_name(word))),
         "timedatectl" | "hostnamectl" => after.iter().any(|word| word.starts_with("set")),
         "hdparm" | "smartctl" => after
             .iter()

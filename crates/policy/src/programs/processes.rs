@@ -3,7 +3,6 @@
 use super::{Act, Judge};
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
-use crate::text::HOLE;
 
 const ACTS: &[Act] = &[
     Act::new(&["reboot", "poweroff", "halt"], &[], Category::Power, "stops or restarts the machine").unless(&["--help", "-w", "--wtmp-only", "--version"]).floor(),
@@ -33,16 +32,10 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             let everybody = command
                 .operands()
                 .any(|text| matches!(text.s.as_str(), "." | ".*" | "" | "^" | "*"));
-            let forced = command.operands().count() == 0
-                && (command.has_arg("-u")
-                    || command.args().iter().any(|arg| arg.s.starts_with("-u")));
+            let by_user = command.short('u') && command.operands().count() <= 1;
             if (everybody && (program == "pkill" || command.short('r'))) || program == "killall5" {
                 findings.push(Finding::floor(Category::Process, "ends every process"));
-            } else if program == "pkill"
-                && command.short('u')
-                && (command.has_arg("root") || forced)
-                || command.short('u') && program == "killall"
-            {
+            } else if by_user {
                 findings.push(Finding::dangerous(
                     Category::Process,
                     "ends all processes of a user",
@@ -114,6 +107,5 @@ fn kill(command: &Effective) -> Vec<Finding> {
             "sends a signal to the first process of the machine",
         )];
     }
-    let _ = HOLE;
     Vec::new()
 }

@@ -256,21 +256,17 @@ pub(crate) fn holds(full: &str, context: &Context) -> Option<&'static str> {
         return Some(what);
     }
     let name = base_name(full);
-    if full.contains("/.ssh/")
-        || full.ends_with("/.ssh")
-        || name.starts_with("id_rsa")
-        || name.starts_with("id_ed25519")
-        || name.starts_with("id_ecdsa")
-        || name.starts_with("id_dsa")
-        || full.ends_with("/.ssh/*")
-    {
+    let about = [
+        ".md", ".rs", ".py", ".js", ".ts", ".go", ".c", ".h", ".html", ".rst", ".adoc",
+    ];
+    let named = ["id_rsa", "id_ed25519", "id_ecdsa", "id_dsa"]
+        .iter()
+        .any(|key| name.starts_with(key))
+        && !about.iter().any(|end| name.ends_with(end));
+    if full.contains("/.ssh/") || full.ends_with("/.ssh") || named {
         return Some("private keys");
     }
-    if full.starts_with("/proc/")
-        && (full.ends_with("/environ")
-            || full.ends_with("/mem")
-            || full.ends_with("/maps") && false)
-    {
+    if full.starts_with("/proc/") && (full.ends_with("/environ") || full.ends_with("/mem")) {
         return Some("another process's secrets");
     }
     if is_env_file(name) {
@@ -351,7 +347,25 @@ fn is_env_file(name: &str) -> bool {
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let program = command.program();
-    let harmless = HARMLESS.contains(&program);
+    let certificates = program == "openssl"
+        && (matches!(
+            command.operand(0),
+            "x509"
+                | "verify"
+                | "s_client"
+                | "crl"
+                | "ciphers"
+                | "version"
+                | "rand"
+                | "req"
+                | "genrsa"
+                | "genpkey"
+                | "ecparam"
+                | "dhparam"
+                | "ca"
+        ) || command.has_arg("-noout")
+            || command.has_arg("-pubout"));
+    let harmless = HARMLESS.contains(&program) || certificates;
     let mut files: Vec<String> = command.reads.iter().map(|text| text.s.clone()).collect();
     if !harmless {
         let pattern_first = matches!(

@@ -5,19 +5,24 @@ use crate::syntax::{Part, Word};
 /// More words than this from one are not worth following.
 const MOST: usize = 256;
 
+/// Nor is a longer word than this: looking for closing braces is quadratic.
+const LONGEST: usize = 1_024;
+
 #[derive(Clone)]
 enum Bit {
     Char(char),
     Part(Part),
 }
 
-pub(super) fn expand(word: &Word) -> Vec<Word> {
-    let live = word
-        .0
-        .iter()
-        .any(|part| matches!(part, Part::Plain(text) if text.contains('{')));
-    if !live {
-        return vec![word.clone()];
+/// `None` if there are more braces than are worth following.
+pub(super) fn expand(word: &Word) -> Option<Vec<Word>> {
+    let live = |mark: char| {
+        word.0
+            .iter()
+            .any(|part| matches!(part, Part::Plain(text) if text.contains(mark)))
+    };
+    if !live('{') || !live('}') {
+        return Some(vec![word.clone()]);
     }
     let mut bits = Vec::new();
     for part in &word.0 {
@@ -26,11 +31,12 @@ pub(super) fn expand(word: &Word) -> Vec<Word> {
             other => bits.push(Bit::Part(other.clone())),
         }
     }
+    if bits.len() > LONGEST {
+        return None;
+    }
     let mut budget = MOST;
-    expand_bits(&bits, &mut budget, 0)
-        .into_iter()
-        .map(|bits| join(&bits))
-        .collect()
+    let words = expand_bits(&bits, &mut budget, 0);
+    (budget > 0).then(|| words.into_iter().map(|bits| join(&bits)).collect())
 }
 
 fn expand_bits(bits: &[Bit], budget: &mut usize, depth: usize) -> Vec<Vec<Bit>> {

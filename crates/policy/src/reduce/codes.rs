@@ -74,7 +74,10 @@ impl Walker<'_> {
                 self.look_inside(&text.s, language, command)
             }
             Some(Given::Code(text)) => {
-                self.judge_unknown_code(text.taint, language);
+                let all = text.s.trim() == crate::text::HOLE.to_string();
+                if all || text.taint.has(Taint::NETWORK | Taint::DECODED) {
+                    self.judge_unknown_code(text.taint, language);
+                }
                 self.look_inside(&text.s, language, command);
             }
             Some(Given::Input) => match &command.input.known {
@@ -149,7 +152,7 @@ impl Walker<'_> {
     fn call_at(&mut self, name: &str, rest: &[Token], method: bool, language: &'static str) {
         let called = rest.first() == Some(&Token::Mark('('));
         let inner = if called { &rest[1..] } else { rest };
-        if STARTS.contains(&name) {
+        if STARTS.contains(&name) || (language == "lua" && name == "execute") {
             if language == "python" && name == "exec" && !method {
                 return self.evaluated(inner, language);
             }
@@ -168,12 +171,12 @@ impl Walker<'_> {
                 | "dofile"
                 | "execfile"
                 | "load"
-        ) && called
+        ) && (called || matches!(language, "perl" | "ruby"))
         {
             return self.evaluated(inner, language);
         }
         let target = inner.iter().find_map(|token| match token {
-            Token::Text(text) => Some(text.clone()),
+            Token::Text(text) => Some(self.with_home(text)),
             _ => None,
         });
         if DELETES_TREE.contains(&name) && (called || language == "ruby") {
@@ -208,6 +211,13 @@ impl Walker<'_> {
                 cwd: self.cwd.clone(),
                 ..Effective::default()
             });
+        }
+    }
+
+    fn with_home(&self, path: &str) -> String {
+        match path.strip_prefix('~') {
+            Some(rest) => format!("{}{rest}", self.context.home),
+            None => path.to_owned(),
         }
     }
 
@@ -281,7 +291,11 @@ impl Walker<'_> {
             Token::Name(name) => Some(name.as_str()),
             _ => None,
         });
-        if let Some(Token::Text(code)) = inner.first() {
+        let code = inner.iter().take(24).find_map(|token| match token {
+            Token::Text(text) if text.contains('(') || text.contains('`') => Some(token),
+            _ => None,
+        });
+        if let Some(Token::Text(code)) = code.or(inner.first()) {
             let tokens = tokens(code);
             let code = code.clone();
             return self.below(language, |walker| {
@@ -335,7 +349,8 @@ impl Walker<'_> {
                     | "stream_socket_client"
                     | "inet"
             )
-        }) || code.contains("/inet/tcp/");
+        }) || code.contains("/inet/tcp/")
+            || code.contains("socket");
         let shell = code.contains("/bin/sh")
             || code.contains("/bin/bash")
             || code.contains("cmd.exe")
@@ -369,6 +384,27 @@ impl Walker<'_> {
                 || code.contains("kill(9, -1"))
         {
             self.find(Finding::floor(Category::Process, "ends every process"));
+        }
+        let fetching = names.iter().any(|name| {
+            matches!(
+                *name,
+                "https"
+                    | "http"
+                    | "urlopen"
+                    | "requests"
+                    | "fetch"
+                    | "httpx"
+                    | "file_get_contents"
+                    | "LWP"
+                    | "curl_exec"
+            )
+        }) || code.contains("https://")
+            || code.contains("http://");
+        if fetching && (has("eval") || (has("exec") && language == "python")) {
+            self.find(Finding::dangerous(
+                Category::RemoteCode,
+                format!("runs what it downloads, in {language}"),
+            ));
         }
         if has("getattr") && names.iter().any(|n| STARTS.contains(n))
             || (has("getattr") || has("__import__") || has("__builtins__"))

@@ -8,7 +8,11 @@ impl Walker<'_> {
     /// All fields that a word becomes.
     pub(super) fn fields(&mut self, word: &Word) -> Vec<Text> {
         let mut fields = Vec::new();
-        for word in brace::expand(word) {
+        let Some(words) = brace::expand(word) else {
+            self.doubt("it has more braces than can be followed");
+            return vec![Text::unknown(Taint::NONE)];
+        };
+        for word in words {
             self.split_fields(&word, &mut fields);
         }
         fields
@@ -168,7 +172,14 @@ impl Walker<'_> {
     }
 
     fn param(&mut self, param: &Param) -> Text {
+        for word in &param.inside {
+            self.text(word);
+        }
         let mut value = self.value(param);
+        // `$0` alone is the shell; what is cut out of it only running tells.
+        if param.name == "0" && param.op != ParamOp::None {
+            value = Some(Text::unknown(Taint::NONE));
+        }
         if param.indirect {
             value = match value.filter(Text::is_known) {
                 Some(name) => self.variable(&name.s),

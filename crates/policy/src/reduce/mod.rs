@@ -12,6 +12,7 @@ mod decode;
 mod environment;
 pub(crate) mod escapes;
 mod expand;
+mod files;
 pub(crate) mod glob;
 mod literals;
 mod nodes;
@@ -70,6 +71,8 @@ pub(crate) struct Walker<'a> {
     positional: Option<Vec<Text>>,
     /// What `<( … )` would deliver, by number.
     processes: Vec<Flow>,
+    /// What was written to a file by the same text, by absolute path.
+    files: HashMap<String, Flow>,
     cwd: Option<String>,
     via: Vec<String>,
     calls: Vec<String>,
@@ -91,6 +94,7 @@ impl<'a> Walker<'a> {
             aliases: HashMap::new(),
             positional: None,
             processes: Vec::new(),
+            files: HashMap::new(),
             cwd: None,
             via: Vec::new(),
             calls: Vec::new(),

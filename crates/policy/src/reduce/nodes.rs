@@ -106,6 +106,11 @@ impl Walker<'_> {
             }
         };
         if !written.is_empty() {
+            let left = Effective {
+                writes: written.clone(),
+                ..Effective::default()
+            };
+            self.remember(&left, &output);
             self.judge(Effective {
                 writes: written,
                 input: output.clone(),
@@ -186,6 +191,9 @@ impl Walker<'_> {
         if file.s.starts_with("/dev/tcp/") || file.s.starts_with("/dev/udp/") {
             return Flow::unknown(Taint::NETWORK);
         }
+        if let Some(content) = self.file(&file.s) {
+            return content.clone();
+        }
         let secret = paths::secret(&file.s, self.workdir(), self.context).is_some();
         let taint = if secret {
             Taint::FILE | Taint::SECRET
@@ -260,6 +268,9 @@ impl Walker<'_> {
     }
 
     fn assign(&mut self, assign: &Assign) -> Text {
+        if let Some(word) = &assign.inside {
+            self.text(word);
+        }
         match &assign.value {
             AssignValue::Array(words) => {
                 let mut items = Vec::new();

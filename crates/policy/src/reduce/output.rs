@@ -60,6 +60,10 @@ impl Walker<'_> {
             for word in command.args() {
                 taint = taint | word.taint;
             }
+            // Plain `tr` and `rev` are everyday filters; the result is known and judged.
+            if decodes(command) && !matches!(command.program(), "tr" | "rev") {
+                taint = taint | Taint::DECODED;
+            }
             return Flow {
                 known: Some(text),
                 taint,
@@ -88,6 +92,9 @@ impl Walker<'_> {
         }
         if decodes(command) {
             taint = taint | Taint::DECODED;
+        }
+        if prints_shell(command) {
+            taint = taint | Taint::SHELL_ENV;
         }
         if prints_secrets(command) {
             taint = taint | Taint::SECRET;
@@ -164,7 +171,7 @@ impl Walker<'_> {
                 )
             }
             "mktemp" => Some("/tmp/tmp.hermetic\n".to_owned()),
-            "seq" | "yes" => None,
+            "find" => listed(command),
             "python" | "python3" | "perl" | "ruby" | "node" | "php" | "awk" | "gawk" => {
                 super::codes::printed(command)
             }
@@ -215,6 +222,69 @@ pub(super) fn decodes(command: &Effective) -> bool {
         "rev" | "tr" | "rot13" | "caesar" => true,
         _ => false,
     }
+}
+
+/// Tools that print shell text for `eval`.
+fn prints_shell(command: &Effective) -> bool {
+    const TOOLS: &[&str] = &[
+        "ssh-agent",
+        "keychain",
+        "direnv",
+        "brew",
+        "pyenv",
+        "rbenv",
+        "nodenv",
+        "goenv",
+        "starship",
+        "zoxide",
+        "fnm",
+        "nvm",
+        "opam",
+        "dircolors",
+        "lesspipe",
+        "lesspipe.sh",
+        "minikube",
+        "docker-machine",
+        "podman",
+        "conda",
+        "mamba",
+        "micromamba",
+        "mise",
+        "rtx",
+        "asdf",
+        "thefuck",
+        "luarocks",
+        "register-python-argcomplete",
+        "gpg-agent",
+        "gnome-keyring-daemon",
+        "resize",
+        "perl",
+        "kubectl",
+        "helm",
+        "gh",
+        "atuin",
+        "mcfly",
+        "fzf",
+        "pip",
+        "poetry",
+        "pdm",
+        "guix",
+        "crc",
+        "hatch",
+        "jenv",
+        "plenv",
+        "vfox",
+        "locale",
+        "tput",
+        "stack",
+        "opam",
+        "aws-vault",
+        "op",
+        "getopt",
+        "dbus-launch",
+        "navi",
+    ];
+    TOOLS.contains(&command.program())
 }
 
 fn prints_secrets(command: &Effective) -> bool {
@@ -286,6 +356,27 @@ fn printf(args: &[&str]) -> Option<String> {
             return Some(out);
         }
     }
+}
+
+/// A search without conditions lists at least the places it starts from.
+fn listed(command: &Effective) -> Option<String> {
+    let harmless = |arg: &&Text| {
+        !arg.s.starts_with('-')
+            || matches!(
+                arg.s.as_str(),
+                "-print" | "-print0" | "-type" | "-maxdepth" | "-mindepth" | "-xdev"
+            )
+    };
+    if !command.args().iter().all(|arg| harmless(&arg)) {
+        return None;
+    }
+    let places: Vec<&str> = command
+        .args()
+        .iter()
+        .take_while(|arg| !arg.s.starts_with('-'))
+        .map(|arg| arg.s.as_str())
+        .collect();
+    (!places.is_empty()).then(|| places.join("\n"))
 }
 
 fn cut(text: &str, command: &Effective) -> Option<String> {

@@ -41,8 +41,12 @@ impl Walker<'_> {
         if !inner.is_empty() {
             return self.wrapped(command, inner);
         }
+        if first.s.contains('/') {
+            self.run_own_file(&first.s);
+        }
         self.code(&command);
         let output = self.output(&command);
+        self.remember(&command, &output);
         self.judge(command);
         output
     }
@@ -73,10 +77,6 @@ impl Walker<'_> {
                     self.start(words, &label, &command)
                 }
                 Inner::Script(text) => self.run_computed(&text, &label, command.input.clone()),
-                Inner::ContainedScript(text) => {
-                    self.contained = true;
-                    self.run_computed(&text, &label, command.input.clone())
-                }
                 Inner::Stdin => self.run_flow(&command.input.clone(), &label),
             };
             self.contained = contained;
@@ -101,13 +101,16 @@ impl Walker<'_> {
         if text.is_known() {
             return self.run_text(&text.s, via, input);
         }
-        self.judge_unknown_code(text.taint, via);
+        let all = text.s.trim() == HOLE.to_string();
+        if all || text.taint.has(Taint::NETWORK | Taint::DECODED) {
+            self.judge_unknown_code(text.taint, via);
+        }
         // What is readable around the holes still counts.
         let filled = text.s.replace(HOLE, "\"$__unknown\"");
-        if text.s.trim() != HOLE.to_string() {
-            self.run_text(&filled, via, input)
-        } else {
+        if all {
             Flow::unknown(text.taint)
+        } else {
+            self.run_text(&filled, via, input)
         }
     }
 
@@ -115,6 +118,9 @@ impl Walker<'_> {
         match &input.known {
             Some(text) => {
                 let text = text.clone();
+                if input.taint.has(Taint::DECODED) {
+                    self.judge_unknown_code(Taint::DECODED, via);
+                }
                 self.run_text(&text, via, Flow::default())
             }
             None => {
@@ -125,6 +131,10 @@ impl Walker<'_> {
     }
 
     pub(super) fn judge_unknown_code(&mut self, taint: Taint, via: &str) {
+        let known_tool = taint.has(Taint::SHELL_ENV) && !taint.has(Taint::NETWORK | Taint::DECODED);
+        if known_tool {
+            return;
+        }
         if taint.has(Taint::NETWORK) {
             self.find(Finding::dangerous(
                 Category::RemoteCode,

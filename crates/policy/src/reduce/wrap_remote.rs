@@ -19,6 +19,12 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         "lxc" | "lxc-attach" | "incus" | "machinectl" | "apptainer" | "singularity" => {
             after_dashes(command, "exec")
         }
+        "op" | "doppler" | "aws-vault" | "chamber" | "dotenv" | "infisical" | "systemd-cat" => {
+            match args.iter().position(|arg| arg.s == "--") {
+                Some(at) => words(&args[at + 1..]),
+                None => Vec::new(),
+            }
+        }
         "parallel" => parallel(command),
         "at" | "batch" => vec![Inner::Stdin],
         "tmux" => tmux(command),

@@ -15,7 +15,6 @@ pub(super) enum Inner {
     Contained(Vec<Text>),
     /// Shell text.
     Script(Text),
-    ContainedScript(Text),
     /// Shell text on standard input.
     Stdin,
 }
@@ -55,10 +54,7 @@ const WRAPPERS: &[Wrapper] = &[plain(&[
     "rlwrap",
     "nocache",
     "eatmydata",
-    "then",
-    "do",
     "valgrind",
-    "usbreset",
     "caffeinate",
     "ltrace",
     "proxychains",
@@ -95,15 +91,12 @@ const WRAPPERS: &[Wrapper] = &[plain(&[
     "dumb-init",
     "tini",
     "sshpass",
-    "expect_unbuffered",
     "ionice",
     "nice",
     "chrt",
     "strace",
     "time",
     "gtime",
-    "env_parallel",
-    "script_wrapper",
     "numactl",
     "prlimit",
     "cpulimit",
@@ -118,12 +111,6 @@ const WRAPPERS: &[Wrapper] = &[plain(&[
     "timelimit",
     "cpulimit",
     "with-contenv",
-    "aws-vault",
-    "op",
-    "doppler",
-    "dotenv",
-    "direnv",
-    "mise",
 ])];
 
 /// Options with values and leading words of the wrappers that have any.
@@ -501,23 +488,16 @@ fn env(command: &Effective) -> Vec<Inner> {
     let mut at = 0;
     while let Some(arg) = args.get(at) {
         let s = arg.s.as_str();
-        let split = s
+        let glued = s
             .strip_prefix("--split-string=")
-            .or_else(|| s.strip_prefix("-S").filter(|rest| !rest.is_empty()))
-            .or_else(|| s.strip_prefix("-vS").filter(|rest| !rest.is_empty()));
-        if let Some(text) = split {
-            let mut words: Vec<Text> = text.split_whitespace().map(Text::known).collect();
-            words.extend_from_slice(&args[at + 1..]);
-            return env_words(words);
+            .or_else(|| s.strip_prefix("-S").filter(|rest| !rest.is_empty()));
+        if let Some(text) = glued {
+            return split_string(text, &args[at + 1..]);
         }
         match s {
             "-S" | "--split-string" | "-vS" | "-iS" => {
-                let mut words: Vec<Text> = args
-                    .get(at + 1)
-                    .map(|text| split_string(&text.s))
-                    .unwrap_or_default();
-                words.extend_from_slice(args.get(at + 2..).unwrap_or_default());
-                return env_words(words);
+                let text = args.get(at + 1).map_or("", |text| text.s.as_str());
+                return split_string(text, args.get(at + 2..).unwrap_or_default());
             }
             "-u" | "--unset" | "-C" | "--chdir" | "-a" | "--argv0" => at += 2,
             "--" => at += 1,
@@ -528,27 +508,22 @@ fn env(command: &Effective) -> Vec<Inner> {
     Vec::new()
 }
 
-fn split_string(text: &str) -> Vec<Text> {
-    match crate::syntax::parse(text) {
-        Ok(_) => text
-            .split_whitespace()
-            .map(|word| Text::known(word.trim_matches(['\'', '"'])))
-            .collect(),
-        Err(_) => text.split_whitespace().map(Text::known).collect(),
+/// `env -S` splits and unquotes much as a shell does, so the shell reader reads it.
+fn split_string(text: &str, rest: &[Text]) -> Vec<Inner> {
+    let mut script = Text::known(text.trim_start());
+    while let Some((first, after)) = script.s.split_once(char::is_whitespace)
+        && (first.starts_with('-') || first == "env")
+    {
+        script.s = after.trim_start().to_owned();
     }
-}
-
-fn env_words(words: Vec<Text>) -> Vec<Inner> {
-    let from = words
-        .iter()
-        .position(|word| !is_assignment(&word.s) && !word.s.starts_with('-'));
-    match from {
-        // The string may hold quotes: let the shell reader see it.
-        Some(at) => vec![
-            Inner::Script(joined(&words[at..])),
-            Inner::Words(words[at..].to_vec()),
-        ],
-        None => Vec::new(),
+    if !rest.is_empty() {
+        script.s.push(' ');
+        script.push(&joined(rest));
+    }
+    if script.s.trim().is_empty() {
+        Vec::new()
+    } else {
+        vec![Inner::Script(script)]
     }
 }
 
@@ -591,9 +566,25 @@ fn xargs(command: &Effective) -> Vec<Inner> {
     if words.is_empty() {
         return Vec::new();
     }
+    // With `-0`, `-d` or `-I` blanks do not separate.
+    let whole_lines = replace.is_some()
+        || args[..at].iter().any(|arg| {
+            let s = arg.s.as_str();
+            s.starts_with("-0")
+                || s.starts_with("-d")
+                || s == "--null"
+                || s.starts_with("--delim")
+                || s == "-r0"
+        });
     let items: Vec<Text> = match &command.input.known {
         Some(text) => text
-            .split(|c: char| c.is_whitespace() || c == '\0')
+            .split(|c: char| {
+                if whole_lines {
+                    c == '\n' || c == '\0'
+                } else {
+                    c.is_whitespace() || c == '\0'
+                }
+            })
             .filter(|item| !item.is_empty())
             .take(64)
             .map(|item| Text::known(item.trim_matches(['\'', '"'])))

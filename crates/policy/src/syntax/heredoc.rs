@@ -61,7 +61,7 @@ impl Parser<'_> {
         for pending in std::mem::take(&mut self.pending) {
             let text = self.heredoc_text(&pending);
             let body = if pending.expands {
-                parse_expanding(&text)?
+                parse_expanding(&text, self.depth + 1)?
             } else {
                 Word(vec![Part::Literal(text)])
             };

@@ -93,7 +93,8 @@ impl Parser<'_> {
                 simple.assigns.push(assign);
                 continue;
             }
-            if self.at_word_end() || self.looks_at("#") {
+            let substitutes = self.looks_at("<(") || self.looks_at(">(");
+            if (self.at_word_end() && !substitutes) || self.looks_at("#") {
                 break;
             }
             // `declare -a x=(…)` and its kin take assignments as arguments.
@@ -138,6 +139,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         let mut index = None;
+        let mut inside = None;
         if self.take("[") {
             let from = self.at;
             while let Some(c) = self.peek() {
@@ -151,6 +153,7 @@ impl Parser<'_> {
                 self.at = start;
                 return Ok(None);
             }
+            inside = self.expansions_in(index.as_deref().unwrap_or_default())?;
         }
         let append = self.looks_at("+=") && self.take("+");
         if !self.take("=") {
@@ -168,6 +171,7 @@ impl Parser<'_> {
             name,
             index,
             append,
+            inside,
             value,
         }))
     }

@@ -44,8 +44,8 @@ fn parse_at_depth(text: &str, depth: usize) -> Result<Script, Doubt> {
 }
 
 /// The text of a double-quoted string or an unquoted heredoc, as parts.
-pub(crate) fn parse_expanding(text: &str) -> Result<Word, Doubt> {
-    let mut parser = Parser::new(text, 0);
+fn parse_expanding(text: &str, depth: usize) -> Result<Word, Doubt> {
+    let mut parser = Parser::new(text, depth);
     parser.expanding_text(None).map(Word)
 }
 
@@ -88,11 +88,6 @@ impl<'t> Parser<'t> {
         let next = self.peek()?;
         self.at += next.len_utf8();
         Some(next)
-    }
-
-    fn rest(&mut self) -> &'t str {
-        self.peek();
-        &self.text[self.at..]
     }
 
     /// Takes `token` if it comes next, also across line continuations.

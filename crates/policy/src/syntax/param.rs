@@ -47,13 +47,20 @@ impl Parser<'_> {
             index = Some(self.text[from..self.at].to_owned());
             self.expect("]")?;
         }
+        let mut inside = Vec::new();
+        inside.extend(self.expansions_in(index.as_deref().unwrap_or_default())?);
         let op = self.param_op()?;
+        if let ParamOp::Slice { from, length } = &op {
+            inside.extend(self.expansions_in(from)?);
+            inside.extend(self.expansions_in(length.as_deref().unwrap_or_default())?);
+        }
         self.expect("}")?;
         Ok(Param {
             name,
             index,
             length,
             indirect,
+            inside,
             op,
         })
     }
@@ -112,6 +119,15 @@ impl Parser<'_> {
         Ok(ParamOp::Replace { pattern, with, all })
     }
 
+    /// Raw text that the shell expands before it takes it as a number.
+    pub(super) fn expansions_in(&self, text: &str) -> Result<Option<Word>, Doubt> {
+        if text.contains(['$', '`']) {
+            super::parse_expanding(text, self.depth + 1).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
     fn raw_until(&mut self, ends: &[char]) -> String {
         let mut text = String::new();
         while let Some(c) = self.peek() {
@@ -159,6 +175,7 @@ fn plain(name: String) -> Param {
         index: None,
         length: false,
         indirect: false,
+        inside: Vec::new(),
         op: ParamOp::None,
     }
 }

@@ -75,7 +75,7 @@ fn what_bash_refuses_is_a_doubt() {
 
 #[test]
 fn depth_is_bounded() {
-    for open in ["$(", "(", "{ ", "`", "\"$(", "${x:-", "$((", "<(", "if "] {
+    for open in ["$(", "(", "{ ", "\"$(", "${x:-", "$((", "<(", "if "] {
         assert!(parse(&open.repeat(10_000)).is_err());
     }
 }

@@ -59,6 +59,8 @@ pub(crate) struct Assign {
     pub(crate) name: String,
     pub(crate) index: Option<String>,
     pub(crate) append: bool,
+    /// Expansions inside the index.
+    pub(crate) inside: Option<Word>,
     pub(crate) value: AssignValue,
 }
 
@@ -115,6 +117,8 @@ pub(crate) struct Param {
     pub(crate) index: Option<String>,
     pub(crate) length: bool,
     pub(crate) indirect: bool,
+    /// Expansions inside the index or a slice.
+    pub(crate) inside: Vec<Word>,
     pub(crate) op: ParamOp,
 }
 
@@ -148,10 +152,6 @@ pub(crate) enum ParamOp {
 }
 
 impl Word {
-    pub(crate) fn plain(text: &str) -> Self {
-        Self(vec![Part::Plain(text.to_owned())])
-    }
-
     /// The text, if the word is one unquoted literal.
     pub(crate) fn as_plain(&self) -> Option<&str> {
         match self.0.as_slice() {

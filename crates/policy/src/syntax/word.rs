@@ -194,7 +194,10 @@ impl Parser<'_> {
                 }
                 text.push(c);
             }
-            parts.push(Part::Arithmetic(super::parse_expanding(&text)?));
+            parts.push(Part::Arithmetic(super::parse_expanding(
+                &text,
+                self.depth + 1,
+            )?));
             return Ok(());
         }
         if self.looks_at("{") {

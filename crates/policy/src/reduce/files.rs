@@ -1,0 +1,107 @@
+//! Files that the same text writes and then runs.
+
+use super::Walker;
+use crate::effective::{Effective, base_name};
+use crate::finding::{Category, Finding};
+use crate::paths;
+use crate::text::{Flow, Taint, Text};
+
+const MOST: usize = 64;
+
+impl Walker<'_> {
+    /// Remembers what a command leaves in files.
+    pub(super) fn remember(&mut self, command: &Effective, output: &Flow) {
+        for file in &command.writes {
+            self.keep(&file.s, output.clone());
+        }
+        let operands: Vec<&Text> = command.operands().collect();
+        match command.program() {
+            "tee" | "sponge" => {
+                for file in operands {
+                    self.keep(&file.s, command.input.clone());
+                }
+            }
+            "cp" | "mv" | "install" | "ln" => {
+                if let [from, to] = operands.as_slice()
+                    && let Some(content) = self.file(&from.s).cloned()
+                {
+                    self.keep(&to.s, content);
+                }
+            }
+            "curl" | "wget" | "aria2c" | "fetch" | "axel" => {
+                for file in downloads(command) {
+                    self.keep(&file, Flow::unknown(Taint::NETWORK));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What the same text put into a file.
+    pub(super) fn file(&self, path: &str) -> Option<&Flow> {
+        self.files.get(&paths::absolute(path, self.workdir()))
+    }
+
+    /// Runs a file by its path, if the same text wrote it.
+    pub(super) fn run_own_file(&mut self, path: &str) {
+        let Some(content) = self.file(path).cloned() else {
+            return;
+        };
+        let name = base_name(path).to_owned();
+        if content.known.is_some() {
+            self.run_flow(&content, &name);
+        } else if content.taint.has(Taint::NETWORK) {
+            self.find(Finding::dangerous(
+                Category::RemoteCode,
+                format!("runs what it downloads: {name}"),
+            ));
+        } else if content.taint.has(Taint::DECODED) {
+            self.judge_unknown_code(content.taint, &name);
+        }
+    }
+
+    fn keep(&mut self, path: &str, content: Flow) {
+        if self.files.len() < MOST && !path.starts_with("/dev/") {
+            let path = paths::absolute(path, self.workdir());
+            self.files.insert(path, content);
+        }
+    }
+}
+
+/// Names under which a download is stored.
+fn downloads(command: &Effective) -> Vec<String> {
+    let named: Vec<String> = ["-o", "-O", "--output", "--output-document"]
+        .iter()
+        .filter(|flag| {
+            !(command.program() == "curl" && **flag == "-O")
+                && !(command.program() == "wget" && **flag == "-o")
+        })
+        .flat_map(|flag| command.values_of(flag))
+        .filter(|name| name != "-" && !name.is_empty())
+        .collect();
+    if !named.is_empty() {
+        return named;
+    }
+    let by_url = command.program() != "curl" || command.short('O') || command.long("--remote-name");
+    if !by_url {
+        return Vec::new();
+    }
+    command
+        .operands()
+        .filter(|text| text.s.contains("//") || text.s.contains('.'))
+        .map(|text| {
+            let path = text.s.split(['?', '#']).next().unwrap_or_default();
+            base_name(path).to_owned()
+        })
+        .filter(|name| !name.is_empty())
+        .map(|name| {
+            match command
+                .value_of("-P")
+                .or_else(|| command.value_of("--directory-prefix"))
+            {
+                Some(folder) => format!("{}/{name}", folder.s),
+                None => name,
+            }
+        })
+        .collect()
+}

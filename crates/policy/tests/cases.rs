@@ -1,0 +1,48 @@
+//! Commands with labels: `!` is refused always, `-` is asked about, `+` runs. `⏎` is a newline.
+
+use hermetic_policy::{Context, Label, judge_line};
+use hermetic_types::BackendKind;
+
+fn check(name: &str, text: &str) {
+    let context = Context::new(BackendKind::Local, "/home/user/project", "/home/user");
+    let mut wrong = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        let (mark, command) = line.split_at(2);
+        let command = command.replace('⏎', "\n");
+        let found = judge_line(&command, &context);
+        let right = match mark {
+            "! " => found.verdict == Label::Hardline,
+            // Worse than thought is not wrong here.
+            "- " => found.verdict != Label::Safe,
+            "+ " => found.verdict == Label::Safe,
+            _ => panic!("{name}: no label on {line:?}"),
+        };
+        if !right {
+            wrong.push(format!(
+                "{mark}{command:?} was {:?}: {}",
+                found.verdict, found.why
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
+}
+
+macro_rules! cases {
+    ($($name:ident),*) => {$(
+        #[test]
+        fn $name() {
+            check(stringify!($name), include_str!(concat!("cases/", stringify!($name), ".txt")));
+        }
+    )*};
+}
+
+cases!(
+    destruction,
+    disks_power,
+    everyday,
+    injection,
+    network,
+    secrets,
+    stranger,
+    system
+);

@@ -1,0 +1,5 @@
+//! What the policy promises, on commands we wrote ourselves.
+
+mod cases;
+mod order;
+mod properties;

@@ -1,0 +1,255 @@
+//! Which rule speaks first, and what an answer is good for.
+
+use hermetic_policy::{
+    Answer, Category, Context, Grounds, Label, Lowerable, Mode, Policy, Question, RefusedBy, Rules,
+    Scope, Verdict, explain, judge_line,
+};
+use hermetic_types::{BackendKind, Command};
+
+fn context(backend: BackendKind) -> Context {
+    Context::new(backend, "/home/user/project", "/home/user")
+}
+
+fn policy(deny: &[&str], allow: &[&str], mode: Mode) -> Policy {
+    let owned = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect();
+    Policy::new(Rules {
+        deny: owned(deny),
+        allow: owned(allow),
+        mode,
+    })
+}
+
+fn asked(verdict: Verdict) -> Question {
+    match verdict {
+        Verdict::Ask(question) => question,
+        other => panic!("expected a question, got {other:?}"),
+    }
+}
+
+fn grounds(verdict: Verdict) -> Grounds {
+    match verdict {
+        Verdict::Run(cleared) => cleared.grounds().clone(),
+        other => panic!("expected it to run, got {other:?}"),
+    }
+}
+
+#[test]
+fn the_floor_holds_in_every_mode_and_against_every_approval() {
+    for backend in [BackendKind::Local, BackendKind::Ssh] {
+        for mode in [Mode::Manual, Mode::Smart, Mode::Off] {
+            let verdict =
+                policy(&[], &["*"], mode).judge(Command::script("rm -rf /"), &context(backend));
+            assert!(
+                matches!(&verdict, Verdict::Refuse(refusal) if *refusal.by() == RefusedBy::Floor)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_sealed_backend_runs_everything_but_what_is_denied() {
+    let sealed = context(BackendKind::Native);
+    let open = policy(&[], &[], Mode::Manual);
+    assert_eq!(
+        grounds(open.judge(Command::script("rm -rf /"), &sealed)),
+        Grounds::Sealed
+    );
+    let strict = policy(&["curl *"], &[], Mode::Manual);
+    for text in [
+        "curl x",
+        "bash -c 'c\"u\"rl x'",
+        "echo Y3VybCB4Cg== | base64 -d | sh",
+        "/usr/bin/CURL x",
+    ] {
+        let verdict = strict.judge(Command::script(text), &sealed);
+        assert!(
+            matches!(&verdict, Verdict::Refuse(refusal) if matches!(refusal.by(), RefusedBy::Deny { .. })),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        grounds(strict.judge(Command::script("rm -rf /"), &sealed)),
+        Grounds::Sealed
+    );
+    asked(strict.judge(Command::script("echo 'unfinished"), &sealed));
+}
+
+#[test]
+fn an_allowlist_covers_a_compound_only_if_it_covers_every_part() {
+    let context = context(BackendKind::Local);
+    let policy = policy(&[], &["git push --force*"], Mode::Manual);
+    assert_eq!(
+        grounds(policy.judge(Command::script("git push --force"), &context)),
+        Grounds::Allowlisted
+    );
+    assert_eq!(
+        grounds(policy.judge(Command::script("timeout 5 git push --force"), &context)),
+        Grounds::Allowlisted
+    );
+    for text in [
+        "git push --force && rm -rf src",
+        "git push --force $(rm -rf src)",
+        "sudo git push --force",
+        "git push --force > ~/.bashrc",
+        "git push --force $x",
+    ] {
+        asked(policy.judge(Command::script(text), &context));
+    }
+}
+
+#[test]
+fn an_answer_is_good_for_exactly_its_question() {
+    let mut context = context(BackendKind::Local);
+    let policy = policy(&[], &[], Mode::Manual);
+    let first = asked(policy.judge(Command::script("git push --force"), &context));
+    let other = asked(policy.judge(Command::script("git push --force origin x"), &context));
+    let answer = Answer::yes(first.fingerprint().clone(), Scope::Session);
+    assert!(other.answered(&answer).is_err());
+    let fingerprint = first.fingerprint().clone();
+    let cleared = first.answered(&answer).unwrap();
+    assert_eq!(*cleared.grounds(), Grounds::Approved(Scope::Session));
+
+    context.approved.insert(fingerprint);
+    for text in ["git push --force", "git  push '--force'"] {
+        assert_eq!(
+            grounds(policy.judge(Command::script(text), &context)),
+            Grounds::Approved(Scope::Session)
+        );
+    }
+    asked(policy.judge(Command::script("cd /other && git push --force"), &context));
+    asked(policy.judge(Command::script("git push --force; rm -rf src"), &context));
+}
+
+#[test]
+fn holes_are_part_of_the_fingerprint_by_their_text() {
+    let context = context(BackendKind::Local);
+    let policy = policy(&[], &[], Mode::Manual);
+    let one = asked(policy.judge(Command::script("rm -rf \"$a\""), &context));
+    let two = asked(policy.judge(Command::script("rm -rf \"$b\""), &context));
+    assert_ne!(one.fingerprint(), two.fingerprint());
+}
+
+#[test]
+fn a_model_lowers_only_where_it_may() {
+    let context = context(BackendKind::Local);
+    let smart = asked(policy(&[], &[], Mode::Smart).judge(Command::script("rm -rf src"), &context));
+    assert_eq!(smart.lowerable(), Lowerable::ByModel);
+    let fingerprint = smart.fingerprint().clone();
+    assert_eq!(
+        *smart.lowered_by_model(&fingerprint).unwrap().grounds(),
+        Grounds::LoweredByModel
+    );
+    let manual =
+        asked(policy(&[], &[], Mode::Manual).judge(Command::script("rm -rf src"), &context));
+    assert_eq!(manual.lowerable(), Lowerable::Never);
+    assert!(manual.lowered_by_model(&fingerprint).is_err());
+}
+
+#[test]
+fn off_asks_nobody_and_still_refuses() {
+    let context = context(BackendKind::Local);
+    let off = policy(&["git push*"], &[], Mode::Off);
+    assert_eq!(
+        grounds(off.judge(Command::script("rm -rf src"), &context)),
+        Grounds::AskingOff
+    );
+    assert!(matches!(
+        off.judge(Command::script("git push"), &context),
+        Verdict::Refuse(_)
+    ));
+}
+
+#[test]
+fn words_are_judged_without_a_shell() {
+    let context = context(BackendKind::Local);
+    let policy = policy(&[], &[], Mode::Manual);
+    assert_eq!(
+        grounds(policy.judge(Command::words(["echo", "$(rm -rf /)"]), &context)),
+        Grounds::Harmless
+    );
+    assert!(matches!(
+        policy.judge(Command::words(["rm", "-rf", "/"]), &context),
+        Verdict::Refuse(_)
+    ));
+    assert!(matches!(
+        policy.judge(Command::words(["sh", "-c", "rm -rf /"]), &context),
+        Verdict::Refuse(_)
+    ));
+}
+
+#[test]
+fn standard_input_of_a_shell_counts() {
+    let context = context(BackendKind::Local);
+    let mut command = Command::script("bash");
+    command.stdin = hermetic_types::Stdin::Bytes(b"rm -rf /".to_vec());
+    assert!(matches!(
+        policy(&[], &[], Mode::Manual).judge(command, &context),
+        Verdict::Refuse(_)
+    ));
+}
+
+#[test]
+fn an_explanation_shows_the_way_to_each_command() {
+    let explanation = explain(
+        &policy(&[], &[], Mode::Manual),
+        &Command::script("sudo sh -c 'cat ~/.ssh/id_rsa'"),
+        &context(BackendKind::Local),
+    );
+    assert_eq!(explanation.verdict, "ask");
+    let last = explanation.effective.last().unwrap();
+    assert_eq!(last.line, "cat /home/user/.ssh/id_rsa");
+    assert_eq!(last.via, ["sudo", "sh -c"]);
+    assert!(
+        explanation
+            .findings
+            .iter()
+            .any(|finding| finding.category == Category::SecretRead)
+    );
+    assert!(
+        serde_json::to_string(&explanation)
+            .unwrap()
+            .contains("secret_read")
+    );
+}
+
+#[test]
+fn bombs_end_in_a_question() {
+    let context = context(BackendKind::Local);
+    for open in [
+        "$(",
+        "(",
+        "{ ",
+        "\"$(",
+        "${x:-",
+        "$((",
+        "<(",
+        "if ",
+        "[[ ",
+        "a=(",
+        "case x in (",
+        "f(){ ",
+        "<<",
+        "$[",
+        "@(",
+    ] {
+        for times in [100, 10_000] {
+            let found = judge_line(&open.repeat(times), &context);
+            assert_ne!(found.verdict, Label::Safe, "{open}");
+        }
+    }
+    let words = "{a,b}".repeat(40);
+    judge_line(&format!("echo {words}"), &context);
+    let doubling: String = (0..60).map(|i| format!("x{}=$x{i}$x{i};", i + 1)).collect();
+    judge_line(&format!("x0=aaaaaaaa;{doubling}eval $x60"), &context);
+}
+
+#[test]
+fn a_megabyte_is_asked_about_and_its_floor_still_holds() {
+    let context = context(BackendKind::Local);
+    let long = "echo hello world; ".repeat(60_000);
+    assert_eq!(judge_line(&long, &context).verdict, Label::Dangerous);
+    assert_eq!(
+        judge_line(&format!("{long}\nrm -rf /\n"), &context).verdict,
+        Label::Hardline
+    );
+}
