@@ -6,6 +6,7 @@
 use serde_json::json;
 
 use crate::account::BudgetSpent;
+use crate::address::NotPublic;
 use crate::dial::DialError;
 use crate::resolve::LocateError;
 use crate::rules::{Authority, Ground, Refused, Via};
@@ -108,11 +109,13 @@ impl Refusal {
         match error {
             LocateError::Address(refused) => {
                 let remedy = format!(
-                    "if this host is meant to be there: hermetic egress allow '{} in {}'",
-                    target, refused.address
+                    "if this host is meant to be there: hermetic egress allow '{target} in {}'",
+                    refused.address
                 );
+                // Nobody should be talked into opening a machine's own credentials.
+                let remedy = (refused.reason != NotPublic::Metadata).then_some(remedy);
                 let rule = Some(format!("{rule}, but only for public addresses"));
-                Self::forbidden("address", target, reason, rule, Some(remedy))
+                Self::forbidden("address", target, reason, rule, remedy)
             }
             LocateError::NotFound { .. } | LocateError::NoAddress => {
                 Self::failed("unresolved", 502, socks::HOST_UNREACHABLE, target, reason)
