@@ -252,3 +252,82 @@ async fn plain_http_never_carries_the_secret() {
         "{head}"
     );
 }
+
+#[tokio::test]
+async fn a_cut_answer_does_not_look_whole() {
+    use tokio::io::AsyncReadExt;
+    let identity = Identity::of("api.test");
+    let origin = identity
+        .serve(|mut stream| async move {
+            head(&mut stream).await.unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhalf").await;
+            let _ = stream.flush().await;
+            // No goodbye: the connection just ends.
+        })
+        .await;
+    let authority = Arc::new(CertificateAuthority::ephemeral().unwrap());
+    let ca = CertificateDer::from_pem_slice(authority.certificate().as_bytes()).unwrap();
+    let host = format!("api.test:{}", origin.at.port());
+    let credential =
+        Credential::new(&host, "X-Api-Key", "", Secret::new(SECRET), PLACEHOLDER).unwrap();
+    let lab = Lab::new(Setup {
+        rules: RulesText::allowing([local("api.test", origin.at)]),
+        credentials: vec![credential],
+        interception: Some((authority, Roots::Only(vec![identity.certificate.clone()]))),
+        ..Setup::default()
+    });
+    let tunnel = lab.tunnel(&host).await;
+    let mut stream = tls::connect(tunnel, "api.test", &ca).await.unwrap();
+    stream
+        .write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
+    let mut all = Vec::new();
+    let error = stream.read_to_end(&mut all).await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+    assert!(all.ends_with(b"half"), "{}", String::from_utf8_lossy(&all));
+}
+
+#[tokio::test]
+async fn a_websocket_that_echoes_the_secret_is_redacted() {
+    use tokio::io::AsyncReadExt;
+    let bench = bench(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n<ghp_realtoken123456>",
+    )
+    .await;
+    let tunnel = bench.lab.tunnel(&bench.target()).await;
+    let mut stream = tls::connect(tunnel, "api.test", &bench.ca).await.unwrap();
+    let request = format!(
+        "GET / HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
+        bench.target()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    assert!(
+        crate::lab::read_head(&mut stream)
+            .await
+            .starts_with("HTTP/1.1 101 ")
+    );
+    let mut echoed = vec![0; SECRET.len() + 2];
+    stream.read_exact(&mut echoed).await.unwrap();
+    assert_eq!(
+        String::from_utf8(echoed).unwrap(),
+        format!("<{}>", "*".repeat(SECRET.len()))
+    );
+    assert!(
+        !bench.heads.lock().unwrap()[0].contains("deflate"),
+        "a compressed echo could not be searched"
+    );
+}
+
+#[tokio::test]
+async fn http2_is_not_taken_for_a_request() {
+    let bench = bench(ECHO).await;
+    let tunnel = bench.lab.tunnel(&bench.target()).await;
+    let mut stream = tls::connect(tunnel, "api.test", &bench.ca).await.unwrap();
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .await
+        .unwrap();
+    assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 400 "));
+    assert!(bench.heads.lock().unwrap().is_empty());
+}

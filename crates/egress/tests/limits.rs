@@ -182,3 +182,56 @@ async fn an_origin_that_is_not_there_is_told_in_words() {
     let answer = lab.ask("CONNECT origin.test:1 HTTP/1.1\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
 }
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_let_go() {
+    let origin = Origin::start(|mut stream| async move {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+        let block = vec![b'x'; 64 * 1024];
+        while stream.write_all(&block).await.is_ok() {}
+    })
+    .await;
+    let lab = lab(
+        &local("origin.test", origin.at),
+        Limits {
+            idle: SOON,
+            ..Limits::default()
+        },
+    );
+    let target = format!("origin.test:{}", origin.at.port());
+    let mut stream = lab.dial();
+    let request = format!("GET http://{target}/ HTTP/1.1\r\nHost: {target}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    lab.finished().await;
+    assert_eq!(lab.conversation.account().connections(), 0);
+}
+
+#[tokio::test]
+async fn the_system_resolver_is_not_trusted_either() {
+    use hermetic_egress::{Proxy, SystemResolver};
+    use std::sync::Arc;
+    let origin = Origin::echo().await;
+    let port = origin.at.port();
+    for (rule, status) in [
+        (format!("tcp://localhost:{port}"), "403"),
+        (format!("tcp://localhost:{port} in 127.0.0.0/8,::1"), "200"),
+    ] {
+        let journal = Arc::new(crate::lab::Journal::default());
+        let setup = Setup {
+            rules: RulesText::allowing([rule]),
+            ..Setup::default()
+        };
+        let lab = Lab::changed(setup, |_| {
+            Proxy::new(
+                Limits::default(),
+                Arc::new(SystemResolver::default()),
+                journal,
+            )
+        });
+        let mut stream = lab.dial();
+        let request = format!("CONNECT localhost:{port} HTTP/1.1\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let head = crate::lab::read_head(&mut stream).await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+    }
+}

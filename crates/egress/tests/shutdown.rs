@@ -93,3 +93,42 @@ async fn a_kept_connection_that_waits_is_closed_at_once() {
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap(), 0);
     assert_eq!(listening.serving.await.unwrap(), Drained::Clean);
 }
+
+#[tokio::test]
+async fn a_published_port_leads_to_one_place() {
+    use hermetic_egress::{Authority, probe, publish};
+    let (origin, _) = Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/health", listener.local_addr().unwrap());
+    let inside = Authority::parse(&format!("localhost:{}", origin.at.port())).unwrap();
+    let stop = CancellationToken::new();
+    let carrying = tokio::spawn(publish(listener, inside, stop.clone()));
+    probe(&url, crate::lab::PATIENCE).await.unwrap();
+    stop.cancel();
+    carrying.await.unwrap();
+    assert!(
+        probe(&url, crate::lab::PATIENCE).await.is_err(),
+        "the door is shut"
+    );
+}
+
+#[tokio::test]
+async fn a_listening_proxy_is_well() {
+    let listening = listen("origin.test", Duration::ZERO).await;
+    let url = |path: &str| format!("http://{}{path}", listening.at);
+    hermetic_egress::probe(&url("/health"), crate::lab::PATIENCE)
+        .await
+        .unwrap();
+    assert!(
+        hermetic_egress::probe(&url("/other"), crate::lab::PATIENCE)
+            .await
+            .is_err()
+    );
+    assert!(
+        hermetic_egress::probe("https://x/", crate::lab::PATIENCE)
+            .await
+            .is_err()
+    );
+    listening.stop.cancel();
+    listening.serving.await.unwrap();
+}

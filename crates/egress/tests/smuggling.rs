@@ -156,3 +156,53 @@ async fn what_follows_a_body_is_a_request_of_its_own() {
     assert!(answer.contains("HTTP/1.1 403 "), "{answer}");
     assert_eq!(heads.lock().unwrap().len(), 1);
 }
+
+/// Bytes that begin like something we speak and go on like nothing at all.
+fn hostile() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
+    use proptest::prelude::*;
+    let start = prop_oneof![
+        Just(b"".to_vec()),
+        Just(vec![5]),
+        Just(vec![5, 1, 0, 5, 1, 0]),
+        Just(b"CONNECT ".to_vec()),
+        Just(b"CONNECT open.test:9 HTTP/1.1\r\n\r\n\x16\x03\x01".to_vec()),
+        Just(b"GET http://open.test/ HTTP/1.1\r\nHost: open.test\r\n".to_vec()),
+        Just(b"POST http://".to_vec()),
+    ];
+    (start, proptest::collection::vec(any::<u8>(), 0..300)).prop_map(|(mut start, rest)| {
+        start.extend(rest);
+        start
+    })
+}
+
+#[test]
+fn no_bytes_make_it_panic_hang_or_dial() {
+    use proptest::test_runner::{Config, TestRunner};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let mut runner = TestRunner::new(Config {
+        cases: 400,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    runner
+        .run(&hostile(), |bytes| {
+            runtime.block_on(async {
+                // Without I/O in the runtime a dial would panic, and the lab tells.
+                let lab = Lab::allowing(&["open.test:9 in 127.0.0.0/8"]);
+                let mut stream = lab.dial();
+                stream.write_all(&bytes).await.unwrap();
+                stream.shutdown().await.unwrap();
+                let mut answer = Vec::new();
+                stream.read_to_end(&mut answer).await.unwrap();
+                lab.finished().await;
+                assert_eq!(lab.conversation.account().connections(), 0);
+            });
+            Ok(())
+        })
+        .unwrap();
+}

@@ -40,9 +40,7 @@ impl Compose {
         out.push_str("services:\n");
         self.write_gateway(out)?;
         self.write_dashboard(out)?;
-        if self.variant == Variant::Tight {
-            self.write_proxy(out)?;
-        }
+        self.write_proxy(out)?;
         out.push_str("\nvolumes:\n  hermes-home:\n");
         Ok(())
     }
@@ -80,37 +78,40 @@ impl Compose {
         let command = format!("[\"dashboard\", \"--listen\", \"0.0.0.0:{DASHBOARD_PORT}\"]");
         self.write_service(out, "dashboard", &command)?;
         out.push_str("    networks: [internal]\n");
-        out.push_str("    # Reachable from this machine only.\n");
+        out.push_str("    volumes:\n      - hermes-home:/home/hermetic/.hermes\n");
+        write_probe(out, DASHBOARD_PORT)
+    }
+
+    /// The one service with both networks in the tight variant. A container on an internal network only
+    /// cannot publish a port, so it also carries the dashboard's.
+    fn write_proxy(&self, out: &mut String) -> std::fmt::Result {
+        let mut arguments = vec!["egress".to_owned(), "serve".to_owned()];
+        arguments.extend(["--listen".to_owned(), format!("0.0.0.0:{PROXY_PORT}")]);
+        arguments.extend([
+            "--publish".to_owned(),
+            format!("0.0.0.0:{DASHBOARD_PORT}=dashboard:{DASHBOARD_PORT}"),
+        ]);
+        if self.variant == Variant::Tight {
+            for rule in &self.allow {
+                arguments.extend(["--allow".to_owned(), rule.clone()]);
+            }
+            for preset in &self.presets {
+                arguments.extend(["--preset".to_owned(), preset.clone()]);
+            }
+        }
+        let quoted: Vec<String> = arguments.iter().map(|argument| quote(argument)).collect();
+        self.write_service(out, "egress-proxy", &format!("[{}]", quoted.join(", ")))?;
+        out.push_str(match self.variant {
+            Variant::Plain => "    # Allows no host: here it only carries the dashboard's port.\n",
+            Variant::Tight => "    # The only one with a way out.\n",
+        });
+        out.push_str("    networks: [internal, egress]\n");
+        out.push_str("    # The dashboard, reachable from this machine only.\n");
         writeln!(
             out,
             "    ports:\n      - \"127.0.0.1:{DASHBOARD_PORT}:{DASHBOARD_PORT}\""
         )?;
-        out.push_str("    volumes:\n      - hermes-home:/home/hermetic/.hermes\n");
-        let url = format!("http://127.0.0.1:{DASHBOARD_PORT}/health");
-        write_health(
-            out,
-            &format!("[\"CMD\", \"hermetic\", \"probe\", \"{url}\"]"),
-        )
-    }
-
-    fn write_proxy(&self, out: &mut String) -> std::fmt::Result {
-        let mut arguments = vec!["egress".to_owned(), "serve".to_owned()];
-        arguments.extend(["--listen".to_owned(), format!("0.0.0.0:{PROXY_PORT}")]);
-        for rule in &self.allow {
-            arguments.extend(["--allow".to_owned(), rule.clone()]);
-        }
-        for preset in &self.presets {
-            arguments.extend(["--preset".to_owned(), preset.clone()]);
-        }
-        let quoted: Vec<String> = arguments.iter().map(|argument| quote(argument)).collect();
-        self.write_service(out, "egress-proxy", &format!("[{}]", quoted.join(", ")))?;
-        out.push_str("    # The only one with a way out.\n");
-        out.push_str("    networks: [internal, egress]\n");
-        let url = format!("http://127.0.0.1:{PROXY_PORT}/health");
-        write_health(
-            out,
-            &format!("[\"CMD\", \"hermetic\", \"probe\", \"{url}\"]"),
-        )
+        write_probe(out, PROXY_PORT)
     }
 
     fn write_service(&self, out: &mut String, name: &str, command: &str) -> std::fmt::Result {
@@ -142,6 +143,14 @@ networks:
     driver: bridge
 
 ";
+
+fn write_probe(out: &mut String, port: u16) -> std::fmt::Result {
+    let url = format!("http://127.0.0.1:{port}/health");
+    write_health(
+        out,
+        &format!("[\"CMD\", \"hermetic\", \"probe\", \"{url}\"]"),
+    )
+}
 
 fn write_health(out: &mut String, test: &str) -> std::fmt::Result {
     writeln!(

@@ -23,7 +23,8 @@ pub enum SquidError {
     Rule(String),
 }
 
-/// Everything that is not public, in Squid's words.
+/// Everything that is not public, in Squid's words. The mapped range is left out: to Squid it is all of IPv4,
+/// and a mapped address is judged as the IPv4 address it holds.
 const NOT_PUBLIC: &[&str] = &[
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -42,7 +43,6 @@ const NOT_PUBLIC: &[&str] = &[
     "224.0.0.0/4",
     "240.0.0.0/4",
     "::/96",
-    "::ffff:0:0/96",
     "64:ff9b::/96",
     "64:ff9b:1::/48",
     "100::/64",
@@ -84,68 +84,94 @@ pub fn squid_allowlist(rules: &RulesText) -> Result<String, SquidError> {
         &mut text,
         format_args!("\nhttp_access deny literal_v4\nhttp_access deny literal_v6"),
     );
-    for rule in &denied {
-        let port = rule
-            .port()
-            .map_or(String::new(), |port| format!(" to_{port}"));
-        let acl = format!(
-            "denied{}",
-            rule.port().map_or(String::new(), |port| format!("_{port}"))
-        );
-        line(
-            &mut text,
-            format_args!("acl {acl} dstdomain -n {}", name(rule)),
-        );
-        if let Some(port) = rule.port() {
-            line(&mut text, format_args!("acl to_{port} port {port}"));
+    write_denied(&mut text, &denied);
+    write_allowed(&mut text, &allowed);
+    line(&mut text, format_args!("\nhttp_access deny all"));
+    Ok(text)
+}
+
+fn write_denied(text: &mut String, denied: &[Rule]) {
+    for (port, rules) in by(denied, Rule::port) {
+        let (acl, on) = match port {
+            None => ("denied".to_owned(), String::new()),
+            Some(port) => (format!("denied_{port}"), format!(" to_{port}")),
+        };
+        if let Some(port) = port {
+            line(text, format_args!("acl to_{port} port {port}"));
         }
-        line(&mut text, format_args!("http_access deny {acl}{port}"));
+        write_names(text, &acl, &rules);
+        line(text, format_args!("http_access deny {acl}{on}"));
     }
-    let mut by_port: BTreeMap<u16, Vec<&Rule>> = BTreeMap::new();
-    for rule in &allowed {
-        by_port
-            .entry(rule.port().unwrap_or(DEFAULT_PORT))
-            .or_default()
-            .push(rule);
-    }
-    for (port, rules) in &by_port {
-        let mut apex = false;
-        line(&mut text, format_args!("\nacl on_{port} port {port}"));
-        for rule in rules {
+}
+
+fn write_allowed(text: &mut String, allowed: &[Rule]) {
+    for (port, rules) in by(allowed, |rule| rule.port().unwrap_or(DEFAULT_PORT)) {
+        line(text, format_args!("\nacl on_{port} port {port}"));
+        write_names(text, &format!("hosts_{port}"), &rules);
+        let below_only: Vec<&Rule> = uncovered(&rules)
+            .into_iter()
+            .filter(|rule| !rule.is_exact())
+            .filter(|rule| {
+                !rules
+                    .iter()
+                    .any(|other| other.is_exact() && other.host() == rule.host())
+            })
+            .collect();
+        for rule in &below_only {
             line(
-                &mut text,
-                format_args!("acl hosts_{port} dstdomain -n {}", name(rule)),
+                text,
+                format_args!("acl apex_{port} dstdomain -n {}", rule.host()),
             );
         }
-        for rule in rules.iter().filter(|rule| !rule.is_exact()) {
-            let itself = |other: &&Rule| other.is_exact() && other.host() == rule.host();
-            if !rules.iter().any(itself) {
-                line(
-                    &mut text,
-                    format_args!("acl apex_{port} dstdomain -n {}", rule.host()),
-                );
-                apex = true;
-            }
-        }
-        if apex {
-            line(
-                &mut text,
-                format_args!("http_access deny apex_{port} on_{port}"),
-            );
+        if !below_only.is_empty() {
+            line(text, format_args!("http_access deny apex_{port} on_{port}"));
         }
         // The name first: only names on the list are ever resolved.
         line(
-            &mut text,
+            text,
             format_args!("http_access deny hosts_{port} on_{port} not_public"),
         );
-        let method = if *port == 80 { "" } else { "CONNECT " };
+        let method = if port == 80 { "" } else { "CONNECT " };
         line(
-            &mut text,
+            text,
             format_args!("http_access allow {method}hosts_{port} on_{port}"),
         );
     }
-    line(&mut text, format_args!("\nhttp_access deny all"));
-    Ok(text)
+}
+
+fn write_names(text: &mut String, acl: &str, rules: &[&Rule]) {
+    for rule in uncovered(rules) {
+        line(text, format_args!("acl {acl} dstdomain -n {}", name(rule)));
+    }
+}
+
+fn by<K: Ord>(rules: &[Rule], key: impl Fn(&Rule) -> K) -> BTreeMap<K, Vec<&Rule>> {
+    let mut grouped: BTreeMap<K, Vec<&Rule>> = BTreeMap::new();
+    for rule in rules {
+        grouped.entry(key(rule)).or_default().push(rule);
+    }
+    grouped
+}
+
+/// Squid does not start on a list in which one name holds another.
+fn uncovered<'a>(rules: &[&'a Rule]) -> Vec<&'a Rule> {
+    let covers = |wide: &Rule, narrow: &Rule| {
+        let below = narrow
+            .host()
+            .parents()
+            .any(|parent| parent == wide.host().as_str());
+        !wide.is_exact() && (below || (narrow.is_exact() && narrow.host() == wide.host()))
+    };
+    let mut kept: Vec<&Rule> = Vec::new();
+    for &rule in rules {
+        let repeated = kept
+            .iter()
+            .any(|k| k.is_exact() == rule.is_exact() && k.host() == rule.host());
+        if !repeated && !rules.iter().any(|other| covers(other, rule)) {
+            kept.push(rule);
+        }
+    }
+    kept
 }
 
 fn all_allowed(rules: &RulesText) -> Result<Vec<Rule>, SquidError> {

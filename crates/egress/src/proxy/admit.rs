@@ -160,3 +160,44 @@ impl Proxy {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hermetic_types::ConversationKey;
+
+    use super::*;
+    use crate::audit::LogRecord;
+    use crate::limits::Limits;
+    use crate::resolve::SystemResolver;
+    use crate::rules::{Rules, RulesText};
+
+    #[test]
+    fn a_persons_yes_holds_on_its_connection_until_a_rule_forbids_it() {
+        let limits = Limits::default();
+        let proxy = Proxy::new(
+            limits.clone(),
+            Arc::new(SystemResolver::default()),
+            Arc::new(LogRecord),
+        );
+        let conversation = Conversation::new(
+            ConversationKey::new("test"),
+            Rules::default(),
+            Vec::new(),
+            &limits,
+        );
+        let before = |rule: &str| Admitted {
+            target: Authority::parse("new.test:443").unwrap(),
+            allowed: Allowed::granted(Via::Tunnel, rule.to_owned()),
+        };
+        let again = |rule: &str| proxy.admit_again(&conversation, &before(rule), Via::Tunnel);
+        assert!(again(BY_A_PERSON).is_ok());
+        assert!(again("new.test").is_err(), "the rule is gone");
+
+        let denied = RulesText {
+            deny: vec!["new.test".into()],
+            ..RulesText::default()
+        };
+        conversation.set_rules(Rules::compile(&denied).unwrap());
+        assert!(again(BY_A_PERSON).is_err());
+    }
+}

@@ -118,7 +118,9 @@ impl Proxy {
     ) {
         let mut client = Wire::new(stream);
         let Some(_slot) = conversation.account().open() else {
-            let response = Refusal::busy().response(false);
+            let refusal = Refusal::busy();
+            self.note(&conversation, How::Http, &refusal);
+            let response = refusal.response(false);
             let _ = timeout(self.0.limits.head_time, client.write_all(&response)).await;
             return;
         };

@@ -42,6 +42,8 @@ enum Next {
     /// The connection may carry another request.
     Again,
     End,
+    /// An answer that had begun cannot be finished: no clean close may make it look whole.
+    Broken,
     Tunnel(Box<Tunnel>),
 }
 
@@ -84,6 +86,7 @@ impl Proxy {
                             super::linger(client).await;
                             return None;
                         }
+                        Ok(Next::Broken) => return None,
                         Ok(Next::Tunnel(parts)) => return Some(Tunnel { client, ..*parts }),
                         Err(refusal) => (refusal, as_json),
                     }
@@ -184,7 +187,7 @@ impl Proxy {
             Err(Failed { error, begun }) => {
                 ticket.fault(&error);
                 if begun {
-                    Ok(Next::End)
+                    Ok(Next::Broken)
                 } else {
                     Err(told(&target, &error))
                 }

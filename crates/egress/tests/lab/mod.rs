@@ -6,6 +6,7 @@ pub(crate) mod tls;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ pub(crate) struct Lab {
     pub journal: Arc<Journal>,
     pub stop: CancellationToken,
     tasks: TaskTracker,
+    panicked: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -73,6 +75,7 @@ impl Lab {
             journal,
             stop,
             tasks,
+            panicked: Arc::default(),
         }
     }
 
@@ -85,8 +88,11 @@ impl Lab {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (proxy, conversation, stop) =
             (self.proxy.clone(), conversation.clone(), self.stop.clone());
-        self.tasks
-            .spawn(async move { proxy.handle(theirs, conversation, stop).await });
+        let watch = Watch(self.panicked.clone());
+        self.tasks.spawn(async move {
+            let _watch = watch;
+            proxy.handle(theirs, conversation, stop).await;
+        });
         ours
     }
 
@@ -115,6 +121,28 @@ impl Lab {
             .expect("a connection never ended");
         self.tasks.reopen();
         self.journal.entries()
+    }
+}
+
+/// Notices a panic that would otherwise die quietly with its task.
+struct Watch(Arc<AtomicBool>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert!(
+                !self.panicked.load(Ordering::SeqCst),
+                "a connection panicked"
+            );
+        }
     }
 }
 

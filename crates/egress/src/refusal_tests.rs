@@ -1,0 +1,40 @@
+use super::*;
+use crate::rules::{Rules, RulesText, Verdict};
+
+fn refusal(target: &str, via: Via) -> Refusal {
+    let rules = Rules::compile(&RulesText::allowing(["known.test"])).unwrap();
+    let target = Authority::parse(target).unwrap();
+    match rules.decide(&target, via) {
+        Verdict::Refuse(refused) | Verdict::Unknown(refused) => {
+            Refusal::by_rule(&target, via, &refused)
+        }
+        Verdict::Allow(_) => panic!("allowed"),
+    }
+}
+
+#[test]
+fn a_model_can_read_what_happened() {
+    insta::assert_snapshot!(refusal("api.example.com:443", Via::Tunnel).text(), @r"
+    hermetic egress: refused: api.example.com:443 is not on the allowlist of this sandbox
+    rule: no rule names this host
+    what a person can do: hermetic egress allow api.example.com
+    Trying again, or another way out, will not help until then.
+    ");
+    insta::assert_snapshot!(refusal("known.test:80", Via::PlainHttp).text(), @r"
+    hermetic egress: refused: known.test is not allowed on port 80
+    rule: no rule names this port; the host has: known.test
+    what a person can do: hermetic egress allow known.test:80 (or https:// where the host is allowed)
+    Trying again, or another way out, will not help until then.
+    ");
+}
+
+#[test]
+fn a_program_can_read_it_too() {
+    insta::assert_snapshot!(refusal("a.test:8443", Via::Tunnel).json(), @r#"{"code":"not-allowed","error":"egress_refused","reason":"a.test:8443 is not on the allowlist of this sandbox","remedy":"hermetic egress allow a.test:8443","rule":"no rule names this host","target":"a.test:8443"}"#);
+}
+
+#[test]
+fn hostile_targets_cannot_forge_lines() {
+    let refusal = Refusal::bad_target("a\r\nSet-Cookie: x", "literal");
+    assert!(!refusal.target.contains(['\r', '\n']));
+}
