@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::config::Config;
 use crate::origin::Origin;
+use crate::settings::ApprovalMode;
 
 /// Where chats run their commands.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,10 @@ pub struct Resolved {
     pub chosen_by: Choice,
     /// Platforms that go elsewhere.
     pub platforms: BTreeMap<&'static str, BackendKind>,
+    /// `gateway.sandbox_image` is written, and nothing here has an image.
+    pub image_ignored: bool,
+    /// Nobody is asked about dangerous commands.
+    pub approvals_off: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,11 +77,14 @@ pub fn resolve_gateway_backend(config: &Config) -> Result<Resolved, BackendDoubt
     for used in std::iter::once(&backend).chain(platforms.values()) {
         check(config, *used)?;
     }
+    let image = image(config, backend);
     Ok(Resolved {
         backend,
-        image: image(config, backend),
+        image_ignored: image.is_none() && config.gateway().sandbox_image.is_some(),
+        image,
         chosen_by,
         platforms,
+        approvals_off: config.approvals().mode == ApprovalMode::Off,
     })
 }
 
@@ -138,18 +146,25 @@ impl Resolved {
                 warnings.push(local_warning(&format!("Platform {platform} is")));
             }
         }
-        let judged = std::iter::once(&self.backend)
-            .chain(self.platforms.values())
-            .any(|backend| *backend == BackendKind::Ssh);
-        if judged && BackendKind::Ssh.boundary() == Boundary::Judged {
+        let used = || std::iter::once(self.backend).chain(self.platforms.values().copied());
+        if used().any(|backend| backend == BackendKind::Ssh) {
             warnings.push(
                 "The ssh backend is no boundary: commands act on the remote host, and dangerous \
                  ones wait for approval."
                     .to_owned(),
             );
         }
-        if self.backend == BackendKind::Native && self.image.is_some() {
-            warnings.push("gateway.sandbox_image is not used by native.".to_owned());
+        if self.approvals_off && used().any(|backend| backend.boundary() == Boundary::Judged) {
+            warnings.push(
+                "approvals.mode is off: nobody is asked before a dangerous command runs there."
+                    .to_owned(),
+            );
+        }
+        if self.image_ignored {
+            warnings.push(format!(
+                "gateway.sandbox_image is not used: {} has no image.",
+                self.backend
+            ));
         }
         warnings
     }

@@ -10,6 +10,9 @@ use crate::shape::{Reader, Shape};
 use crate::tree::{Content, Entry, Node, Scalar, short};
 use crate::value::Value;
 
+/// Guessing at each takes time, and a file with more of them is not one of ours.
+const MOST_STRANGERS: usize = 1000;
+
 /// What one file says.
 #[derive(Default)]
 pub(crate) struct Checked {
@@ -43,6 +46,7 @@ pub(crate) fn check(
             unknown_fields: Vec::new(),
         },
         checked: Checked::default(),
+        strangers: 0,
     };
     match &root.content {
         Content::Map(entries) => walk.section("", entries),
@@ -61,6 +65,7 @@ struct Walk<'a> {
     strictness: Strictness,
     reader: Reader<'a>,
     checked: Checked,
+    strangers: usize,
 }
 
 impl Walk<'_> {
@@ -71,7 +76,9 @@ impl Walk<'_> {
             } else {
                 format!("{section}.{}", entry.name)
             };
-            if let Some(key) = SCHEMA.key(&path) {
+            if entry.name.contains('.') && SCHEMA.knows(&path) {
+                self.dotted(&path, entry);
+            } else if let Some(key) = SCHEMA.key(&path) {
                 self.key(path, key, &entry.value);
             } else if SCHEMA.is_unused(&path) {
                 self.checked.unused.push((path, entry.name_place.clone()));
@@ -84,6 +91,20 @@ impl Walk<'_> {
                 self.unknown(section, path, entry);
             }
         }
+    }
+
+    /// `terminal.backend: x` in one line would count for nothing in the original system, and could
+    /// contradict what stands inside the section.
+    fn dotted(&mut self, path: &str, entry: &Entry) {
+        let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
+        self.reader.problems.push(
+            Problem::error("a key with dots is not taken apart")
+                .at(&entry.name_place)
+                .of_key(path)
+                .help(format!(
+                    "write `{name}:` in its own line below `{section}:`"
+                )),
+        );
     }
 
     fn subsection(&mut self, path: &str, entry: &Entry) {
@@ -125,6 +146,17 @@ impl Walk<'_> {
     }
 
     fn unknown(&mut self, section: &str, path: String, entry: &Entry) {
+        self.strangers += 1;
+        if self.strangers > MOST_STRANGERS {
+            if self.strangers == MOST_STRANGERS + 1 {
+                self.reader.problems.push(
+                    Problem::error(format!("more than {MOST_STRANGERS} keys that nobody knows"))
+                        .at(&entry.name_place)
+                        .help("is this the right file?"),
+                );
+            }
+            return;
+        }
         if self.strictness == Strictness::PointOutSlips {
             let slip_of = if section.is_empty() && looks_like_variable(&entry.name) {
                 nearest(&entry.name, SCHEMA.variables()).map(str::to_owned)

@@ -70,7 +70,7 @@ pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
         .into_iter()
         .flatten()
         .map(|(key, place)| Unused {
-            key,
+            key: tree::short_path(&key),
             file: place.source.path().to_owned(),
             line: place.line,
         })

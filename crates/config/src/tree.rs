@@ -6,7 +6,8 @@
 //! What the text can make us do is bounded: nesting by the parser, size by [`MOST_NODES`], which
 //! also counts what aliases repeat.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{HashMap, HashSet};
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
@@ -111,6 +112,8 @@ enum OpenContent {
         entries: Vec<Entry>,
         merged: Vec<Entry>,
         key: Option<(String, Place)>,
+        /// The line on which each name stands.
+        lines: HashMap<String, usize>,
     },
 }
 
@@ -162,6 +165,7 @@ impl<'a> Builder<'a> {
                     entries: Vec::new(),
                     merged: Vec::new(),
                     key: None,
+                    lines: HashMap::new(),
                 };
                 self.begin(place, anchor, content);
             }
@@ -213,10 +217,12 @@ impl<'a> Builder<'a> {
             OpenContent::Map {
                 mut entries,
                 merged,
+                lines,
                 ..
             } => {
+                let mut names: HashSet<String> = lines.into_keys().collect();
                 for entry in merged {
-                    if entries.iter().all(|own| own.name != entry.name) {
+                    if names.insert(entry.name.clone()) {
                         entries.push(entry);
                     }
                 }
@@ -229,7 +235,8 @@ impl<'a> Builder<'a> {
 
     /// Puts a complete node where it belongs.
     fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
-        self.nodes += 1;
+        // What an anchor keeps is a copy, and so is every alias.
+        self.nodes += if anchor == 0 { 1 } else { node.weight() };
         if self.nodes > MOST_NODES {
             return Err(
                 Problem::error(format!("the file holds more than {MOST_NODES} values"))
@@ -253,19 +260,23 @@ impl<'a> Builder<'a> {
                 entries,
                 merged,
                 key,
+                lines,
             } => match key.take() {
                 None => *key = Some(key_of(node)?),
                 Some((name, place)) if name == "<<" => merged.extend(merge(node, &place)?),
                 Some((name, name_place)) => {
-                    if let Some(first) = entries.iter().find(|entry| entry.name == name) {
-                        self.problems.push(
+                    match lines.entry(name.clone()) {
+                        Slot::Vacant(slot) => {
+                            slot.insert(name_place.line);
+                        }
+                        Slot::Occupied(first) => self.problems.push(
                             Problem::error(format!("the key `{}` is here twice", short(&name)))
                                 .at(&name_place)
                                 .help(format!(
                                     "the first is on line {}; keep one of them",
-                                    first.name_place.line
+                                    first.get()
                                 )),
-                        );
+                        ),
                     }
                     entries.push(Entry {
                         name,
@@ -323,13 +334,9 @@ fn merge(node: Node, place: &Place) -> Result<Vec<Entry>, Problem> {
     match node.content {
         Content::Map(entries) => Ok(entries),
         Content::List(items) => {
-            let mut all: Vec<Entry> = Vec::new();
+            let mut all = Vec::new();
             for item in items {
-                for entry in merge(item, place)? {
-                    if all.iter().all(|own| own.name != entry.name) {
-                        all.push(entry);
-                    }
-                }
+                all.extend(merge(item, place)?);
             }
             Ok(all)
         }
@@ -372,13 +379,21 @@ fn broken(source: &Source, error: &ScanError) -> Problem {
 
 /// Somebody else's text, fit to stand inside a message.
 pub(crate) fn short(text: &str) -> String {
-    const LONGEST: usize = 48;
+    cut(text, 48)
+}
+
+/// A dotted name of somebody else's, fit to be listed.
+pub(crate) fn short_path(path: &str) -> String {
+    cut(path, 120)
+}
+
+fn cut(text: &str, longest: usize) -> String {
     let mut shown: String = text
         .chars()
-        .take(LONGEST)
+        .take(longest)
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect();
-    if text.chars().nth(LONGEST).is_some() {
+    if text.chars().nth(longest).is_some() {
         shown.push('…');
     }
     shown

@@ -65,7 +65,7 @@ impl Value {
             Self::Pairs(pairs) => {
                 let pairs: Vec<String> = pairs
                     .keys()
-                    .map(|name| format!("{name}: [secret]"))
+                    .map(|name| format!("{}: [secret]", quoted(name)))
                     .collect();
                 format!("{{{}}}", pairs.join(", "))
             }
@@ -77,7 +77,7 @@ impl Value {
                 let mut text = String::new();
                 for (name, record) in table {
                     let comma = if text.is_empty() { "" } else { ", " };
-                    let _ = write!(text, "{comma}{name}: {}", shown_record(record));
+                    let _ = write!(text, "{comma}{}: {}", quoted(name), shown_record(record));
                 }
                 format!("{{{text}}}")
             }

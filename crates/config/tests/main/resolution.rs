@@ -153,3 +153,24 @@ fn the_command_line_is_sealed_where_nothing_is_written() {
         Ok(BackendKind::Native)
     );
 }
+
+#[test]
+fn a_host_where_nobody_is_asked_is_warned_about() {
+    let lab = Lab::with("gateway: {terminal_backend: local}\napprovals: {mode: off}\n");
+    let resolved = resolve_gateway_backend(&lab.config()).unwrap();
+    assert!(resolved.warnings()[1].starts_with("approvals.mode is off"));
+    let lab = Lab::with("gateway: {terminal_backend: docker}\napprovals: {mode: off}\n");
+    assert_eq!(
+        resolve_gateway_backend(&lab.config()).unwrap().warnings(),
+        [""; 0]
+    );
+}
+
+#[test]
+fn an_image_that_nothing_uses_is_warned_about() {
+    let lab = Lab::with("gateway: {sandbox_image: 'python:3.11'}\n");
+    assert_eq!(
+        resolve_gateway_backend(&lab.config()).unwrap().warnings(),
+        ["gateway.sandbox_image is not used: native has no image."]
+    );
+}
