@@ -24,6 +24,17 @@ pub(crate) struct Checked {
     pub(crate) problems: Vec<Problem>,
 }
 
+impl Checked {
+    pub(crate) fn holds_secrets(&self) -> bool {
+        let exported = |name: &String| {
+            let key = SCHEMA.for_variable(name);
+            key.is_some_and(|key| matches!(key.shape, Shape::Secret))
+        };
+        self.found.values().any(|(value, _)| value.holds_secret())
+            || self.exports.keys().any(exported)
+    }
+}
+
 /// How a name that nobody knows is taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strictness {

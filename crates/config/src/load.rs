@@ -21,6 +21,12 @@ use crate::tree;
 pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
     let mut problems = Vec::new();
     let home = &inputs.home;
+    if home.root().exists() && !home.root().is_dir() {
+        let problem = Problem::error("the home is not a folder").in_file(home.root());
+        return Err(Problems::from(
+            problem.help("set HERMES_HOME to a folder, or pass --home"),
+        ));
+    }
 
     let dotenv = source(&home.dotenv_file(), &mut problems);
     let (lines, noted) = dotenv.as_ref().map(dotenv::parse).unwrap_or_default();
@@ -46,8 +52,13 @@ pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
                 .help(format!("did you mean {near}?"))
         })
     }));
-    for path in [home.config_file(), home.dotenv_file(), home.legacy_file()] {
-        problems.extend(exposure::of(&path));
+    for (path, holds_secrets) in [
+        (home.config_file(), file.holds_secrets()),
+        (home.dotenv_file(), !lines.is_empty()),
+        (home.legacy_file(), legacy.holds_secrets()),
+        (inputs.managed.clone(), managed.holds_secrets()),
+    ] {
+        problems.extend(exposure::of(&path, holds_secrets));
     }
 
     let sources = Sources {

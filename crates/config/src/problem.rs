@@ -194,4 +194,10 @@ impl fmt::Display for Problems {
     }
 }
 
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}
+
 impl std::error::Error for Problems {}

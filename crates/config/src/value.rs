@@ -85,6 +85,18 @@ impl Value {
         }
     }
 
+    pub(crate) fn holds_secret(&self) -> bool {
+        let inside = |record: &Record| record.fields.values().any(Self::holds_secret);
+        match self {
+            Self::Secret(_) => true,
+            Self::Pairs(pairs) => !pairs.is_empty(),
+            Self::Records(records) => records.iter().any(inside),
+            Self::Table(table) => table.values().any(inside),
+            Self::Text(text) => without_login(text) != *text,
+            _ => false,
+        }
+    }
+
     /// For programs. Holds no secret either.
     pub fn to_json(&self) -> serde_json::Value {
         match self {

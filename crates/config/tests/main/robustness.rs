@@ -1,8 +1,10 @@
 //! Whatever the files are, we say so and go on living.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use hermetic_config::{Home, Inputs, load};
 use proptest::prelude::*;
 
 use crate::lab::Lab;
@@ -213,4 +215,33 @@ fn names_of_keys_cannot_play_with_the_terminal() {
         !errors.contains('\u{1b}') && !errors.contains('\u{7}'),
         "{errors:?}"
     );
+}
+
+#[test]
+fn a_home_that_is_a_file_is_one_error() {
+    let lab = Lab::with("");
+    let inputs = Inputs {
+        home: Home::at(lab.path("config.yaml")),
+        managed: lab.path("none"),
+        variables: BTreeMap::new(),
+        unreadable: Vec::new(),
+    };
+    let problems = load(&inputs).unwrap_err();
+    assert_eq!(problems.count(), 1);
+}
+
+#[test]
+fn a_variable_that_is_not_text_is_not_taken_for_unset() {
+    let lab = Lab::new();
+    let inputs = Inputs {
+        home: Home::at(lab.root()),
+        managed: lab.path("none"),
+        variables: BTreeMap::new(),
+        unreadable: vec!["TERMINAL_ENV".to_owned(), "SOMETHING_ELSE".to_owned()],
+    };
+    insta::assert_snapshot!(load(&inputs).unwrap_err(), @r"
+    error: its value is not UTF-8 text
+      --> the variable TERMINAL_ENV
+      = key: terminal.backend
+    ");
 }
