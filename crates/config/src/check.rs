@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use crate::nearest::nearest;
 use crate::place::Place;
 use crate::problem::Problem;
+use crate::reader::Reader;
 use crate::schema::{Key, SCHEMA};
-use crate::shape::{Reader, Shape};
-use crate::tree::{Content, Entry, Node, Scalar, short};
+use crate::shape::Shape;
+use crate::tree::{Content, Entry, Node, Scalar};
 use crate::value::Value;
+use crate::wording::short;
 
 /// Guessing at each takes time, and a file with more of them is not one of ours.
 const MOST_STRANGERS: usize = 1000;

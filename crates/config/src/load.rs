@@ -14,6 +14,7 @@ use crate::schema::SCHEMA;
 use crate::settings;
 use crate::source::Source;
 use crate::tree;
+use crate::wording;
 
 /// Reads everything and reports every error it finds, in the order of the files.
 ///
@@ -81,7 +82,7 @@ pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
         .into_iter()
         .flatten()
         .map(|(key, place)| Unused {
-            key: tree::short_path(&key),
+            key: wording::short_path(&key),
             file: place.source.path().to_owned(),
             line: place.line,
         })

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::place::Place;
-use crate::tree::short_path;
+use crate::wording::short_path;
 
 const MOST_SHOWN: usize = 100;
 

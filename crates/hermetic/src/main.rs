@@ -16,7 +16,6 @@ mod output;
 use clap::Parser;
 
 use crate::cli::Cli;
-use crate::exit::Exit;
 
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
@@ -27,5 +26,5 @@ fn main() -> std::process::ExitCode {
             failure.exit()
         }
     };
-    Exit::into(exit)
+    exit.into()
 }
