@@ -103,18 +103,14 @@ fn check_file(
     variable: &dyn Fn(&str) -> Option<String>,
     problems: &mut Vec<Problem>,
 ) -> Checked {
-    match tree::parse(source) {
-        Ok(Some(root)) => {
-            let mut checked = check::check(&root, strictness, variable);
-            problems.append(&mut checked.problems);
-            checked
-        }
-        Ok(None) => Checked::default(),
-        Err(broken) => {
-            problems.extend(broken);
-            Checked::default()
-        }
-    }
+    let (root, noted) = tree::parse(source);
+    problems.extend(noted);
+    let Some(root) = root else {
+        return Checked::default();
+    };
+    let mut checked = check::check(&root, strictness, variable);
+    problems.append(&mut checked.problems);
+    checked
 }
 
 /// The variable that a name in `.env` is a slip of. Providers' keys all look alike, so those are

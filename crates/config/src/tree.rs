@@ -63,28 +63,23 @@ impl Node {
     }
 }
 
-/// The document in `source`; `None` if it holds nothing but comments.
-pub(crate) fn parse(source: &Source) -> Result<Option<Node>, Vec<Problem>> {
+/// The document in `source` and what is wrong with it.
+///
+/// There is no document if the file holds nothing but comments, or is broken beyond reading. A
+/// mistake that reading can go on after leaves one, so that the rest can be looked at as well.
+pub(crate) fn parse(source: &Source) -> (Option<Node>, Vec<Problem>) {
     let mut builder = Builder::new(source);
     let options = granit_parser::options! { emit_unresolved_aliases: true };
     for event in Parser::new_from_str_with_options(source.text(), options) {
-        let (event, span) = match event {
-            Ok(event) => event,
-            Err(error) => {
-                builder.problems.push(broken(source, &error));
-                return Err(builder.problems);
-            }
-        };
-        if let Err(problem) = builder.take(event, &span) {
+        let taken = event
+            .map_err(|error| broken(source, &error))
+            .and_then(|(event, span)| builder.take(event, &span));
+        if let Err(problem) = taken {
             builder.problems.push(problem);
-            return Err(builder.problems);
+            return (None, builder.problems);
         }
     }
-    if builder.problems.is_empty() {
-        Ok(builder.root)
-    } else {
-        Err(builder.problems)
-    }
+    (builder.root, builder.problems)
 }
 
 fn broken(source: &Source, error: &ScanError) -> Problem {
