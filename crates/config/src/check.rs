@@ -171,11 +171,7 @@ impl Walk<'_> {
             return;
         }
         if self.strictness == Strictness::PointOutSlips {
-            let slip_of = if section.is_empty() && looks_like_variable(&entry.name) {
-                nearest(&entry.name, SCHEMA.variables()).map(str::to_owned)
-            } else {
-                nearest(&entry.name, SCHEMA.children(section)).map(str::to_owned)
-            };
+            let slip_of = slip_of(section, &entry.name);
             let help = match (slip_of, misplaced(section, &entry.name)) {
                 (Some(near), _) => Some(format!("did you mean `{near}`?")),
                 (None, Some(home)) => Some(format!("it belongs at `{home}`")),
@@ -200,6 +196,17 @@ impl Walk<'_> {
         checked.unused.extend(self.reader.unknown_fields);
         checked
     }
+}
+
+/// The key that a name is a slip of. One of a key without meaning here has none either.
+fn slip_of(section: &str, name: &str) -> Option<&'static str> {
+    if section.is_empty() && looks_like_variable(name) {
+        return nearest(name, SCHEMA.variables());
+    }
+    nearest(name, SCHEMA.children(section)).filter(|near| {
+        let path = [section, near].join(".");
+        !SCHEMA.is_unused(path.trim_start_matches('.'))
+    })
 }
 
 /// Only where our own sections meet: a stranger's section may use any name.
