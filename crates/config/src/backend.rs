@@ -41,8 +41,13 @@ pub enum Choice {
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum BackendDoubt {
-    #[error("the ssh backend has no {missing}")]
-    Ssh { missing: &'static str },
+    #[error("{key} is ssh ({origin}), and {missing} is not written")]
+    Ssh {
+        /// The key that chose it.
+        key: String,
+        origin: Origin,
+        missing: &'static str,
+    },
 }
 
 impl BackendDoubt {
@@ -74,8 +79,17 @@ pub fn resolve_gateway_backend(config: &Config) -> Result<Resolved, BackendDoubt
         .filter_map(|platform| Some((platform.name, platform.terminal_backend?)))
         .filter(|(_, own)| *own != backend)
         .collect();
-    for used in std::iter::once(&backend).chain(platforms.values()) {
-        check(config, *used)?;
+    let key = match chosen_by {
+        Choice::Gateway(_) => "gateway.terminal_backend",
+        Choice::Terminal(_) | Choice::Default | Choice::InsteadOfLocal(_) => "terminal.backend",
+    };
+    check(config, backend, key)?;
+    for (platform, backend) in &platforms {
+        check(
+            config,
+            *backend,
+            &format!("platforms.{platform}.terminal_backend"),
+        )?;
     }
     let image = image(config, backend);
     Ok(Resolved {
@@ -91,7 +105,7 @@ pub fn resolve_gateway_backend(config: &Config) -> Result<Resolved, BackendDoubt
 /// The command line's own: what is written, else sealed with the current folder as workspace.
 pub fn resolve_cli_backend(config: &Config) -> Result<BackendKind, BackendDoubt> {
     let backend = config.terminal().backend.unwrap_or(BackendKind::Native);
-    check(config, backend)?;
+    check(config, backend, "terminal.backend")?;
     Ok(backend)
 }
 
@@ -179,15 +193,16 @@ fn local_warning(who: &str) -> String {
     )
 }
 
-fn check(config: &Config, backend: BackendKind) -> Result<(), BackendDoubt> {
+fn check(config: &Config, backend: BackendKind, key: &str) -> Result<(), BackendDoubt> {
     let ssh = &config.terminal().ssh;
-    match backend {
-        BackendKind::Ssh if ssh.host.is_none() => Err(BackendDoubt::Ssh {
-            missing: "ssh_host",
-        }),
-        BackendKind::Ssh if ssh.user.is_none() => Err(BackendDoubt::Ssh {
-            missing: "ssh_user",
-        }),
-        _ => Ok(()),
-    }
+    let missing = match backend {
+        BackendKind::Ssh if ssh.host.is_none() => "terminal.ssh_host",
+        BackendKind::Ssh if ssh.user.is_none() => "terminal.ssh_user",
+        _ => return Ok(()),
+    };
+    Err(BackendDoubt::Ssh {
+        key: key.to_owned(),
+        origin: config.origin(key).cloned().unwrap_or(Origin::Default),
+        missing,
+    })
 }

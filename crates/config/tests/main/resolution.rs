@@ -1,6 +1,6 @@
 //! Where chats run their commands.
 
-use hermetic_config::{BackendDoubt, Choice, resolve_cli_backend, resolve_gateway_backend};
+use hermetic_config::{Choice, resolve_cli_backend, resolve_gateway_backend};
 use hermetic_types::BackendKind;
 
 use crate::lab::Lab;
@@ -77,16 +77,26 @@ fn ssh_serves_chats_with_a_warning() {
 
 #[test]
 fn ssh_without_a_host_or_a_user_is_refused() {
-    for (config, missing) in [
-        ("terminal: {backend: ssh, ssh_user: bot}", "ssh_host"),
-        ("terminal: {backend: ssh, ssh_host: box}", "ssh_user"),
-        ("platforms: {signal: {terminal_backend: ssh}}", "ssh_host"),
+    for (text, doubt) in [
+        (
+            "terminal: {backend: ssh, ssh_user: bot}",
+            "terminal.backend is ssh (FILE:1), and terminal.ssh_host is not written",
+        ),
+        (
+            "gateway: {terminal_backend: ssh}\nterminal: {ssh_host: box}",
+            "gateway.terminal_backend is ssh (FILE:1), and terminal.ssh_user is not written",
+        ),
+        (
+            "platforms: {signal: {terminal_backend: ssh}}",
+            "platforms.signal.terminal_backend is ssh (FILE:1), and terminal.ssh_host is not written",
+        ),
     ] {
-        let config = Lab::with(config).config();
-        assert_eq!(
-            resolve_gateway_backend(&config),
-            Err(BackendDoubt::Ssh { missing })
-        );
+        let lab = Lab::with(text);
+        let error = resolve_gateway_backend(&lab.config())
+            .unwrap_err()
+            .to_string();
+        let file = lab.path("config.yaml").display().to_string();
+        assert_eq!(error.replace(&file, "FILE"), doubt);
     }
 }
 

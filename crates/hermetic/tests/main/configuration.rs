@@ -111,7 +111,7 @@ fn check_speaks_json() {
     assert_eq!(ended.code, 78);
     assert_eq!(
         ended.json()["errors"][0]["what"],
-        "the ssh backend has no ssh_host"
+        "terminal.backend is ssh (~/.hermes/config.yaml:1), and terminal.ssh_host is not written"
     );
 }
 
