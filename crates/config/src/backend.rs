@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::config::Config;
 use crate::origin::Origin;
+use crate::settings::ApprovalMode;
 
 /// Where chats run their commands.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,10 @@ pub struct Resolved {
     pub chosen_by: Choice,
     /// Platforms that go elsewhere.
     pub platforms: BTreeMap<&'static str, BackendKind>,
+    /// `gateway.sandbox_image` is written, and nothing here has an image.
+    pub image_ignored: bool,
+    /// Nobody is asked about dangerous commands.
+    pub approvals_off: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +41,13 @@ pub enum Choice {
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum BackendDoubt {
-    #[error("the ssh backend has no {missing}")]
-    Ssh { missing: &'static str },
+    #[error("{key} is ssh ({origin}), and {missing} is not written")]
+    Ssh {
+        /// The key that chose it.
+        key: String,
+        origin: Origin,
+        missing: &'static str,
+    },
 }
 
 impl BackendDoubt {
@@ -69,21 +79,33 @@ pub fn resolve_gateway_backend(config: &Config) -> Result<Resolved, BackendDoubt
         .filter_map(|platform| Some((platform.name, platform.terminal_backend?)))
         .filter(|(_, own)| *own != backend)
         .collect();
-    for used in std::iter::once(&backend).chain(platforms.values()) {
-        check(config, *used)?;
+    let key = match chosen_by {
+        Choice::Gateway(_) => "gateway.terminal_backend",
+        Choice::Terminal(_) | Choice::Default | Choice::InsteadOfLocal(_) => "terminal.backend",
+    };
+    check(config, backend, key)?;
+    for (platform, backend) in &platforms {
+        check(
+            config,
+            *backend,
+            &format!("platforms.{platform}.terminal_backend"),
+        )?;
     }
+    let image = image(config, backend);
     Ok(Resolved {
         backend,
-        image: image(config, backend),
+        image_ignored: image.is_none() && config.gateway().sandbox_image.is_some(),
+        image,
         chosen_by,
         platforms,
+        approvals_off: config.approvals().mode == ApprovalMode::Off,
     })
 }
 
 /// The command line's own: what is written, else sealed with the current folder as workspace.
 pub fn resolve_cli_backend(config: &Config) -> Result<BackendKind, BackendDoubt> {
     let backend = config.terminal().backend.unwrap_or(BackendKind::Native);
-    check(config, backend)?;
+    check(config, backend, "terminal.backend")?;
     Ok(backend)
 }
 
@@ -138,18 +160,25 @@ impl Resolved {
                 warnings.push(local_warning(&format!("Platform {platform} is")));
             }
         }
-        let judged = std::iter::once(&self.backend)
-            .chain(self.platforms.values())
-            .any(|backend| *backend == BackendKind::Ssh);
-        if judged && BackendKind::Ssh.boundary() == Boundary::Judged {
+        let used = || std::iter::once(self.backend).chain(self.platforms.values().copied());
+        if used().any(|backend| backend == BackendKind::Ssh) {
             warnings.push(
                 "The ssh backend is no boundary: commands act on the remote host, and dangerous \
                  ones wait for approval."
                     .to_owned(),
             );
         }
-        if self.backend == BackendKind::Native && self.image.is_some() {
-            warnings.push("gateway.sandbox_image is not used by native.".to_owned());
+        if self.approvals_off && used().any(|backend| backend.boundary() == Boundary::Judged) {
+            warnings.push(
+                "approvals.mode is off: nobody is asked before a dangerous command runs there."
+                    .to_owned(),
+            );
+        }
+        if self.image_ignored {
+            warnings.push(format!(
+                "gateway.sandbox_image is not used: {} has no image.",
+                self.backend
+            ));
         }
         warnings
     }
@@ -164,15 +193,16 @@ fn local_warning(who: &str) -> String {
     )
 }
 
-fn check(config: &Config, backend: BackendKind) -> Result<(), BackendDoubt> {
+fn check(config: &Config, backend: BackendKind, key: &str) -> Result<(), BackendDoubt> {
     let ssh = &config.terminal().ssh;
-    match backend {
-        BackendKind::Ssh if ssh.host.is_none() => Err(BackendDoubt::Ssh {
-            missing: "ssh_host",
-        }),
-        BackendKind::Ssh if ssh.user.is_none() => Err(BackendDoubt::Ssh {
-            missing: "ssh_user",
-        }),
-        _ => Ok(()),
-    }
+    let missing = match backend {
+        BackendKind::Ssh if ssh.host.is_none() => "terminal.ssh_host",
+        BackendKind::Ssh if ssh.user.is_none() => "terminal.ssh_user",
+        _ => return Ok(()),
+    };
+    Err(BackendDoubt::Ssh {
+        key: key.to_owned(),
+        origin: config.origin(key).cloned().unwrap_or(Origin::Default),
+        missing,
+    })
 }

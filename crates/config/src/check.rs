@@ -5,10 +5,15 @@ use std::collections::BTreeMap;
 use crate::nearest::nearest;
 use crate::place::Place;
 use crate::problem::Problem;
+use crate::reader::Reader;
 use crate::schema::{Key, SCHEMA};
-use crate::shape::{Reader, Shape};
-use crate::tree::{Content, Entry, Node, Scalar, short};
+use crate::shape::Shape;
+use crate::tree::{Content, Entry, Node, Scalar};
 use crate::value::Value;
+use crate::wording::short;
+
+/// Guessing at each takes time, and a file with more of them is not one of ours.
+const MOST_STRANGERS: usize = 1000;
 
 /// What one file says.
 #[derive(Default)]
@@ -19,6 +24,17 @@ pub(crate) struct Checked {
     pub(crate) exports: BTreeMap<String, (String, Place)>,
     pub(crate) unused: Vec<(String, Place)>,
     pub(crate) problems: Vec<Problem>,
+}
+
+impl Checked {
+    pub(crate) fn holds_secrets(&self) -> bool {
+        let exported = |name: &String| {
+            let key = SCHEMA.for_variable(name);
+            key.is_some_and(|key| matches!(key.shape, Shape::Secret))
+        };
+        self.found.values().any(|(value, _)| value.holds_secret())
+            || self.exports.keys().any(exported)
+    }
 }
 
 /// How a name that nobody knows is taken.
@@ -43,6 +59,7 @@ pub(crate) fn check(
             unknown_fields: Vec::new(),
         },
         checked: Checked::default(),
+        strangers: 0,
     };
     match &root.content {
         Content::Map(entries) => walk.section("", entries),
@@ -61,6 +78,7 @@ struct Walk<'a> {
     strictness: Strictness,
     reader: Reader<'a>,
     checked: Checked,
+    strangers: usize,
 }
 
 impl Walk<'_> {
@@ -71,7 +89,9 @@ impl Walk<'_> {
             } else {
                 format!("{section}.{}", entry.name)
             };
-            if let Some(key) = SCHEMA.key(&path) {
+            if entry.name.contains('.') && SCHEMA.knows(&path) {
+                self.dotted(&path, entry);
+            } else if let Some(key) = SCHEMA.key(&path) {
                 self.key(path, key, &entry.value);
             } else if SCHEMA.is_unused(&path) {
                 self.checked.unused.push((path, entry.name_place.clone()));
@@ -84,6 +104,20 @@ impl Walk<'_> {
                 self.unknown(section, path, entry);
             }
         }
+    }
+
+    /// `terminal.backend: x` in one line would count for nothing in the original system, and could
+    /// contradict what stands inside the section.
+    fn dotted(&mut self, path: &str, entry: &Entry) {
+        let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
+        self.reader.problems.push(
+            Problem::error("a key with dots is not taken apart")
+                .at(&entry.name_place)
+                .of_key(path)
+                .help(format!(
+                    "write `{name}:` in its own line below `{section}:`"
+                )),
+        );
     }
 
     fn subsection(&mut self, path: &str, entry: &Entry) {
@@ -125,12 +159,19 @@ impl Walk<'_> {
     }
 
     fn unknown(&mut self, section: &str, path: String, entry: &Entry) {
+        self.strangers += 1;
+        if self.strangers > MOST_STRANGERS {
+            if self.strangers == MOST_STRANGERS + 1 {
+                self.reader.problems.push(
+                    Problem::error(format!("more than {MOST_STRANGERS} keys that nobody knows"))
+                        .at(&entry.name_place)
+                        .help("is this the right file?"),
+                );
+            }
+            return;
+        }
         if self.strictness == Strictness::PointOutSlips {
-            let slip_of = if section.is_empty() && looks_like_variable(&entry.name) {
-                nearest(&entry.name, SCHEMA.variables()).map(str::to_owned)
-            } else {
-                nearest(&entry.name, SCHEMA.children(section)).map(str::to_owned)
-            };
+            let slip_of = slip_of(section, &entry.name);
             let help = match (slip_of, misplaced(section, &entry.name)) {
                 (Some(near), _) => Some(format!("did you mean `{near}`?")),
                 (None, Some(home)) => Some(format!("it belongs at `{home}`")),
@@ -155,6 +196,17 @@ impl Walk<'_> {
         checked.unused.extend(self.reader.unknown_fields);
         checked
     }
+}
+
+/// The key that a name is a slip of. One of a key without meaning here has none either.
+fn slip_of(section: &str, name: &str) -> Option<&'static str> {
+    if section.is_empty() && looks_like_variable(name) {
+        return nearest(name, SCHEMA.variables());
+    }
+    nearest(name, SCHEMA.children(section)).filter(|near| {
+        let path = [section, near].join(".");
+        !SCHEMA.is_unused(path.trim_start_matches('.'))
+    })
 }
 
 /// Only where our own sections meet: a stranger's section may use any name.

@@ -47,7 +47,7 @@ fn replacement(
         None => (inside, None),
     };
     if !is_name(name) {
-        return Err(ExpandError::NotAName(crate::tree::short(inside)));
+        return Err(ExpandError::NotAName(crate::wording::short(inside)));
     }
     match (variable(name).filter(|value| !value.is_empty()), fallback) {
         (Some(value), _) => Ok(value),

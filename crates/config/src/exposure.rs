@@ -1,4 +1,4 @@
-//! Files with secrets that others on the machine can read.
+//! Files that say more to others on the machine than they should.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,27 +6,23 @@ use std::path::Path;
 
 use crate::problem::Problem;
 
-const OTHERS: u32 = 0o077;
-const OTHERS_WRITE: u32 = 0o022;
+const READABLE: u32 = 0o044;
+const WRITABLE: u32 = 0o022;
 
-/// A warning if somebody but the owner can read or write the file.
-pub(crate) fn of(path: &Path) -> Option<Problem> {
-    let mode = fs::metadata(path)
-        .ok()
-        .filter(fs::Metadata::is_file)?
-        .permissions()
-        .mode()
-        & 0o777;
-    let act = match mode {
-        mode if mode & OTHERS_WRITE != 0 => "change",
-        mode if mode & OTHERS != 0 => "read",
+/// A warning if somebody but the owner can change the file, or read it where it holds a secret.
+pub(crate) fn of(path: &Path, holds_secrets: bool) -> Option<Problem> {
+    let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let mode = about.permissions().mode() & 0o777;
+    let what = match mode {
+        mode if mode & WRITABLE != 0 => "other users of this machine can change this file",
+        mode if mode & READABLE != 0 && holds_secrets => {
+            "other users of this machine can read the secrets in this file"
+        }
         _ => return None,
     };
     Some(
-        Problem::warning(format!(
-            "other users of this machine can {act} this file (mode {mode:o})"
-        ))
-        .in_file(path)
-        .help(format!("chmod 600 {}", path.display())),
+        Problem::warning(format!("{what} (mode {mode:o})"))
+            .in_file(path)
+            .help(format!("chmod 600 {}", path.display())),
     )
 }

@@ -9,10 +9,14 @@ use crate::shape::{Field, Shape};
 pub fn json_schema() -> Value {
     let mut root = object();
     for key in &SCHEMA.keys {
-        for path in std::iter::once(&key.path).chain(&key.also) {
-            insert(&mut root, path, described(key));
+        insert(&mut root, &key.path, described(key));
+        if !key.path.starts_with("platforms.") {
+            for path in &key.also {
+                insert(&mut root, path, described(key));
+            }
         }
     }
+    share_platforms(&mut root);
     shorten(&mut root, "model", &json!({"type": "string"}));
     shorten(&mut root, "streaming", &json!({"type": "boolean"}));
     if let Value::Object(root) = &mut root {
@@ -40,6 +44,28 @@ fn insert(root: &mut Value, path: &str, schema: Value) {
         }
         at = entry;
     }
+}
+
+/// A platform looks the same wherever it stands, so it is written once.
+fn share_platforms(root: &mut Value) {
+    let Value::Object(platforms) = root["properties"]["platforms"]["properties"].take() else {
+        return;
+    };
+    let mut everywhere = object();
+    for (name, mut platform) in platforms {
+        let shared = json!({"$ref": format!("#/$defs/{name}")});
+        platform["properties"]["extra"] = shared.clone();
+        root["$defs"][&name] = platform;
+        everywhere["properties"][&name] = shared.clone();
+        root["properties"][&name] = shared.clone();
+        let nested = &mut root["properties"]["gateway"]["properties"][&name];
+        *nested = match nested.take() {
+            Value::Null => shared,
+            own => json!({"allOf": [own, shared]}),
+        };
+    }
+    root["properties"]["gateway"]["properties"]["platforms"] = everywhere.clone();
+    root["properties"]["platforms"] = everywhere;
 }
 
 /// Where a section may also be written as one value.

@@ -27,6 +27,8 @@ mod nearest;
 mod origin;
 mod place;
 mod problem;
+mod reader;
+mod scalar;
 mod schema;
 mod settings;
 mod shape;
@@ -35,6 +37,7 @@ mod source;
 mod starter;
 mod tree;
 mod value;
+mod wording;
 
 pub use backend::{
     BackendDoubt, Choice, Resolved, image, resolve_cli_backend, resolve_gateway_backend,

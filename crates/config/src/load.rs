@@ -14,6 +14,7 @@ use crate::schema::SCHEMA;
 use crate::settings;
 use crate::source::Source;
 use crate::tree;
+use crate::wording;
 
 /// Reads everything and reports every error it finds, in the order of the files.
 ///
@@ -21,6 +22,12 @@ use crate::tree;
 pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
     let mut problems = Vec::new();
     let home = &inputs.home;
+    if home.root().exists() && !home.root().is_dir() {
+        let problem = Problem::error("the home is not a folder").in_file(home.root());
+        return Err(Problems::from(
+            problem.help("set HERMES_HOME to a folder, or pass --home"),
+        ));
+    }
 
     let dotenv = source(&home.dotenv_file(), &mut problems);
     let (lines, noted) = dotenv.as_ref().map(dotenv::parse).unwrap_or_default();
@@ -46,8 +53,13 @@ pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
                 .help(format!("did you mean {near}?"))
         })
     }));
-    for path in [home.config_file(), home.dotenv_file(), home.legacy_file()] {
-        problems.extend(exposure::of(&path));
+    for (path, holds_secrets) in [
+        (home.config_file(), file.holds_secrets()),
+        (home.dotenv_file(), !lines.is_empty()),
+        (home.legacy_file(), legacy.holds_secrets()),
+        (inputs.managed.clone(), managed.holds_secrets()),
+    ] {
+        problems.extend(exposure::of(&path, holds_secrets));
     }
 
     let sources = Sources {
@@ -70,7 +82,7 @@ pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
         .into_iter()
         .flatten()
         .map(|(key, place)| Unused {
-            key,
+            key: wording::short_path(&key),
             file: place.source.path().to_owned(),
             line: place.line,
         })
@@ -91,18 +103,14 @@ fn check_file(
     variable: &dyn Fn(&str) -> Option<String>,
     problems: &mut Vec<Problem>,
 ) -> Checked {
-    match tree::parse(source) {
-        Ok(Some(root)) => {
-            let mut checked = check::check(&root, strictness, variable);
-            problems.append(&mut checked.problems);
-            checked
-        }
-        Ok(None) => Checked::default(),
-        Err(broken) => {
-            problems.extend(broken);
-            Checked::default()
-        }
-    }
+    let (root, noted) = tree::parse(source);
+    problems.extend(noted);
+    let Some(root) = root else {
+        return Checked::default();
+    };
+    let mut checked = check::check(&root, strictness, variable);
+    problems.append(&mut checked.problems);
+    checked
 }
 
 /// The variable that a name in `.env` is a slip of. Providers' keys all look alike, so those are

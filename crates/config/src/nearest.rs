@@ -5,6 +5,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     let name = plain(name);
     known
         .into_iter()
+        .filter(|candidate| candidate.len().abs_diff(name.len()) <= UNDERSCORES)
         .filter_map(|candidate| {
             let distance = strsim::osa_distance(&name, &plain(candidate));
             (distance <= tolerance(candidate)).then_some((distance, candidate))
@@ -12,6 +13,9 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
+
+/// A name this much longer or shorter cannot be near, and measuring is slow.
+const UNDERSCORES: usize = 8;
 
 /// Short words are near to everything, so they get less.
 fn tolerance(candidate: &str) -> usize {

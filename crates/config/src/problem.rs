@@ -4,6 +4,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::place::Place;
+use crate::wording::short_path;
+
+const MOST_SHOWN: usize = 100;
 
 /// One thing to mend.
 #[derive(Clone, Debug)]
@@ -110,8 +113,8 @@ impl Problem {
         self
     }
 
-    pub(crate) fn of_key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
+    pub(crate) fn of_key(mut self, key: impl AsRef<str>) -> Self {
+        self.key = Some(short_path(key.as_ref()));
         self
     }
 
@@ -160,8 +163,13 @@ impl fmt::Display for Severity {
 }
 
 impl Problems {
-    /// `None` where nothing is an error.
-    pub(crate) fn of(problems: Vec<Problem>) -> Option<Self> {
+    /// `None` where nothing is an error. Nobody reads thousands of them.
+    pub(crate) fn of(mut problems: Vec<Problem>) -> Option<Self> {
+        let more = problems.len().saturating_sub(MOST_SHOWN);
+        if more > 0 {
+            problems.truncate(MOST_SHOWN);
+            problems.push(Problem::error(format!("and {more} more")));
+        }
         (!problems.is_empty()).then_some(Self(problems))
     }
 
@@ -183,6 +191,12 @@ impl fmt::Display for Problems {
             problem.fmt(f)?;
         }
         Ok(())
+    }
+}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
     }
 }
 

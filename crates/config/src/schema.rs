@@ -72,6 +72,10 @@ impl Schema {
         self.children.contains_key(path)
     }
 
+    pub(crate) fn knows(&self, path: &str) -> bool {
+        self.key(path).is_some() || self.is_section(path) || self.is_unused(path)
+    }
+
     /// A key of the original system that has no meaning here.
     pub(crate) fn is_unused(&self, path: &str) -> bool {
         self.unused.contains(path)

@@ -3,18 +3,17 @@
 //! Deserialising straight into structs stops at the first mistake. A tree that is looked at
 //! afterwards can show all of them at once. JSON is read by the same code, being YAML.
 //!
-//! What the text can make us do is bounded: nesting by the parser, size by [`MOST_NODES`], which
+//! What the text can make us do is bounded: nesting by the parser, size by the builder, which
 //! also counts what aliases repeat.
 
-use std::collections::HashMap;
+mod builder;
 
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use granit_parser::{Parser, ScanError};
 
 use crate::place::Place;
 use crate::problem::Problem;
 use crate::source::Source;
-
-const MOST_NODES: usize = 100_000;
+use builder::Builder;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
@@ -64,285 +63,23 @@ impl Node {
     }
 }
 
-/// The document in `source`; `None` if it holds nothing but comments.
-pub(crate) fn parse(source: &Source) -> Result<Option<Node>, Vec<Problem>> {
+/// The document in `source` and what is wrong with it.
+///
+/// There is no document if the file holds nothing but comments, or is broken beyond reading. A
+/// mistake that reading can go on after leaves one, so that the rest can be looked at as well.
+pub(crate) fn parse(source: &Source) -> (Option<Node>, Vec<Problem>) {
     let mut builder = Builder::new(source);
     let options = granit_parser::options! { emit_unresolved_aliases: true };
     for event in Parser::new_from_str_with_options(source.text(), options) {
-        let (event, span) = match event {
-            Ok(event) => event,
-            Err(error) => {
-                builder.problems.push(broken(source, &error));
-                return Err(builder.problems);
-            }
-        };
-        if let Err(problem) = builder.take(event, &span) {
+        let taken = event
+            .map_err(|error| broken(source, &error))
+            .and_then(|(event, span)| builder.take(event, &span));
+        if let Err(problem) = taken {
             builder.problems.push(problem);
-            return Err(builder.problems);
+            return (None, builder.problems);
         }
     }
-    if builder.problems.is_empty() {
-        Ok(builder.root)
-    } else {
-        Err(builder.problems)
-    }
-}
-
-struct Builder<'a> {
-    source: &'a Source,
-    open: Vec<Open>,
-    anchors: HashMap<usize, Node>,
-    root: Option<Node>,
-    documents: usize,
-    nodes: usize,
-    problems: Vec<Problem>,
-}
-
-/// A collection whose end has not come yet.
-struct Open {
-    anchor: usize,
-    place: Place,
-    content: OpenContent,
-}
-
-enum OpenContent {
-    List(Vec<Node>),
-    Map {
-        entries: Vec<Entry>,
-        merged: Vec<Entry>,
-        key: Option<(String, Place)>,
-    },
-}
-
-impl<'a> Builder<'a> {
-    fn new(source: &'a Source) -> Self {
-        Self {
-            source,
-            open: Vec::new(),
-            anchors: HashMap::new(),
-            root: None,
-            documents: 0,
-            nodes: 0,
-            problems: Vec::new(),
-        }
-    }
-
-    /// An `Err` ends the reading; what reading can go on after is collected in `problems`.
-    fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Problem> {
-        let place = self.place(span);
-        match event {
-            Event::DocumentStart(..) => {
-                self.documents += 1;
-                if self.documents > 1 {
-                    return Err(Problem::error("a second document starts here")
-                        .at(&place)
-                        .help("keep everything in one document: remove this `---`"));
-                }
-            }
-            Event::Scalar(text, style, anchor, tag) => {
-                self.check_tag(tag.as_deref(), &place);
-                let plain = style == ScalarStyle::Plain && tag.is_none();
-                let content = if plain && is_null(&text) {
-                    Content::Null
-                } else {
-                    Content::Scalar(Scalar {
-                        text: text.into_owned(),
-                        plain,
-                    })
-                };
-                self.finish(Node { place, content }, anchor)?;
-            }
-            Event::SequenceStart(_, anchor, tag) => {
-                self.check_tag(tag.as_deref(), &place);
-                self.begin(place, anchor, OpenContent::List(Vec::new()));
-            }
-            Event::MappingStart(_, anchor, tag) => {
-                self.check_tag(tag.as_deref(), &place);
-                let content = OpenContent::Map {
-                    entries: Vec::new(),
-                    merged: Vec::new(),
-                    key: None,
-                };
-                self.begin(place, anchor, content);
-            }
-            Event::SequenceEnd | Event::MappingEnd => self.end()?,
-            Event::Alias(id) => {
-                // Absent while its own anchor is still open: an alias to itself.
-                let Some(target) = self.anchors.get(&id) else {
-                    return Err(
-                        Problem::error("this alias stands inside what it stands for")
-                            .at(&place)
-                            .help("write the value out instead"),
-                    );
-                };
-                let copy = Node {
-                    place,
-                    content: target.content.clone(),
-                };
-                self.nodes += copy.weight();
-                self.finish(copy, 0)?;
-            }
-            Event::UnresolvedAlias(name) => {
-                self.problems.push(
-                    Problem::error(format!("no anchor `&{}` before this alias", short(&name)))
-                        .at(&place)
-                        .help("a value that starts with `*` needs quotes"),
-                );
-                let content = Content::Null;
-                self.finish(Node { place, content }, 0)?;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn begin(&mut self, place: Place, anchor: usize, content: OpenContent) {
-        self.open.push(Open {
-            anchor,
-            place,
-            content,
-        });
-    }
-
-    fn end(&mut self) -> Result<(), Problem> {
-        let Some(open) = self.open.pop() else {
-            return Ok(());
-        };
-        let content = match open.content {
-            OpenContent::List(items) => Content::List(items),
-            OpenContent::Map {
-                mut entries,
-                merged,
-                ..
-            } => {
-                for entry in merged {
-                    if entries.iter().all(|own| own.name != entry.name) {
-                        entries.push(entry);
-                    }
-                }
-                Content::Map(entries)
-            }
-        };
-        let place = open.place;
-        self.finish(Node { place, content }, open.anchor)
-    }
-
-    /// Puts a complete node where it belongs.
-    fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
-        self.nodes += 1;
-        if self.nodes > MOST_NODES {
-            return Err(
-                Problem::error(format!("the file holds more than {MOST_NODES} values"))
-                    .at(&node.place)
-                    .help("aliases count as often as they repeat; write less"),
-            );
-        }
-        if anchor != 0 {
-            self.anchors.insert(anchor, node.clone());
-        }
-        let Some(parent) = self.open.last_mut() else {
-            self.root = match node.content {
-                Content::Null => None,
-                _ => Some(node),
-            };
-            return Ok(());
-        };
-        match &mut parent.content {
-            OpenContent::List(items) => items.push(node),
-            OpenContent::Map {
-                entries,
-                merged,
-                key,
-            } => match key.take() {
-                None => *key = Some(key_of(node)?),
-                Some((name, place)) if name == "<<" => merged.extend(merge(node, &place)?),
-                Some((name, name_place)) => {
-                    if let Some(first) = entries.iter().find(|entry| entry.name == name) {
-                        self.problems.push(
-                            Problem::error(format!("the key `{}` is here twice", short(&name)))
-                                .at(&name_place)
-                                .help(format!(
-                                    "the first is on line {}; keep one of them",
-                                    first.name_place.line
-                                )),
-                        );
-                    }
-                    entries.push(Entry {
-                        name,
-                        name_place,
-                        value: node,
-                    });
-                }
-            },
-        }
-        Ok(())
-    }
-
-    fn check_tag(&mut self, tag: Option<&Tag>, place: &Place) {
-        if let Some(tag) = tag.filter(|tag| !tag.is_yaml_core_schema()) {
-            self.problems.push(
-                Problem::error(format!(
-                    "the tag `{}` means nothing here",
-                    short(&tag.original())
-                ))
-                .at(place)
-                .help("remove the tag; a value that starts with `!` needs quotes"),
-            );
-        }
-    }
-
-    fn place(&self, span: &Span) -> Place {
-        let one_line = span.start.line() == span.end.line();
-        Place {
-            source: self.source.clone(),
-            line: span.start.line().max(1),
-            column: span.start.col() + 1,
-            length: if one_line {
-                span.end.col().saturating_sub(span.start.col()).max(1)
-            } else {
-                1
-            },
-        }
-    }
-}
-
-fn key_of(node: Node) -> Result<(String, Place), Problem> {
-    match node.content {
-        Content::Scalar(scalar) => Ok((scalar.text, node.place)),
-        Content::Null => Ok(("null".to_owned(), node.place)),
-        Content::List(_) | Content::Map(_) => {
-            Err(Problem::error(format!("{} cannot be a key", node.kind()))
-                .at(&node.place)
-                .help("a key is a plain word; text with braces or brackets needs quotes"))
-        }
-    }
-}
-
-/// What `<<` brings in.
-fn merge(node: Node, place: &Place) -> Result<Vec<Entry>, Problem> {
-    match node.content {
-        Content::Map(entries) => Ok(entries),
-        Content::List(items) => {
-            let mut all: Vec<Entry> = Vec::new();
-            for item in items {
-                for entry in merge(item, place)? {
-                    if all.iter().all(|own| own.name != entry.name) {
-                        all.push(entry);
-                    }
-                }
-            }
-            Ok(all)
-        }
-        Content::Null | Content::Scalar(_) => {
-            Err(Problem::error("only a map can be merged by `<<`")
-                .at(place)
-                .help("point it at an anchor of a map, as in `<<: *base`"))
-        }
-    }
-}
-
-fn is_null(text: &str) -> bool {
-    matches!(text, "" | "~" | "null" | "Null" | "NULL")
+    (builder.root, builder.problems)
 }
 
 fn broken(source: &Source, error: &ScanError) -> Problem {
@@ -368,18 +105,4 @@ fn broken(source: &Source, error: &ScanError) -> Problem {
         .at(&place)
         .help(help)
         .help("nothing else of this file was looked at")
-}
-
-/// Somebody else's text, fit to stand inside a message.
-pub(crate) fn short(text: &str) -> String {
-    const LONGEST: usize = 48;
-    let mut shown: String = text
-        .chars()
-        .take(LONGEST)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
-    if text.chars().nth(LONGEST).is_some() {
-        shown.push('…');
-    }
-    shown
 }

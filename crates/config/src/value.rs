@@ -65,7 +65,7 @@ impl Value {
             Self::Pairs(pairs) => {
                 let pairs: Vec<String> = pairs
                     .keys()
-                    .map(|name| format!("{name}: [secret]"))
+                    .map(|name| format!("{}: [secret]", quoted(name)))
                     .collect();
                 format!("{{{}}}", pairs.join(", "))
             }
@@ -77,11 +77,23 @@ impl Value {
                 let mut text = String::new();
                 for (name, record) in table {
                     let comma = if text.is_empty() { "" } else { ", " };
-                    let _ = write!(text, "{comma}{name}: {}", shown_record(record));
+                    let _ = write!(text, "{comma}{}: {}", quoted(name), shown_record(record));
                 }
                 format!("{{{text}}}")
             }
             Self::Tree(_) => "(as written)".to_owned(),
+        }
+    }
+
+    pub(crate) fn holds_secret(&self) -> bool {
+        let inside = |record: &Record| record.fields.values().any(Self::holds_secret);
+        match self {
+            Self::Secret(_) => true,
+            Self::Pairs(pairs) => !pairs.is_empty(),
+            Self::Records(records) => records.iter().any(inside),
+            Self::Table(table) => table.values().any(inside),
+            Self::Text(text) => without_login(text) != *text,
+            _ => false,
         }
     }
 

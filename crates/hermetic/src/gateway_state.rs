@@ -41,6 +41,8 @@ pub(crate) enum Seen {
     Stopped,
     /// The description may be missing: the lock comes first.
     Running(Option<GatewayState>),
+    /// Somebody else's home, perhaps.
+    Unknown(io::Error),
 }
 
 #[derive(Debug, Error)]
@@ -130,13 +132,16 @@ impl GatewayState {
 /// Looks without touching: nothing is made, nothing stays locked.
 pub(crate) fn look(home: &Home) -> Seen {
     let folder = home.state();
-    let Ok(file) = File::open(folder.join("gateway.lock")) else {
-        return Seen::Stopped;
+    let file = match File::open(folder.join("gateway.lock")) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Seen::Stopped,
+        Err(error) => return Seen::Unknown(error),
     };
     // A shared lock, so that two who look at once do not take each other for a gateway.
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Seen::Running(described(&folder)),
-        Ok(()) | Err(TryLockError::Error(_)) => Seen::Stopped,
+        Ok(()) => Seen::Stopped,
+        Err(TryLockError::Error(error)) => Seen::Unknown(error),
     }
 }
 

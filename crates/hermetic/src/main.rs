@@ -17,7 +17,6 @@ mod wiring;
 use clap::Parser;
 
 use crate::cli::Cli;
-use crate::exit::Exit;
 
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
@@ -28,5 +27,5 @@ fn main() -> std::process::ExitCode {
             failure.exit()
         }
     };
-    Exit::into(exit)
+    exit.into()
 }

@@ -132,6 +132,13 @@ fn common() -> Vec<Key> {
         )
         .mirrored_by("TERMINAL_CONTAINER_PERSISTENT"),
         key(
+            "terminal.sudo_password",
+            Shape::Secret,
+            "",
+            "answers sudo where a command asks (local and ssh); better kept in .env",
+        )
+        .mirrored_by("SUDO_PASSWORD"),
+        key(
             "terminal.sandbox_dir",
             Shape::Text,
             "",

@@ -60,12 +60,7 @@ pub(crate) const PROVIDER_KEYS: [&str; 10] = [
     "XAI_API_KEY",
 ];
 
-const OTHER_SECRETS: [&str; 4] = [
-    "SUDO_PASSWORD",
-    "MODAL_TOKEN_ID",
-    "MODAL_TOKEN_SECRET",
-    "DAYTONA_API_KEY",
-];
+const OTHER_SECRETS: [&str; 3] = ["MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET", "DAYTONA_API_KEY"];
 
 fn variable(name: &'static str, shape: Shape, fallback: &'static str, about: &'static str) -> Key {
     key(name, shape, fallback, about).overruled_by(name)

@@ -8,8 +8,8 @@ use hermetic_types::Secret;
 use super::pick::{Pick, field, words, written_field};
 use crate::grammar;
 use crate::problem::Problem;
-use crate::tree::short;
 use crate::value::Record;
+use crate::wording::short;
 
 const CREDENTIALS: &str = "gateway.egress.credentials";
 

@@ -114,7 +114,7 @@ impl Terminal {
                 key: pick.maybe_path("terminal.ssh_key"),
             },
             native: native(pick, problems),
-            sudo_password: pick.secret("SUDO_PASSWORD"),
+            sudo_password: pick.secret("terminal.sudo_password"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Where chats run their commands.
 
-use hermetic_config::{BackendDoubt, Choice, resolve_cli_backend, resolve_gateway_backend};
+use hermetic_config::{Choice, resolve_cli_backend, resolve_gateway_backend};
 use hermetic_types::BackendKind;
 
 use crate::lab::Lab;
@@ -77,16 +77,26 @@ fn ssh_serves_chats_with_a_warning() {
 
 #[test]
 fn ssh_without_a_host_or_a_user_is_refused() {
-    for (config, missing) in [
-        ("terminal: {backend: ssh, ssh_user: bot}", "ssh_host"),
-        ("terminal: {backend: ssh, ssh_host: box}", "ssh_user"),
-        ("platforms: {signal: {terminal_backend: ssh}}", "ssh_host"),
+    for (text, doubt) in [
+        (
+            "terminal: {backend: ssh, ssh_user: bot}",
+            "terminal.backend is ssh (FILE:1), and terminal.ssh_host is not written",
+        ),
+        (
+            "gateway: {terminal_backend: ssh}\nterminal: {ssh_host: box}",
+            "gateway.terminal_backend is ssh (FILE:1), and terminal.ssh_user is not written",
+        ),
+        (
+            "platforms: {signal: {terminal_backend: ssh}}",
+            "platforms.signal.terminal_backend is ssh (FILE:1), and terminal.ssh_host is not written",
+        ),
     ] {
-        let config = Lab::with(config).config();
-        assert_eq!(
-            resolve_gateway_backend(&config),
-            Err(BackendDoubt::Ssh { missing })
-        );
+        let lab = Lab::with(text);
+        let error = resolve_gateway_backend(&lab.config())
+            .unwrap_err()
+            .to_string();
+        let file = lab.path("config.yaml").display().to_string();
+        assert_eq!(error.replace(&file, "FILE"), doubt);
     }
 }
 
@@ -151,5 +161,26 @@ fn the_command_line_is_sealed_where_nothing_is_written() {
     assert_eq!(
         resolve_cli_backend(&Lab::new().config()),
         Ok(BackendKind::Native)
+    );
+}
+
+#[test]
+fn a_host_where_nobody_is_asked_is_warned_about() {
+    let lab = Lab::with("gateway: {terminal_backend: local}\napprovals: {mode: off}\n");
+    let resolved = resolve_gateway_backend(&lab.config()).unwrap();
+    assert!(resolved.warnings()[1].starts_with("approvals.mode is off"));
+    let lab = Lab::with("gateway: {terminal_backend: docker}\napprovals: {mode: off}\n");
+    assert_eq!(
+        resolve_gateway_backend(&lab.config()).unwrap().warnings(),
+        [""; 0]
+    );
+}
+
+#[test]
+fn an_image_that_nothing_uses_is_warned_about() {
+    let lab = Lab::with("gateway: {sandbox_image: 'python:3.11'}\n");
+    assert_eq!(
+        resolve_gateway_backend(&lab.config()).unwrap().warnings(),
+        ["gateway.sandbox_image is not used: native has no image."]
     );
 }

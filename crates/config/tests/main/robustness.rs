@@ -1,8 +1,10 @@
 //! Whatever the files are, we say so and go on living.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use hermetic_config::{Home, Inputs, load};
 use proptest::prelude::*;
 
 use crate::lab::Lab;
@@ -118,7 +120,7 @@ fn a_device_is_not_read() {
 #[test]
 fn a_file_that_cannot_be_read_is_not_taken_for_missing() {
     let lab = Lab::with("gateway:\n  terminal_backend: docker\n");
-    fs::set_permissions(lab.path("config.yaml"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(lab.path("config.yaml"), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(lab.path("config.yaml")).is_ok() {
         eprintln!(
             "SKIP: a_file_that_cannot_be_read_is_not_taken_for_missing: root reads everything"
@@ -167,4 +169,79 @@ fn no_error_text_holds_a_secret() {
         assert!(text.starts_with("error: "), "{text}");
         assert!(!text.contains("hunter2"), "{text}");
     }
+}
+
+#[test]
+fn anchors_inside_anchors_end_at_a_bound() {
+    let text = format!(
+        "a: {}{}{}",
+        "&a [".repeat(200),
+        "x, ".repeat(20_000),
+        "]".repeat(200)
+    );
+    let errors = Lab::with(text).errors();
+    assert!(errors.contains("more than 100000 values"), "{errors}");
+}
+
+#[test]
+fn a_file_of_strangers_is_refused_without_guessing_at_each() {
+    let text: String = (0..40_000)
+        .map(|i| format!("terminal_backnd_{i}: 1\n"))
+        .collect();
+    let errors = Lab::with(text).errors();
+    assert!(
+        errors.contains("more than 1000 keys that nobody knows"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn thousands_of_errors_are_cut_short() {
+    let text = format!("command_allowlist: [{}]", "{}, ".repeat(20_000));
+    let errors = Lab::with(text).errors();
+    assert!(
+        errors.ends_with("error: and 19900 more"),
+        "{}",
+        errors.len()
+    );
+}
+
+#[test]
+fn names_of_keys_cannot_play_with_the_terminal() {
+    let config = Lab::with("\"x\\e[2Jy\": 1\n").config();
+    assert_eq!(config.unused()[0].key, "x\u{fffd}[2Jy");
+    let errors = Lab::with("terminal:\n  \"bac\\e[2Jkend\": {}\n  \"time\\aout\": 5\n").errors();
+    assert!(
+        !errors.contains('\u{1b}') && !errors.contains('\u{7}'),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn a_home_that_is_a_file_is_one_error() {
+    let lab = Lab::with("");
+    let inputs = Inputs {
+        home: Home::at(lab.path("config.yaml")),
+        managed: lab.path("none"),
+        variables: BTreeMap::new(),
+        unreadable: Vec::new(),
+    };
+    let problems = load(&inputs).unwrap_err();
+    assert_eq!(problems.count(), 1);
+}
+
+#[test]
+fn a_variable_that_is_not_text_is_not_taken_for_unset() {
+    let lab = Lab::new();
+    let inputs = Inputs {
+        home: Home::at(lab.root()),
+        managed: lab.path("none"),
+        variables: BTreeMap::new(),
+        unreadable: vec!["TERMINAL_ENV".to_owned(), "SOMETHING_ELSE".to_owned()],
+    };
+    insta::assert_snapshot!(load(&inputs).unwrap_err(), @r"
+    error: its value is not UTF-8 text
+      --> the variable TERMINAL_ENV
+      = key: terminal.backend
+    ");
 }

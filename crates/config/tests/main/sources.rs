@@ -1,5 +1,8 @@
 //! Who wins, and that every value knows where it came from.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use crate::lab::Lab;
 
 #[test]
@@ -194,15 +197,31 @@ fn a_slip_in_dotenv_is_pointed_at() {
     ");
 }
 
+fn open_up(lab: &Lab, name: &str, mode: u32) {
+    fs::set_permissions(lab.path(name), fs::Permissions::from_mode(mode)).unwrap();
+}
+
 #[test]
-fn a_file_that_others_can_read_is_warned_about() {
-    use std::os::unix::fs::PermissionsExt;
-    let lab = Lab::new().dotenv("A=1\n");
-    let open = std::fs::Permissions::from_mode(0o644);
-    std::fs::set_permissions(lab.path(".env"), open).unwrap();
+fn secrets_that_others_can_read_are_warned_about() {
+    let lab = Lab::with("telegram: {token: x}\n").dotenv("A=1\n");
+    open_up(&lab, ".env", 0o644);
+    open_up(&lab, "config.yaml", 0o640);
     insta::assert_snapshot!(lab.warnings(), @r"
-    warning: other users of this machine can read this file (mode 644)
+    warning: other users of this machine can read the secrets in this file (mode 640)
+      --> ~/.hermes/config.yaml
+      = chmod 600 ~/.hermes/config.yaml
+
+    warning: other users of this machine can read the secrets in this file (mode 644)
       --> ~/.hermes/.env
       = chmod 600 ~/.hermes/.env
     ");
+}
+
+#[test]
+fn a_file_without_secrets_may_be_read_but_not_changed_by_others() {
+    let lab = Lab::with("terminal: {timeout: 5}\n");
+    open_up(&lab, "config.yaml", 0o644);
+    assert_eq!(lab.warnings(), "");
+    open_up(&lab, "config.yaml", 0o664);
+    assert!(lab.warnings().contains("can change this file (mode 664)"));
 }

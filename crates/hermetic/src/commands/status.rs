@@ -88,8 +88,9 @@ fn as_text(config: &Config, resolved: &Resolved, seen: &Seen) -> String {
 
 fn as_json(config: &Config, resolved: &Resolved, seen: &Seen) -> serde_json::Value {
     let (running, state) = match seen {
-        Seen::Stopped => (false, None),
-        Seen::Running(state) => (true, state.as_ref()),
+        Seen::Stopped => (Some(false), None),
+        Seen::Running(state) => (Some(true), state.as_ref()),
+        Seen::Unknown(_) => (None, None),
     };
     json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -114,6 +115,7 @@ fn as_json(config: &Config, resolved: &Resolved, seen: &Seen) -> serde_json::Val
 fn gateway(seen: &Seen) -> String {
     match seen {
         Seen::Stopped => "not running".to_owned(),
+        Seen::Unknown(error) => format!("unknown: its lock cannot be read ({error})"),
         Seen::Running(None) => "starting".to_owned(),
         Seen::Running(Some(state)) => format!(
             "running (pid {}, since {} s, version {})",

@@ -112,3 +112,39 @@ fn many_at_once() {
       = keys that belong here: mode, timeout, cron_mode, deny, approvers, mcp_reload_confirm, destructive_slash_confirm, …
     ");
 }
+
+#[test]
+fn a_key_with_dots() {
+    let lab = Lab::with("terminal.backend: local\ngateway:\n  egress.mode: open\n");
+    insta::assert_snapshot!(lab.errors(), @r"
+    error: a key with dots is not taken apart
+      --> ~/.hermes/config.yaml:1:1
+       |
+     1 | terminal.backend: local
+       | ^^^^^^^^^^^^^^^^
+      = key: terminal.backend
+      = write `backend:` in its own line below `terminal:`
+
+    error: a key with dots is not taken apart
+      --> ~/.hermes/config.yaml:3:3
+       |
+     3 |   egress.mode: open
+       |   ^^^^^^^^^^^
+      = key: gateway.egress.mode
+      = write `mode:` in its own line below `gateway.egress:`
+    ");
+}
+
+#[test]
+fn a_section_with_a_capital() {
+    let lab = Lab::with("Gateway:\n  terminal_backend: local\n");
+    insta::assert_snapshot!(lab.errors(), @r"
+    error: unknown key `Gateway`
+      --> ~/.hermes/config.yaml:1:1
+       |
+     1 | Gateway:
+       | ^^^^^^^
+      = key: Gateway
+      = did you mean `gateway`?
+    ");
+}

@@ -323,3 +323,28 @@ fn an_auxiliary_field_misspelt() {
       = did you mean `model`?
     ");
 }
+
+#[test]
+fn a_platform_without_limits_on_who_may_write() {
+    let lab = Lab::with("whatsapp:\n  enabled: true\n  dm_policy: open\n");
+    insta::assert_snapshot!(lab.errors(), @r"
+    error: `open` lets everybody write, and nothing else says so
+      --> ~/.hermes/config.yaml:3:14
+       |
+     3 |   dm_policy: open
+       |              ^^^^
+      = key: platforms.whatsapp.dm_policy
+      = set WHATSAPP_ALLOW_ALL_USERS=true as well, or choose pairing
+    ");
+}
+
+#[test]
+fn a_platform_without_an_app_secret() {
+    let lab = Lab::new()
+        .dotenv("WHATSAPP_CLOUD_PHONE_NUMBER_ID=1\nWHATSAPP_CLOUD_ACCESS_TOKEN=hunter2\n");
+    insta::assert_snapshot!(lab.errors(), @r"
+    error: whatsapp_cloud has no app_secret to tell its messages from forged ones
+      = key: platforms.whatsapp_cloud.app_secret
+      = set WHATSAPP_CLOUD_APP_SECRET, or switch it off
+    ");
+}

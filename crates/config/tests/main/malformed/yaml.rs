@@ -244,3 +244,34 @@ fn nul_and_escape_characters() {
       = known: native, docker, singularity, ssh, modal, daytona, local
     "#);
 }
+
+#[test]
+fn the_same_key_twice_hides_no_other_mistake() {
+    let lab = Lab::with(
+        "terminal:\n  timeout: 5\n  timeout: 6\n  backend: docer\n  docker_image: *nope\n",
+    );
+    insta::assert_snapshot!(lab.errors(), @r"
+    error: the key `timeout` is here twice
+      --> ~/.hermes/config.yaml:3:3
+       |
+     3 |   timeout: 6
+       |   ^^^^^^^
+      = the first is on line 2; keep one of them
+
+    error: no anchor `&nope` before this alias
+      --> ~/.hermes/config.yaml:5:17
+       |
+     5 |   docker_image: *nope
+       |                 ^^^^^
+      = a value that starts with `*` needs quotes
+
+    error: unknown value `docer`
+      --> ~/.hermes/config.yaml:4:12
+       |
+     4 |   backend: docer
+       |            ^^^^^
+      = key: terminal.backend
+      = known: native, docker, singularity, ssh, modal, daytona, local
+      = did you mean docker?
+    ");
+}

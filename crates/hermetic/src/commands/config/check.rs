@@ -84,7 +84,7 @@ fn as_json(loaded: &Result<Config, Problems>) -> Result<Exit, Failure> {
                     backend = Some(resolved.backend);
                 }
                 Err(doubt) => {
-                    errors.push(json!({"what": doubt.to_string(), "help": [doubt.remedy()]}))
+                    errors.push(json!({"what": doubt.to_string(), "help": [doubt.remedy()]}));
                 }
             }
         }

@@ -1,0 +1,32 @@
+//! What listens for others: the webhook and the API server.
+
+use hermetic_types::Secret;
+
+use super::{Platform, Section};
+use crate::problem::Problem;
+
+/// Something that listens and needs a secret.
+#[derive(Clone, Debug)]
+pub struct Webhook {
+    pub platform: Platform,
+    pub host: String,
+    pub port: u16,
+    pub secret: Option<Secret>,
+}
+
+pub(super) fn listener(
+    at: &Section<'_>,
+    secret_key: &'static str,
+    problems: &mut Vec<Problem>,
+) -> Webhook {
+    let secret = at.secret(secret_key);
+    let mut platform = at.platform(&[(secret_key, secret.is_some())], problems);
+    // A secret alone must not open a port.
+    platform.enabled &= at.pick.maybe_flag(&at.path("enabled")) == Some(true);
+    Webhook {
+        platform,
+        host: at.text("host"),
+        port: at.port("port"),
+        secret,
+    }
+}

@@ -1,0 +1,278 @@
+//! Puts the parser's events together.
+
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{HashMap, HashSet};
+
+use granit_parser::{Event, ScalarStyle, Span, Tag};
+
+use super::{Content, Entry, Node, Scalar};
+use crate::place::Place;
+use crate::problem::Problem;
+use crate::source::Source;
+use crate::wording::short;
+
+/// Copies that anchors and aliases make count as well.
+const MOST_NODES: usize = 100_000;
+
+pub(super) struct Builder<'a> {
+    source: &'a Source,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    pub(super) root: Option<Node>,
+    documents: usize,
+    nodes: usize,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// A collection whose end has not come yet.
+struct Open {
+    anchor: usize,
+    place: Place,
+    content: OpenContent,
+}
+
+enum OpenContent {
+    List(Vec<Node>),
+    Map {
+        entries: Vec<Entry>,
+        merged: Vec<Entry>,
+        key: Option<(String, Place)>,
+        /// The line on which each name stands.
+        lines: HashMap<String, usize>,
+    },
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(source: &'a Source) -> Self {
+        Self {
+            source,
+            open: Vec::new(),
+            anchors: HashMap::new(),
+            root: None,
+            documents: 0,
+            nodes: 0,
+            problems: Vec::new(),
+        }
+    }
+
+    /// An `Err` ends the reading; what reading can go on after is collected in `problems`.
+    pub(super) fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Problem> {
+        let place = self.place(span);
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return Err(Problem::error("a second document starts here")
+                        .at(&place)
+                        .help("keep everything in one document: remove this `---`"));
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                self.check_tag(tag.as_deref(), &place);
+                let plain = style == ScalarStyle::Plain && tag.is_none();
+                let content = if plain && is_null(&text) {
+                    Content::Null
+                } else {
+                    Content::Scalar(Scalar {
+                        text: text.into_owned(),
+                        plain,
+                    })
+                };
+                self.finish(Node { place, content }, anchor)?;
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.check_tag(tag.as_deref(), &place);
+                self.begin(place, anchor, OpenContent::List(Vec::new()));
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.check_tag(tag.as_deref(), &place);
+                let content = OpenContent::Map {
+                    entries: Vec::new(),
+                    merged: Vec::new(),
+                    key: None,
+                    lines: HashMap::new(),
+                };
+                self.begin(place, anchor, content);
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end()?,
+            Event::Alias(id) => {
+                // Absent while its own anchor is still open: an alias to itself.
+                let Some(target) = self.anchors.get(&id) else {
+                    return Err(
+                        Problem::error("this alias stands inside what it stands for")
+                            .at(&place)
+                            .help("write the value out instead"),
+                    );
+                };
+                let copy = Node {
+                    place,
+                    content: target.content.clone(),
+                };
+                self.nodes += copy.weight();
+                self.finish(copy, 0)?;
+            }
+            Event::UnresolvedAlias(name) => {
+                self.problems.push(
+                    Problem::error(format!("no anchor `&{}` before this alias", short(&name)))
+                        .at(&place)
+                        .help("a value that starts with `*` needs quotes"),
+                );
+                let content = Content::Null;
+                self.finish(Node { place, content }, 0)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, place: Place, anchor: usize, content: OpenContent) {
+        self.open.push(Open {
+            anchor,
+            place,
+            content,
+        });
+    }
+
+    fn end(&mut self) -> Result<(), Problem> {
+        let Some(open) = self.open.pop() else {
+            return Ok(());
+        };
+        let content = match open.content {
+            OpenContent::List(items) => Content::List(items),
+            OpenContent::Map {
+                mut entries,
+                merged,
+                lines,
+                ..
+            } => {
+                let mut names: HashSet<String> = lines.into_keys().collect();
+                for entry in merged {
+                    if names.insert(entry.name.clone()) {
+                        entries.push(entry);
+                    }
+                }
+                Content::Map(entries)
+            }
+        };
+        let place = open.place;
+        self.finish(Node { place, content }, open.anchor)
+    }
+
+    /// Puts a complete node where it belongs.
+    fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
+        // What an anchor keeps is a copy, and so is every alias.
+        self.nodes += if anchor == 0 { 1 } else { node.weight() };
+        if self.nodes > MOST_NODES {
+            return Err(
+                Problem::error(format!("the file holds more than {MOST_NODES} values"))
+                    .at(&node.place)
+                    .help("aliases count as often as they repeat; write less"),
+            );
+        }
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        let Some(parent) = self.open.last_mut() else {
+            self.root = match node.content {
+                Content::Null => None,
+                _ => Some(node),
+            };
+            return Ok(());
+        };
+        match &mut parent.content {
+            OpenContent::List(items) => items.push(node),
+            OpenContent::Map {
+                entries,
+                merged,
+                key,
+                lines,
+            } => match key.take() {
+                None => *key = Some(key_of(node)?),
+                Some((name, place)) if name == "<<" => merged.extend(merge(node, &place)?),
+                Some((name, name_place)) => {
+                    match lines.entry(name.clone()) {
+                        Slot::Vacant(slot) => {
+                            slot.insert(name_place.line);
+                        }
+                        Slot::Occupied(first) => self.problems.push(
+                            Problem::error(format!("the key `{}` is here twice", short(&name)))
+                                .at(&name_place)
+                                .help(format!(
+                                    "the first is on line {}; keep one of them",
+                                    first.get()
+                                )),
+                        ),
+                    }
+                    entries.push(Entry {
+                        name,
+                        name_place,
+                        value: node,
+                    });
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn check_tag(&mut self, tag: Option<&Tag>, place: &Place) {
+        if let Some(tag) = tag.filter(|tag| !tag.is_yaml_core_schema()) {
+            self.problems.push(
+                Problem::error(format!(
+                    "the tag `{}` means nothing here",
+                    short(&tag.original())
+                ))
+                .at(place)
+                .help("remove the tag; a value that starts with `!` needs quotes"),
+            );
+        }
+    }
+
+    fn place(&self, span: &Span) -> Place {
+        let one_line = span.start.line() == span.end.line();
+        Place {
+            source: self.source.clone(),
+            line: span.start.line().max(1),
+            column: span.start.col() + 1,
+            length: if one_line {
+                span.end.col().saturating_sub(span.start.col()).max(1)
+            } else {
+                1
+            },
+        }
+    }
+}
+
+fn key_of(node: Node) -> Result<(String, Place), Problem> {
+    match node.content {
+        Content::Scalar(scalar) => Ok((scalar.text, node.place)),
+        Content::Null => Ok(("null".to_owned(), node.place)),
+        Content::List(_) | Content::Map(_) => {
+            Err(Problem::error(format!("{} cannot be a key", node.kind()))
+                .at(&node.place)
+                .help("a key is a plain word; text with braces or brackets needs quotes"))
+        }
+    }
+}
+
+/// What `<<` brings in.
+fn merge(node: Node, place: &Place) -> Result<Vec<Entry>, Problem> {
+    match node.content {
+        Content::Map(entries) => Ok(entries),
+        Content::List(items) => {
+            let mut all = Vec::new();
+            for item in items {
+                all.extend(merge(item, place)?);
+            }
+            Ok(all)
+        }
+        Content::Null | Content::Scalar(_) => {
+            Err(Problem::error("only a map can be merged by `<<`")
+                .at(place)
+                .help("point it at an anchor of a map, as in `<<: *base`"))
+        }
+    }
+}
+
+fn is_null(text: &str) -> bool {
+    matches!(text, "" | "~" | "null" | "Null" | "NULL")
+}
