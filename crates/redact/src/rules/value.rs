@@ -15,10 +15,14 @@ pub(super) enum Style {
     Bare,
 }
 
+/// A value is judged by its beginning.
+const LOOKED_AT: usize = 512;
+
 pub(super) fn is_secret(value: &[u8], style: Style) -> bool {
     if value.len() < 4 || is_placeholder(value) {
         return false;
     }
+    let value = &value[..value.len().min(LOOKED_AT)];
     match style {
         Style::Environment => !is_small_number(value),
         Style::Quoted => !value.contains(&b' ') || has_digit(value),
@@ -56,9 +60,10 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         || value.starts_with(b"{") && value.ends_with(b"}")
         || value.starts_with(b"%") && value.ends_with(b"%");
     // A value without quotes ends before the closing bracket.
+    let looked_at = &value[..value.len().min(LOOKED_AT)];
     let mask = MASK.trim_end_matches(']').as_bytes();
     variable
-        || value.windows(mask.len()).any(|part| part == mask)
+        || looked_at.windows(mask.len()).any(|part| part == mask)
         || brackets
         || value.iter().all(|byte| byte == first)
         || WORDS
