@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hermetic_agent::openai::{OpenAi, Settings};
 use hermetic_agent::{Input, Model, TurnError};
@@ -20,6 +21,9 @@ use crate::lab::{Lab, results};
 
 const PACKAGE: &str = "@copilotkit/aimock@1.43.0";
 
+/// The first start installs the package.
+const LONGEST_START: Duration = Duration::from_secs(120);
+
 struct Aimock {
     port: u16,
     _child: Child,
@@ -30,7 +34,8 @@ impl Aimock {
     /// Starts the endpoint, or says why not.
     #[expect(clippy::print_stderr, reason = "a skipped test says so aloud")]
     async fn start(test: &str) -> Option<Self> {
-        match Self::try_start().await {
+        let started = tokio::time::timeout(LONGEST_START, Self::try_start()).await;
+        match started.unwrap_or_else(|_| Err("aimock did not start in time".to_owned())) {
             Ok(server) => Some(server),
             Err(why) => {
                 eprintln!("SKIP: {test}: {why}");

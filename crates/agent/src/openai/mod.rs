@@ -108,7 +108,7 @@ impl OpenAi {
         try_stream! {
             let mut response = self.send(ask).await?;
             let mut body = Body::new(&mut response, self);
-            let mut chunks = Chunks::new(&self.settings.model);
+            let mut chunks = Chunks::new(&self.settings);
             let mut start = body.start().await?;
             // Servers that ignore `stream` answer with one object, whatever type they call it.
             if start.trim_ascii_start().starts_with(b"{") {
