@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hermetic_agent::openai::{OpenAi, Settings};
 use hermetic_agent::{Input, Model, TurnError};
@@ -20,6 +21,9 @@ use crate::lab::{Lab, results};
 
 const PACKAGE: &str = "@copilotkit/aimock@1.43.0";
 
+/// The first start installs the package.
+const LONGEST_START: Duration = Duration::from_secs(120);
+
 struct Aimock {
     port: u16,
     _child: Child,
@@ -30,7 +34,8 @@ impl Aimock {
     /// Starts the endpoint, or says why not.
     #[expect(clippy::print_stderr, reason = "a skipped test says so aloud")]
     async fn start(test: &str) -> Option<Self> {
-        match Self::try_start().await {
+        let started = tokio::time::timeout(LONGEST_START, Self::try_start()).await;
+        match started.unwrap_or_else(|_| Err("aimock did not start in time".to_owned())) {
             Ok(server) => Some(server),
             Err(why) => {
                 eprintln!("SKIP: {test}: {why}");
@@ -79,8 +84,10 @@ impl Aimock {
         })
     }
 
-    fn model(&self) -> Arc<dyn Model> {
-        let settings = Settings::new(format!("http://127.0.0.1:{}/v1", self.port), None, "gpt-4o");
+    fn model(&self, stream: bool) -> Arc<dyn Model> {
+        let mut settings =
+            Settings::new(format!("http://127.0.0.1:{}/v1", self.port), None, "gpt-4o");
+        settings.stream = stream;
         Arc::new(OpenAi::new(settings).expect("settings"))
     }
 }
@@ -106,7 +113,7 @@ async fn a_streamed_text() {
     };
     let lab = Lab::new([]);
     let answer = lab
-        .take_turn_with(server.model(), Input::Says("hello"))
+        .take_turn_with(server.model(true), Input::Says("hello"))
         .await
         .expect("an answer");
     assert_eq!(
@@ -122,13 +129,34 @@ async fn a_streamed_text() {
 }
 
 #[tokio::test]
+async fn plain_text_and_tool_calls() {
+    let Some(server) = Aimock::start("aimock::plain_text_and_tool_calls").await else {
+        return;
+    };
+    let lab = Lab::new([]);
+    let hello = lab
+        .take_turn_with(server.model(false), Input::Says("hello"))
+        .await
+        .expect("an answer");
+    assert!(hello.text.starts_with("Hi from somewhere else"));
+    let twice = lab
+        .take_turn_with(server.model(false), Input::Says("say it twice"))
+        .await
+        .expect("an answer");
+    assert_eq!(
+        (twice.text.as_str(), results(&twice.messages).len()),
+        ("Said it twice.", 2)
+    );
+}
+
+#[tokio::test]
 async fn streamed_tool_calls() {
     let Some(server) = Aimock::start("aimock::streamed_tool_calls").await else {
         return;
     };
     let lab = Lab::new([]);
     let answer = lab
-        .take_turn_with(server.model(), Input::Says("say it twice"))
+        .take_turn_with(server.model(true), Input::Says("say it twice"))
         .await
         .expect("an answer");
     assert_eq!(answer.text, "Said it twice.");
@@ -143,7 +171,7 @@ async fn what_it_does_not_know_is_an_error() {
     };
     let lab = Lab::new([]);
     let error = lab
-        .take_turn_with(server.model(), Input::Says("no fixture for this"))
+        .take_turn_with(server.model(true), Input::Says("no fixture for this"))
         .await
         .expect_err("no match");
     assert!(matches!(error, TurnError::Model(_)), "{error:?}");

@@ -371,6 +371,9 @@ async fn the_key_is_in_no_error_and_no_debug_text() {
         !shown.contains(KEY) && shown.contains("[redacted]"),
         "{shown}"
     );
+    let within =
+        Reply::events([json!({"error": {"message": format!("bad key {KEY}"), "code": 401}})]);
+    assert!(!format!("{:?}", error(within).await).contains(KEY));
     let settings = Settings::new("http://127.0.0.1:1/v1", Some(Secret::new(KEY)), "m");
     let model = OpenAi::new(settings.clone()).expect("settings");
     assert!(!format!("{model:?} {settings:?}").contains(KEY));

@@ -1,5 +1,7 @@
 //! Tools, a journal and a watcher that remember what happened to them, in one order.
 
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::{BoxFuture, FutureExt};
@@ -9,6 +11,7 @@ use hermetic_agent::{
 };
 use hermetic_testkit::model::{Line, ScriptedModel};
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Lab {
@@ -19,6 +22,7 @@ pub(crate) struct Lab {
     pub(crate) history: Vec<Message>,
     happened: Mutex<Vec<String>>,
     broken_journal: bool,
+    pub(crate) record: Record,
 }
 
 impl Lab {
@@ -31,6 +35,7 @@ impl Lab {
             history: Vec::new(),
             happened: Mutex::default(),
             broken_journal: false,
+            record: Record::default(),
         }
     }
 
@@ -73,6 +78,29 @@ impl Lab {
 
     fn note(&self, what: String) {
         self.happened.lock().expect("no panic").push(what);
+    }
+}
+
+/// What the journal wrote down, and when the machine dies.
+#[derive(Default)]
+pub(crate) struct Record {
+    pub(crate) messages: Mutex<Vec<Message>>,
+    pub(crate) begun: Mutex<HashSet<CallId>>,
+    writes: AtomicUsize,
+    /// After this many writes nothing happens any more.
+    pub(crate) dies_after: Option<usize>,
+    pub(crate) died: Notify,
+}
+
+impl Record {
+    /// Writes, unless the machine is dead by then.
+    async fn write(&self, fact: impl FnOnce(&Self)) {
+        let count = self.writes.fetch_add(1, Ordering::Relaxed);
+        if self.dies_after.is_some_and(|last| count >= last) {
+            self.died.notify_one();
+            std::future::pending::<()>().await;
+        }
+        fact(self);
     }
 }
 
@@ -140,7 +168,18 @@ impl Journal for Lab {
             Message::Tool { .. } => "tool",
         };
         self.note(format!("journal: {kind}"));
-        async { Ok(()) }.boxed()
+        async move {
+            let add = |record: &Record| {
+                record
+                    .messages
+                    .lock()
+                    .expect("no panic")
+                    .push(message.clone());
+            };
+            self.record.write(add).await;
+            Ok(())
+        }
+        .boxed()
     }
 
     fn tool_about_to_run<'a>(
@@ -155,6 +194,14 @@ impl Journal for Lab {
                     source: "the disk is full".into(),
                 })
             } else {
+                let begin = |record: &Record| {
+                    record
+                        .begun
+                        .lock()
+                        .expect("no panic")
+                        .insert(call.id.clone());
+                };
+                self.record.write(begin).await;
                 Ok(())
             }
         }
@@ -164,10 +211,21 @@ impl Journal for Lab {
     fn tool_ended<'a>(
         &'a self,
         _: &'a CallId,
-        _: &'a Message,
+        result: &'a Message,
     ) -> BoxFuture<'a, Result<(), JournalError>> {
         self.note("journal: ended".to_owned());
-        async { Ok(()) }.boxed()
+        async move {
+            let add = |record: &Record| {
+                record
+                    .messages
+                    .lock()
+                    .expect("no panic")
+                    .push(result.clone());
+            };
+            self.record.write(add).await;
+            Ok(())
+        }
+        .boxed()
     }
 }
 

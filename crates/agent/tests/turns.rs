@@ -338,3 +338,47 @@ async fn ids_that_repeat_across_answers_stay_apart() {
         .collect();
     assert_eq!(ids.len(), 2);
 }
+
+/// The machine dies before each write of the journal in turn; the next start resumes.
+#[tokio::test]
+async fn a_crash_at_any_step_repeats_nothing_in_silence() {
+    let script = || {
+        [
+            Line::calls(&[("echo", r#"{"text":"a"}"#), ("echo", r#"{"text":"b"}"#)]),
+            Line::says("done"),
+        ]
+    };
+    // The request, the answer with its calls, two writes for each call, the last answer.
+    for dies_after in 0..7 {
+        let mut before = Lab::new(script());
+        before.record.dies_after = Some(dies_after);
+        tokio::select! {
+            _ = before.says("go") => panic!("it survived {dies_after}"),
+            () = before.record.died.notified() => {}
+        }
+        let history = before.record.messages.lock().expect("no panic").clone();
+        let begun = before.record.begun.lock().expect("no panic").clone();
+        if history.is_empty() {
+            continue;
+        }
+        let mut after = Lab::new([Line::says("resumed")]);
+        after.history = mend(history, &begun);
+        after.take_turn(Input::Resume).await.expect("an answer");
+        let shown = &after.model.asked()[0];
+        for (text, effect) in [("a", "echo a"), ("b", "echo b")] {
+            let happened = |lab: &Lab| lab.happened().iter().filter(|what| *what == effect).count();
+            assert!(
+                happened(&before) + happened(&after) <= 1,
+                "{dies_after}: {effect} was repeated"
+            );
+            // The model must not take what happened for something that did not.
+            let told = results(shown).iter().any(|result| {
+                result.contains(&format!("\n{text}\n")) || result.contains("may or may not")
+            });
+            assert!(
+                happened(&before) == 0 || told,
+                "{dies_after}: {effect} was hidden from the model"
+            );
+        }
+    }
+}

@@ -88,8 +88,8 @@ impl StreamRedactor {
             };
             let place = |mark: Range<usize>| mark.start + at..mark.end + at;
             for mark in found.0.into_iter().map(place) {
-                self.marks.push(mark.clone());
-                self.blots.push(mark);
+                join(&mut self.blots, mark.clone());
+                join(&mut self.marks, mark);
             }
             self.next = at + 1;
         }
@@ -101,8 +101,10 @@ impl StreamRedactor {
     /// result will see, a bracket, and redacting the result once more changes nothing.
     fn blot(&mut self) {
         let (held, next) = (&mut self.held, self.next);
-        self.blots.retain(|blot| {
-            held[blot.start.min(next)..blot.end.min(next)].fill(b']');
+        self.blots.retain_mut(|blot| {
+            let passed = blot.start.min(next)..blot.end.min(next);
+            blot.start = passed.end.max(blot.start);
+            held[passed].fill(b']');
             blot.end > next
         });
     }
@@ -138,6 +140,14 @@ impl StreamRedactor {
         for blot in &mut self.blots {
             *blot = blot.start.saturating_sub(gone)..blot.end.saturating_sub(gone);
         }
+    }
+}
+
+/// Adds a place; one that starts within the last only prolongs it.
+fn join(places: &mut Vec<Range<usize>>, place: Range<usize>) {
+    match places.last_mut() {
+        Some(last) if last.contains(&place.start) => last.end = last.end.max(place.end),
+        _ => places.push(place),
     }
 }
 

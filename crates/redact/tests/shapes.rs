@@ -183,6 +183,8 @@ fn assignments() {
             "let apiKey = \"[redacted]\";",
         ),
         ("mysql --password hunter2abc", "mysql --password [redacted]"),
+        ("password = hunter2\n", "password = [redacted]\n"),
+        ("x --password=hunter2 y", "x --password=[redacted] y"),
         ("tool --token=abcdef123", "tool --token=[redacted]"),
         (
             "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG",

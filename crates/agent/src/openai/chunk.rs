@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::failure;
+use super::{Settings, failure};
 use crate::{Delta, Finish, Fragment, ModelError, Usage};
 
 /// Reads one answer, event by event or whole.
 #[derive(Debug)]
 pub(super) struct Chunks<'a> {
-    model: &'a str,
+    settings: &'a Settings,
     finish: Option<Finish>,
     /// Ids of the calls seen so far by their place, for servers that send no index.
     ids: Vec<Option<String>>,
@@ -17,9 +17,9 @@ pub(super) struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    pub(super) fn new(model: &'a str) -> Self {
+    pub(super) fn new(settings: &'a Settings) -> Self {
         Self {
-            model,
+            settings,
             finish: None,
             ids: Vec::new(),
             said_something: false,
@@ -61,7 +61,7 @@ impl<'a> Chunks<'a> {
             Some(finish) => Ok(vec![Delta::Finish(finish)]),
             None if !self.saw_event => Err(self.unreadable("it is not a stream of events")),
             None => Err(ModelError::Cut {
-                model: self.model.to_owned(),
+                model: self.settings.model.clone(),
             }),
         }
     }
@@ -71,7 +71,7 @@ impl<'a> Chunks<'a> {
             serde_json::from_slice(json).map_err(|error| self.unreadable(&error.to_string()))?;
         match value.get("error") {
             None | Some(Value::Null) => Ok(value),
-            Some(error) => Err(failure::of_object(self.model, error)),
+            Some(error) => Err(failure::of_object(self.settings, error)),
         }
     }
 
@@ -143,7 +143,7 @@ impl<'a> Chunks<'a> {
 
     fn unreadable(&self, what: &str) -> ModelError {
         ModelError::Unreadable {
-            model: self.model.to_owned(),
+            model: self.settings.model.clone(),
             what: what.to_owned(),
         }
     }
@@ -191,9 +191,14 @@ mod tests {
         "data: [DONE]\n\n",
     );
 
+    fn settings() -> Settings {
+        Settings::new("http://127.0.0.1:1/v1", None, "m")
+    }
+
     fn deltas<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Delta> {
         let mut events = Events::new(1 << 20);
-        let mut chunks = Chunks::new("m");
+        let settings = settings();
+        let mut chunks = Chunks::new(&settings);
         let mut all = Vec::new();
         for piece in pieces {
             for event in events.push(piece).expect("small") {
@@ -223,7 +228,8 @@ mod tests {
 
         #[test]
         fn no_json_makes_it_panic(data in "[\\[\\]{}:,\"a-z0-9 ]{0,80}") {
-            let mut chunks = Chunks::new("m");
+            let settings = settings();
+            let mut chunks = Chunks::new(&settings);
             let _ = chunks.event(&data);
             let _ = chunks.whole(data.as_bytes());
         }

@@ -50,9 +50,9 @@ pub(super) fn of_status(
 }
 
 /// An error within an answer whose status was 200.
-pub(super) fn of_object(model: &str, error: &Value) -> ModelError {
-    let detail = shortened(&words(error));
-    let model = model.to_owned();
+pub(super) fn of_object(settings: &Settings, error: &Value) -> ModelError {
+    let detail = without_secrets(settings, &words(error));
+    let model = settings.model.clone();
     let code = error
         .get("code")
         .and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));

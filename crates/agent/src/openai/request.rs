@@ -9,9 +9,11 @@ pub(super) fn body(settings: &Settings, ask: Ask<'_>) -> String {
     let mut body = json!({
         "model": settings.model,
         "messages": ask.messages.iter().map(message).collect::<Vec<_>>(),
-        "stream": true,
-        "stream_options": {"include_usage": true},
+        "stream": settings.stream,
     });
+    if settings.stream {
+        body["stream_options"] = json!({"include_usage": true});
+    }
     if !ask.tools.is_empty() {
         body["tools"] = ask.tools.iter().map(tool).collect();
     }

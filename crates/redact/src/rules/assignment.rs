@@ -62,6 +62,7 @@ pub(super) fn look(word: &str, behind: &[u8], ahead: Ahead<'_>) -> Found {
             Style::Environment
         }
         Separator::Colon if start > from && name.starts_line() => Style::Line,
+        _ if is_password(word) && (name.is_flag() || name.starts_line()) => Style::Password,
         _ => Style::Bare,
     };
     let end = match style {
@@ -78,6 +79,11 @@ pub(super) fn look(word: &str, behind: &[u8], ahead: Ahead<'_>) -> Found {
         return Ok(None);
     }
     Ok(is_secret(bytes, style).then_some(start..start + bytes.len()))
+}
+
+/// A key is long; a password need not be.
+fn is_password(word: &str) -> bool {
+    word.starts_with("pass") || word == "pwd"
 }
 
 enum Separator {

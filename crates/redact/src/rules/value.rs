@@ -11,18 +11,25 @@ pub(super) enum Style {
     Quoted,
     /// Alone after `name: ` at the start of a line, as in YAML.
     Line,
+    /// After `password = ` at the start of a line, or after `--password`.
+    Password,
     /// Anything else without quotes.
     Bare,
 }
+
+/// A value is judged by its beginning.
+const LOOKED_AT: usize = 512;
 
 pub(super) fn is_secret(value: &[u8], style: Style) -> bool {
     if value.len() < 4 || is_placeholder(value) {
         return false;
     }
+    let value = &value[..value.len().min(LOOKED_AT)];
     match style {
         Style::Environment => !is_small_number(value),
-        Style::Quoted => !value.contains(&b' ') || has_digit(value),
+        Style::Quoted => !is_colour(value) && (!value.contains(&b' ') || has_digit(value)),
         Style::Line => !is_small_number(value) && !is_code(value) && !is_type(value),
+        Style::Password => has_digit(value) && has_letter(value) && !is_code(value),
         Style::Bare => value.len() >= 8 && has_digit(value) && has_letter(value) && !is_code(value),
     }
 }
@@ -56,9 +63,10 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         || value.starts_with(b"{") && value.ends_with(b"}")
         || value.starts_with(b"%") && value.ends_with(b"%");
     // A value without quotes ends before the closing bracket.
+    let looked_at = &value[..value.len().min(LOOKED_AT)];
     let mask = MASK.trim_end_matches(']').as_bytes();
     variable
-        || value.windows(mask.len()).any(|part| part == mask)
+        || looked_at.windows(mask.len()).any(|part| part == mask)
         || brackets
         || value.iter().all(|byte| byte == first)
         || WORDS
@@ -99,6 +107,12 @@ fn is_small_number(value: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_digit() || b".-_".contains(byte))
 }
 
+/// Highlighters have a colour for tokens.
+fn is_colour(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"#").unwrap_or_default();
+    matches!(digits.len(), 3 | 4 | 6 | 8) && digits.iter().all(u8::is_ascii_hexdigit)
+}
+
 /// A call, an index, a path, or a field of something.
 fn is_code(value: &[u8]) -> bool {
     let punctuated = value.iter().any(|byte| b"([{<".contains(byte));
@@ -124,9 +138,10 @@ fn is_type(value: &[u8]) -> bool {
         .strip_suffix(b",")
         .or_else(|| value.strip_suffix(b";"))
         .unwrap_or(value);
-    let plain = value.iter().all(u8::is_ascii_alphabetic);
+    let name = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    let declared = value.iter().all(name) && !value[0].is_ascii_lowercase();
     value.len() < 4
-        || plain && value[0].is_ascii_uppercase()
+        || declared
         || TYPES
             .iter()
             .any(|known| value.eq_ignore_ascii_case(known.as_bytes()))

@@ -1,0 +1,108 @@
+//! What a turn costs beyond the model's own time.
+//!
+//! `cargo bench -p hermetic-agent`
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a bench reports on the terminal")]
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::{BoxFuture, FutureExt};
+use hermetic_agent::openai::{OpenAi, Settings};
+use hermetic_agent::{
+    Agent, Input, Invocation, Limits, Message, Model, NoJournal, Silent, Steer, ToolResult,
+    ToolSpec, Tools, Turn,
+};
+use hermetic_testkit::model::{Line, Reply, ScriptedModel, ScriptedServer};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+const TURNS: usize = 500;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let talks = ScriptedModel::new((0..TURNS).map(|_| Line::says("a short answer")));
+    measure("in the process, no tool", Arc::new(talks), &[]).await?;
+
+    let calls = (0..TURNS).flat_map(|_| [Line::calls(&[("echo", "{}")]), Line::says("done")]);
+    measure(
+        "in the process, one tool call",
+        Arc::new(ScriptedModel::new(calls)),
+        &[],
+    )
+    .await?;
+
+    let server =
+        ScriptedServer::start((0..TURNS).map(|_| Reply::streams(&["a ", "short ", "answer"])))
+            .await?;
+    let model = OpenAi::new(Settings::new(server.base_url(), None, "m"))?;
+    measure("over loopback, no tool", Arc::new(model), &[]).await?;
+
+    let server = ScriptedServer::start((0..TURNS).map(|_| Reply::streams(&["ok"]))).await?;
+    let model = OpenAi::new(Settings::new(server.base_url(), None, "m"))?;
+    let history: Vec<_> = (0..100)
+        .flat_map(|_| {
+            [
+                Message::user("x".repeat(500)),
+                Message::assistant("y".repeat(500)),
+            ]
+        })
+        .collect();
+    measure(
+        "over loopback, 100 kB of history",
+        Arc::new(model),
+        &history,
+    )
+    .await
+}
+
+async fn measure(
+    name: &str,
+    model: Arc<dyn Model>,
+    history: &[Message],
+) -> Result<(), Box<dyn Error>> {
+    let agent = Agent::new(model, Limits::default());
+    let steer = Steer::default();
+    let mut times = Vec::with_capacity(TURNS);
+    for _ in 0..TURNS {
+        let turn = Turn {
+            system: "be brief",
+            history,
+            input: Input::Says("hello"),
+            tools: &Echo,
+            journal: &NoJournal,
+            observer: &Silent,
+            steer: &steer,
+        };
+        let started = Instant::now();
+        agent.take_turn(turn, CancellationToken::new()).await?;
+        times.push(started.elapsed());
+    }
+    times.sort();
+    let total: Duration = times.iter().sum();
+    println!(
+        "{name:>34}: median {:?}, p95 {:?}, {:.0} turns/s",
+        times[TURNS / 2],
+        times[TURNS * 95 / 100],
+        f64::from(u16::try_from(TURNS)?) / total.as_secs_f64()
+    );
+    Ok(())
+}
+
+struct Echo;
+
+impl Tools for Echo {
+    fn specs(&self) -> Vec<ToolSpec> {
+        vec![ToolSpec {
+            name: "echo".to_owned(),
+            description: "says it again".to_owned(),
+            schema: json!({"type": "object"}),
+        }]
+    }
+
+    fn call<'a>(&'a self, _: Invocation<'a>, _: CancellationToken) -> BoxFuture<'a, ToolResult> {
+        async { ToolResult::new("again") }.boxed()
+    }
+}
