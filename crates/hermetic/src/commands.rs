@@ -3,9 +3,11 @@
 mod completions;
 mod config;
 mod doctor;
+mod egress;
 mod exec;
 mod gateway;
 mod man;
+mod policy;
 mod sandbox;
 mod status;
 
@@ -26,6 +28,10 @@ pub(crate) enum Command {
     Sandbox(sandbox::Args),
     /// Which layers of the seal hold here
     Doctor(doctor::Args),
+    /// What would be run, asked about or refused
+    Policy(policy::Args),
+    /// The way out: an allowlist proxy
+    Egress(egress::Args),
     /// What runs, and how sealed it is
     Status(status::Args),
     /// Look at the configuration, check it, start one
@@ -42,6 +48,8 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Exec(args) => exec::run(cli, args),
         Command::Sandbox(args) => sandbox::run(cli, args),
         Command::Doctor(args) => doctor::run(cli, args),
+        Command::Policy(args) => policy::run(cli, args),
+        Command::Egress(args) => egress::run(cli, args),
         Command::Status(args) => status::run(cli, args),
         Command::Config(args) => config::run(cli, args),
         Command::Completions(args) => completions::run(args),

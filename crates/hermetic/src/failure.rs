@@ -56,7 +56,10 @@ impl Failure {
     }
 
     pub(crate) fn with(self, code: u8) -> Self {
-        Self::Exec { failure: Box::new(self), code }
+        Self::Exec {
+            failure: Box::new(self),
+            code,
+        }
     }
 
     /// A failure of our own under `exec`.
@@ -109,7 +112,9 @@ impl From<BackendError> for Failure {
             BackendError::Unavailable { remedy, .. } => remedy.clone(),
             BackendError::NoSuchSandbox { .. } => "see `hermetic sandbox list`".to_owned(),
             BackendError::Refused { .. } => "change what was asked for".to_owned(),
-            BackendError::Failed { .. } => "`hermetic doctor` tells what this host lacks".to_owned(),
+            BackendError::Failed { .. } => {
+                "`hermetic doctor` tells what this host lacks".to_owned()
+            }
         };
         Self::caused(&error, remedy)
     }
@@ -117,7 +122,10 @@ impl From<BackendError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::caused(&error, "check the state folder's permissions and the space left")
+        Self::caused(
+            &error,
+            "check the state folder's permissions and the space left",
+        )
     }
 }
 

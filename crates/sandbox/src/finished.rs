@@ -78,5 +78,10 @@ pub async fn gather(
         never = feed => match never {},
         never = stopped => match never {},
     };
-    Ok(Finished { stdout, stderr, ended, interrupted })
+    Ok(Finished {
+        stdout,
+        stderr,
+        ended,
+        interrupted,
+    })
 }

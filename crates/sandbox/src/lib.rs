@@ -8,7 +8,12 @@
 
 mod backend;
 #[cfg(feature = "conformance")]
-#[expect(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "these are tests")]
+#[expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "these are tests"
+)]
 pub mod conformance;
 mod finished;
 pub mod host;

@@ -45,7 +45,8 @@ impl HeadTail {
     }
 
     pub fn omitted(&self) -> u64 {
-        self.total.saturating_sub((self.head.len() + self.tail.len()) as u64)
+        self.total
+            .saturating_sub((self.head.len() + self.tail.len()) as u64)
     }
 
     pub fn head(&self) -> &[u8] {

@@ -36,7 +36,11 @@ const SHELL: &str = "main";
 impl Sandbox {
     pub async fn greet(id: &SandboxId, kind: BackendKind, link: Link) -> Result<Self, GreetError> {
         let warden = Warden::greet(link.into_stream(), PATIENCE).await?;
-        Ok(Self { id: id.clone(), kind, warden })
+        Ok(Self {
+            id: id.clone(),
+            kind,
+            warden,
+        })
     }
 
     pub fn id(&self) -> &SandboxId {
@@ -111,8 +115,11 @@ impl Sandbox {
         let mut run = Run::new(argv);
         run.id = id;
         run.cwd = command.workdir.map(Into::into);
-        run.env =
-            command.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        run.env = command
+            .env
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
         run.stdin = match command.stdin {
             Stdin::Empty => StdinMode::Empty,
             Stdin::Bytes(_) | Stdin::Open => StdinMode::Open,

@@ -37,7 +37,9 @@ impl Sandboxes {
     async fn round(&self, retries: &mut Retries) -> Instant {
         let mut next = Instant::now() + LOOK_AGAIN;
         for (conversation, slot) in self.everyone() {
-            let Some(since) = slot.idle_since() else { continue };
+            let Some(since) = slot.idle_since() else {
+                continue;
+            };
             let due = since + self.plan.lifetime;
             let vacant = slot.gate.try_lock().is_ok_and(|tenant| tenant.is_none());
             if vacant {
@@ -55,7 +57,10 @@ impl Sandboxes {
 
     /// An empty slot whose conversation has been silent costs memory for nothing.
     fn forget_vacant(&self, conversation: &hermetic_types::ConversationKey) {
-        let mut slots = self.slots.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut slots = self
+            .slots
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let vacant = slots.get(conversation).is_some_and(|slot| {
             // Nobody else holds the slot: only the map's own reference is left.
             std::sync::Arc::strong_count(slot) == 1

@@ -20,7 +20,11 @@ pub struct Lease {
 impl Lease {
     /// Takes over a lease that was already counted with [`Slot::take_lease`].
     pub(crate) fn counted(sandbox: Arc<Sandbox>, slot: Arc<Slot>, changed: Arc<Notify>) -> Self {
-        Self { sandbox, slot, changed }
+        Self {
+            sandbox,
+            slot,
+            changed,
+        }
     }
 
     pub fn sandbox(&self) -> &Arc<Sandbox> {

@@ -67,7 +67,10 @@ impl Sandboxes {
         backends: impl IntoIterator<Item = Arc<dyn Backend>>,
         ledger: Ledger,
     ) -> Self {
-        let backends = backends.into_iter().map(|backend| (backend.kind(), backend)).collect();
+        let backends = backends
+            .into_iter()
+            .map(|backend| (backend.kind(), backend))
+            .collect();
         Self {
             plan: Arc::new(plan),
             installation,
@@ -83,7 +86,9 @@ impl Sandboxes {
     pub async fn lease(&self, conversation: &ConversationKey) -> Result<Lease, LeaseError> {
         let this = self.clone();
         let conversation = conversation.clone();
-        let work = self.works.spawn(async move { this.enter(&conversation).await });
+        let work = self
+            .works
+            .spawn(async move { this.enter(&conversation).await });
         work.await.map_err(|_| LeaseError::Stopping)?
     }
 
@@ -146,7 +151,10 @@ impl Sandboxes {
                 return Err(error);
             }
         };
-        *tenant = Some(Tenant { spec: Arc::new(spec), sandbox: Some(Arc::clone(&sandbox)) });
+        *tenant = Some(Tenant {
+            spec: Arc::new(spec),
+            sandbox: Some(Arc::clone(&sandbox)),
+        });
         slot.touch();
         Ok(sandbox)
     }
@@ -176,7 +184,9 @@ impl Sandboxes {
         let backend = self.backend(self.plan.backend)?;
         let spec = self.plan.spec(&self.installation, conversation);
         let text = serde_json::to_string(&spec)?;
-        self.ledger.name(&spec.id, conversation, backend.kind(), &text, now()).await?;
+        self.ledger
+            .name(&spec.id, conversation, backend.kind(), &text, now())
+            .await?;
 
         let begun = Instant::now();
         let made = async {
@@ -222,7 +232,9 @@ impl Sandboxes {
     async fn reach(&self, spec: &Spec) -> Result<Arc<Sandbox>, LeaseError> {
         let backend = self.backend(self.plan.backend)?;
         let link = backend.connect(&spec.id).await?;
-        Ok(Arc::new(Sandbox::greet(&spec.id, backend.kind(), link).await?))
+        Ok(Arc::new(
+            Sandbox::greet(&spec.id, backend.kind(), link).await?,
+        ))
     }
 
     /// Claims a place, letting the longest idle sandbox go when all are taken.
@@ -237,7 +249,9 @@ impl Sandboxes {
                 break;
             }
         }
-        Err(LeaseError::Full { most: self.plan.most })
+        Err(LeaseError::Full {
+            most: self.plan.most,
+        })
     }
 
     /// Claims a free place, or names the conversation that has been idle longest.
@@ -258,7 +272,9 @@ impl Sandboxes {
             .filter_map(|(key, other)| other.idle_since().map(|since| (key.clone(), since)))
             .min_by_key(|(_, since)| *since)
             .map(Some)
-            .ok_or(LeaseError::Full { most: self.plan.most })
+            .ok_or(LeaseError::Full {
+                most: self.plan.most,
+            })
     }
 
     /// Stops or destroys an idle conversation's sandbox, unless it was used after `since`.
@@ -272,7 +288,9 @@ impl Sandboxes {
         if slot.idle_since().is_none_or(|idle| idle > since) {
             return Ok(());
         }
-        let Some(leaving) = tenant.take() else { return Ok(()) };
+        let Some(leaving) = tenant.take() else {
+            return Ok(());
+        };
         let spec = leaving.spec;
         drop(leaving.sandbox);
         let kind = self.plan.backend;
@@ -286,7 +304,10 @@ impl Sandboxes {
     }
 
     pub(crate) async fn stop(&self, id: &SandboxId, kind: BackendKind) -> Result<(), LetGoError> {
-        let backend = self.backends.get(&kind).ok_or(LetGoError::NoBackend(kind))?;
+        let backend = self
+            .backends
+            .get(&kind)
+            .ok_or(LetGoError::NoBackend(kind))?;
         self.ledger.mark(id, LedgerState::Stopping).await?;
         match backend.stop(id).await {
             Ok(()) => {
@@ -297,7 +318,10 @@ impl Sandboxes {
             Err(source) => {
                 self.ledger.note_failure(id, &source.to_string()).await?;
                 self.changed.notify_one();
-                Err(LetGoError::Destroy { id: id.clone(), source })
+                Err(LetGoError::Destroy {
+                    id: id.clone(),
+                    source,
+                })
             }
         }
     }
@@ -308,7 +332,10 @@ impl Sandboxes {
         id: &SandboxId,
         kind: BackendKind,
     ) -> Result<(), LetGoError> {
-        let backend = self.backends.get(&kind).ok_or(LetGoError::NoBackend(kind))?;
+        let backend = self
+            .backends
+            .get(&kind)
+            .ok_or(LetGoError::NoBackend(kind))?;
         self.ledger.mark(id, LedgerState::Destroying).await?;
         match backend.destroy(id).await {
             Ok(()) => {
@@ -319,7 +346,10 @@ impl Sandboxes {
             Err(source) => {
                 self.ledger.note_failure(id, &source.to_string()).await?;
                 self.changed.notify_one();
-                Err(LetGoError::Destroy { id: id.clone(), source })
+                Err(LetGoError::Destroy {
+                    id: id.clone(),
+                    source,
+                })
             }
         }
     }
@@ -337,13 +367,18 @@ impl Sandboxes {
 
     fn slot(&self, conversation: &ConversationKey) -> Arc<Slot> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = slots.entry(conversation.clone()).or_insert_with(|| Arc::new(Slot::empty()));
+        let slot = slots
+            .entry(conversation.clone())
+            .or_insert_with(|| Arc::new(Slot::empty()));
         Arc::clone(slot)
     }
 
     pub(crate) fn everyone(&self) -> Vec<(ConversationKey, Arc<Slot>)> {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.iter().map(|(key, slot)| (key.clone(), Arc::clone(slot))).collect()
+        slots
+            .iter()
+            .map(|(key, slot)| (key.clone(), Arc::clone(slot)))
+            .collect()
     }
 }
 

@@ -39,9 +39,16 @@ impl Sandboxes {
         let mut settled = Settled::default();
         let entries = self.ledger.entries().await?;
         for backend in self.backends.values() {
-            let mut found: HashMap<SandboxId, Found> =
-                backend.list().await?.into_iter().map(|found| (found.id.clone(), found)).collect();
-            for entry in entries.iter().filter(|entry| entry.backend == backend.kind()) {
+            let mut found: HashMap<SandboxId, Found> = backend
+                .list()
+                .await?
+                .into_iter()
+                .map(|found| (found.id.clone(), found))
+                .collect();
+            for entry in entries
+                .iter()
+                .filter(|entry| entry.backend == backend.kind())
+            {
                 let state = found.remove(&entry.id).map(|found| found.state);
                 self.settle_entry(entry, state, &mut settled).await?;
             }
@@ -60,7 +67,9 @@ impl Sandboxes {
         settled: &mut Settled,
     ) -> Result<(), StoreError> {
         let spec = serde_json::from_str::<Spec>(&entry.spec).ok();
-        let kept = spec.as_ref().is_some_and(|spec| spec.persistence == Persistence::Kept);
+        let kept = spec
+            .as_ref()
+            .is_some_and(|spec| spec.persistence == Persistence::Kept);
         match (entry.state, found, spec) {
             (LedgerState::Running, Some(FoundState::Running), Some(spec)) => {
                 self.adopt(entry, spec);
@@ -84,9 +93,15 @@ impl Sandboxes {
 
     /// It gets a place and a fresh idle clock; the link is made when somebody needs it.
     fn adopt(&self, entry: &Entry, spec: Spec) {
-        let tenant = Tenant { spec: Arc::new(spec), sandbox: None };
+        let tenant = Tenant {
+            spec: Arc::new(spec),
+            sandbox: None,
+        };
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.insert(entry.conversation.clone(), Arc::new(Slot::with(Some(tenant))));
+        slots.insert(
+            entry.conversation.clone(),
+            Arc::new(Slot::with(Some(tenant))),
+        );
     }
 }
 

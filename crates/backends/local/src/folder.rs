@@ -19,7 +19,9 @@ pub(crate) struct Folder {
 
 impl Folder {
     pub(crate) fn new(sandboxes: &Path, id: &SandboxId) -> Self {
-        Self { path: sandboxes.join(id.as_str()) }
+        Self {
+            path: sandboxes.join(id.as_str()),
+        }
     }
 
     /// Fails where the id is taken. What it is comes first, before there is a process.

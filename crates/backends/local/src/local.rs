@@ -68,7 +68,12 @@ impl Backend for Local {
             detail: "none: commands run on this host as this user, and are judged first".to_owned(),
             remedy: Some("choose native, which is sealed".to_owned()),
         };
-        async move { Readiness { layers: vec![layer] } }.boxed()
+        async move {
+            Readiness {
+                layers: vec![layer],
+            }
+        }
+        .boxed()
     }
 
     fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
@@ -79,7 +84,8 @@ impl Backend for Local {
                 folder
                     .make(&spec)
                     .map_err(|source| BackendError::failed("write the sandbox down", source))?;
-                host.start(&spec, &folder).inspect_err(|_| drop(host.destroy(&spec.id)))
+                host.start(&spec, &folder)
+                    .inspect_err(|_| drop(host.destroy(&spec.id)))
             })
             .await?;
             linked(stream)
@@ -143,9 +149,14 @@ impl Host {
     }
 
     /// Starts the warden with a socket that was made here; the link is there before it is.
-    fn start(&self, spec: &Spec, folder: &Folder) -> Result<std::os::unix::net::UnixStream, BackendError> {
-        let socket =
-            folder.listen().map_err(|source| BackendError::failed("make the socket", source))?;
+    fn start(
+        &self,
+        spec: &Spec,
+        folder: &Folder,
+    ) -> Result<std::os::unix::net::UnixStream, BackendError> {
+        let socket = folder
+            .listen()
+            .map_err(|source| BackendError::failed("make the socket", source))?;
         let child = self
             .spawn(spec, socket.into())
             .map_err(|source| BackendError::failed("start the warden", source))?;
@@ -156,7 +167,9 @@ impl Host {
             .ok_or_else(|| io::Error::other("the warden ended at once"))
             .and_then(|process| folder.note_life(&process))
             .map_err(|source| BackendError::failed("write the warden's process down", source))?;
-        folder.connect().map_err(|source| BackendError::failed("reach the warden", source))
+        folder
+            .connect()
+            .map_err(|source| BackendError::failed("reach the warden", source))
     }
 
     fn spawn(&self, spec: &Spec, socket: OwnedFd) -> io::Result<Child> {
@@ -180,12 +193,17 @@ impl Host {
     }
 
     fn end(&self, id: &SandboxId) -> Result<(), BackendError> {
-        let Some((process, pidfd)) = self.folder(id).living() else { return Ok(()) };
+        let Some((process, pidfd)) = self.folder(id).living() else {
+            return Ok(());
+        };
         if tree::end(process.pid, pidfd.as_fd()) {
             return Ok(());
         }
         let late = io::Error::from(io::ErrorKind::TimedOut);
-        Err(BackendError::failed(format!("end process {}", process.pid), late))
+        Err(BackendError::failed(
+            format!("end process {}", process.pid),
+            late,
+        ))
     }
 
     fn destroy(&self, id: &SandboxId) -> Result<(), BackendError> {
@@ -200,7 +218,9 @@ impl Host {
         let mut found = Vec::new();
         for entry in fs::read_dir(self.config.state.join("local")).map_err(unreadable)? {
             let name = entry.map_err(unreadable)?.file_name();
-            let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+            let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
             let folder = self.folder(&id);
             let spec = folder.spec();
             let state = match (&spec, folder.living()) {
@@ -208,7 +228,11 @@ impl Host {
                 (Some(_), None) if folder.was_alive() => FoundState::Stopped,
                 _ => FoundState::Broken,
             };
-            found.push(Found { id, conversation: spec.map(|spec| spec.conversation), state });
+            found.push(Found {
+                id,
+                conversation: spec.map(|spec| spec.conversation),
+                state,
+            });
         }
         found.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(found)

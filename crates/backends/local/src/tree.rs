@@ -43,7 +43,10 @@ pub(crate) fn end(warden: i32, pidfd: BorrowedFd<'_>) -> bool {
 fn descendants(root: i32) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
         if let Some(pid) = pid
             && let Some(parent) = parent_of(pid)
         {

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking and speaks to a terminal"
 )]
 
+mod conformance;
 mod crash;
 mod escape;
 mod lab;

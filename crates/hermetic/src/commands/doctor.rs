@@ -60,7 +60,12 @@ fn examine(backend: &Arc<dyn Backend>) -> Result<Readiness, Failure> {
 
 fn as_text(kind: BackendKind, readiness: &Readiness) -> String {
     let mut text = format!("{BOLD}{kind}{BOLD:#}\n");
-    let width = readiness.layers.iter().map(|layer| layer.name.len()).max().unwrap_or(0);
+    let width = readiness
+        .layers
+        .iter()
+        .map(|layer| layer.name.len())
+        .max()
+        .unwrap_or(0);
     for layer in &readiness.layers {
         let mark = match layer.state {
             LayerState::Active => "holds  ",

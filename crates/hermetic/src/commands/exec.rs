@@ -106,7 +106,9 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             let lease = sandboxes
                 .lease(&ConversationKey::new(format!("cli:{name}")))
                 .await
-                .map_err(|error| Failure::caused(&error, "`hermetic doctor` tells what is missing"))?;
+                .map_err(|error| {
+                    Failure::caused(&error, "`hermetic doctor` tells what is missing")
+                })?;
             relay::run(&lease, command(args), args.tty).await
         }
         None => {
@@ -115,7 +117,10 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             let link = backend.create(&spec).await?;
             let ran = match Sandbox::greet(&spec.id, kind, link).await {
                 Ok(sandbox) => relay::run(&sandbox, command(args), args.tty).await,
-                Err(error) => Err(Failure::caused(&error, "try again; if it persists, report it")),
+                Err(error) => Err(Failure::caused(
+                    &error,
+                    "try again; if it persists, report it",
+                )),
             };
             backend.destroy(&spec.id).await?;
             ran
@@ -191,12 +196,19 @@ fn mount(text: &str) -> Result<Mount, String> {
     let wrong = || "expected HOST:INSIDE, with :rw at the end to allow writing".to_owned();
     let (rest, mode) = match text.strip_suffix(":rw") {
         Some(rest) => (rest, MountMode::ReadWrite),
-        None => (text.strip_suffix(":ro").unwrap_or(text), MountMode::ReadOnly),
+        None => (
+            text.strip_suffix(":ro").unwrap_or(text),
+            MountMode::ReadOnly,
+        ),
     };
     let (source, target) = rest.split_once(':').ok_or_else(wrong)?;
     if source.is_empty() || !target.starts_with('/') {
         return Err(wrong());
     }
     let source = std::path::absolute(source).map_err(|error| error.to_string())?;
-    Ok(Mount { source, target: target.into(), mode })
+    Ok(Mount {
+        source,
+        target: target.into(),
+        mode,
+    })
 }

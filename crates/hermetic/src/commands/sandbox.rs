@@ -109,7 +109,9 @@ async fn act(cli: &Cli, command: &SandboxCommand) -> Result<Exit, Failure> {
         SandboxCommand::Stop { id } => {
             let row = rows::find(&rows, id)?;
             row.backend.stop(id).await?;
-            ledger.mark(id, hermetic_store::LedgerState::Stopped).await?;
+            ledger
+                .mark(id, hermetic_store::LedgerState::Stopped)
+                .await?;
         }
         SandboxCommand::Destroy { ids } => {
             for id in ids {
@@ -153,8 +155,11 @@ async fn logs(row: &Row, run: Option<&RunId>, json: bool) -> Result<(), Failure>
         let mut text = String::new();
         let mut values = Vec::new();
         for run in runs {
-            let words: Vec<_> =
-                run.argv.iter().map(|word| String::from_utf8_lossy(&word.0).into_owned()).collect();
+            let words: Vec<_> = run
+                .argv
+                .iter()
+                .map(|word| String::from_utf8_lossy(&word.0).into_owned())
+                .collect();
             let state = match &run.ended {
                 None => "running".to_owned(),
                 Some(ended) => format!("{:?}", ended.status).to_lowercase(),
@@ -166,7 +171,11 @@ async fn logs(row: &Row, run: Option<&RunId>, json: bool) -> Result<(), Failure>
                 "id": run.id, "command": words, "state": state, "output_bytes": run.output,
             }));
         }
-        return if json { output::print_json(&values) } else { output::print(&text) };
+        return if json {
+            output::print_json(&values)
+        } else {
+            output::print(&text)
+        };
     };
     let mut running = sandbox.warden().attach(run.clone(), 0).await?;
     let mut told = Vec::new();
@@ -192,5 +201,7 @@ async fn reach(row: &Row) -> Result<Sandbox, Failure> {
     let link = row.backend.connect(&row.id).await?;
     Sandbox::greet(&row.id, row.backend.kind(), link)
         .await
-        .map_err(|error| Failure::caused(&error, "destroy it: a sandbox that does not answer is lost"))
+        .map_err(|error| {
+            Failure::caused(&error, "destroy it: a sandbox that does not answer is lost")
+        })
 }

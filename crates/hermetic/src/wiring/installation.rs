@@ -35,7 +35,11 @@ fn give_name(folder: &std::path::Path, path: &std::path::Path) -> io::Result<()>
     }
     let id = InstallationId::random();
     let aside = folder.join(format!("installation.{id}"));
-    let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&aside)?;
+    let mut file = OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(&aside)?;
     writeln!(file, "{id}")?;
     let linked = fs::hard_link(&aside, path);
     fs::remove_file(&aside)?;
@@ -55,8 +59,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
         let names: Vec<_> = thread::scope(|scope| {
-            let uses: Vec<_> =
-                (0..8).map(|_| scope.spawn(|| installation(&home).unwrap())).collect();
+            let uses: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| installation(&home).unwrap()))
+                .collect();
             uses.into_iter().map(|one| one.join().unwrap()).collect()
         });
         assert!(names.iter().all(|name| name == &names[0]), "{names:?}");

@@ -45,7 +45,10 @@ pub async fn stdin_reaches_the_command(candidate: Candidate) {
     let input: Vec<u8> = (0..=255).cycle().take(3 << 20).collect();
     command.stdin = Stdin::Bytes(input.clone());
     let digest = stdout(&run(&lab.sandbox, command).await);
-    assert!(digest.starts_with(&hex(&Sha256::digest(&input))), "{digest}");
+    assert!(
+        digest.starts_with(&hex(&Sha256::digest(&input))),
+        "{digest}"
+    );
 
     // A command that does not want its input is no failure.
     let mut command = Command::words(["true"]);
@@ -60,8 +63,11 @@ pub async fn binary_output_arrives_whole(candidate: Candidate) {
     const SIZE: u64 = 32 << 20;
     let lab = Lab::open(candidate).await;
     let text = format!("head -c {SIZE} /dev/urandom | tee >(sha256sum >&2)");
-    let mut running =
-        lab.sandbox.start(Cleared::typed_by_operator(Command::script(text))).await.unwrap();
+    let mut running = lab
+        .sandbox
+        .start(Cleared::typed_by_operator(Command::script(text)))
+        .await
+        .unwrap();
     let (mut digest, mut total, mut told) = (Sha256::new(), 0, Vec::new());
     while let Some(event) = running.next().await.unwrap() {
         match event {
@@ -75,9 +81,15 @@ pub async fn binary_output_arrives_whole(candidate: Candidate) {
         }
     }
     assert_eq!(total, SIZE);
-    let (told, seen) = (String::from_utf8_lossy(&told).into_owned(), hex(&digest.finalize()));
+    let (told, seen) = (
+        String::from_utf8_lossy(&told).into_owned(),
+        hex(&digest.finalize()),
+    );
     // The side process that counts may be later than the command itself.
-    assert!(told.is_empty() || told.starts_with(&seen), "{told} is not {seen}");
+    assert!(
+        told.is_empty() || told.starts_with(&seen),
+        "{told} is not {seen}"
+    );
     lab.close().await;
 }
 
@@ -86,13 +98,20 @@ pub async fn a_stalled_reader_costs_bounded_memory(candidate: Candidate) {
     let lab = Lab::open(candidate).await;
     let command = Cleared::typed_by_operator(Command::words(["yes"]));
     let mut stalled = lab.sandbox.start(command).await.unwrap();
-    assert!(matches!(stalled.next().await, Ok(Some(Event::Started { .. }))));
+    assert!(matches!(
+        stalled.next().await,
+        Ok(Some(Event::Started { .. }))
+    ));
     // Other commands still run while nobody reads that one; time passes by doing so.
     for _ in 0..50 {
         assert_eq!(lab.sh("true").await.code(), 0);
     }
     let info = lab.sandbox.warden().info().await.unwrap();
-    assert!(info.rss_bytes < BOUND, "the warden holds {} bytes", info.rss_bytes);
+    assert!(
+        info.rss_bytes < BOUND,
+        "the warden holds {} bytes",
+        info.rss_bytes
+    );
     drop(stalled);
     lab.close().await;
 }
@@ -101,7 +120,10 @@ pub async fn a_thousand_in_a_row(candidate: Candidate) {
     let lab = Lab::open(candidate).await;
     for turn in 0..1_000 {
         let command = Command::words(["/bin/sh".to_owned(), "-c".into(), format!("echo {turn}")]);
-        assert_eq!(stdout(&run(&lab.sandbox, command).await), format!("{turn}\n"));
+        assert_eq!(
+            stdout(&run(&lab.sandbox, command).await),
+            format!("{turn}\n")
+        );
     }
     lab.close().await;
 }
@@ -111,7 +133,10 @@ pub async fn fifty_at_once(candidate: Candidate) {
     let texts = (0..50).map(|n| format!("read -t 0.2 x < <(sleep 1); echo {n}; exit {n}"));
     let runs = texts.map(|text| run(&lab.sandbox, Command::script(text)));
     for (n, finished) in join_all(runs).await.into_iter().enumerate() {
-        assert_eq!((stdout(&finished), finished.code()), (format!("{n}\n"), n as i32));
+        assert_eq!(
+            (stdout(&finished), finished.code()),
+            (format!("{n}\n"), n as i32)
+        );
     }
     lab.close().await;
 }
@@ -130,7 +155,10 @@ pub async fn nothing_of_the_launcher_is_inherited(candidate: Candidate) {
     assert_eq!(stdout(&lab.sh("echo $ONLY_ONCE").await), "\n");
     // 0 to 2 and the one that lists; no descriptor of the gateway's or the warden's.
     let open = stdout(&lab.sh("ls /proc/self/fd").await);
-    assert_eq!(open.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
+    assert_eq!(
+        open.split_whitespace().collect::<Vec<_>>(),
+        ["0", "1", "2", "3"]
+    );
     lab.close().await;
 }
 
@@ -142,10 +170,16 @@ pub async fn the_shell_keeps_its_state(candidate: Candidate) {
         command
     };
     run(&lab.sandbox, shell("cd /usr; x=5; f() { echo f$x; }")).await;
-    assert_eq!(stdout(&run(&lab.sandbox, shell("f; pwd")).await), "f5\n/usr\n");
+    assert_eq!(
+        stdout(&run(&lab.sandbox, shell("f; pwd")).await),
+        "f5\n/usr\n"
+    );
     let ended = run(&lab.sandbox, shell("exit 3")).await;
     assert_eq!((ended.code(), ended.ended.shell_lost.is_some()), (3, true));
-    assert_eq!(stdout(&run(&lab.sandbox, shell("echo again")).await), "again\n");
+    assert_eq!(
+        stdout(&run(&lab.sandbox, shell("echo again")).await),
+        "again\n"
+    );
     lab.close().await;
 }
 

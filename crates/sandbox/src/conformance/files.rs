@@ -26,9 +26,19 @@ pub async fn files_of_every_awkward_name(candidate: Candidate) {
     for name in names {
         let at = PathAt::beneath(folder.as_str(), name.to_vec());
         write(&lab.sandbox, at.clone(), name).await;
-        assert_eq!(read(&lab.sandbox, at).await, name, "{}", name.escape_ascii());
+        assert_eq!(
+            read(&lab.sandbox, at).await,
+            name,
+            "{}",
+            name.escape_ascii()
+        );
     }
-    let listed = lab.sandbox.warden().list_dir(PathAt::anywhere(folder.as_str())).await.unwrap();
+    let listed = lab
+        .sandbox
+        .warden()
+        .list_dir(PathAt::anywhere(folder.as_str()))
+        .await
+        .unwrap();
     let mut listed: Vec<_> = listed.into_iter().map(|entry| entry.name).collect();
     let mut expected: Vec<_> = names.iter().map(|name| ByteString(name.to_vec())).collect();
     listed.sort();
@@ -39,10 +49,14 @@ pub async fn files_of_every_awkward_name(candidate: Candidate) {
         lab.sandbox.warden().remove(at).await.unwrap();
     }
     // A symlink that leads out of its root is refused, and a pipe does not hang the reader.
-    lab.sh(&format!("cd {folder}; ln -s /etc/passwd out; mkfifo pipe")).await;
+    lab.sh(&format!("cd {folder}; ln -s /etc/passwd out; mkfifo pipe"))
+        .await;
     for name in ["out", "pipe", "../../etc/passwd", "absent"] {
         let read = Read::whole(PathAt::beneath(folder.as_str(), name));
-        assert!(lab.sandbox.warden().read_file(read).await.is_err(), "{name} was read");
+        assert!(
+            lab.sandbox.warden().read_file(read).await.is_err(),
+            "{name} was read"
+        );
     }
     lab.sh(&format!("rm -r {folder}")).await;
     lab.close().await;
@@ -68,5 +82,8 @@ async fn write(sandbox: &Sandbox, at: PathAt, content: &[u8]) {
 
 async fn read(sandbox: &Sandbox, at: PathAt) -> Vec<u8> {
     let file = sandbox.warden().read_file(Read::whole(at)).await.unwrap();
-    file.collect(64 << 20).await.unwrap().expect("not longer than what was written")
+    file.collect(64 << 20)
+        .await
+        .unwrap()
+        .expect("not longer than what was written")
 }

@@ -8,9 +8,7 @@ use hermetic_policy::Cleared;
 use hermetic_types::{Command, ConversationKey, InstallationId, Limits, SandboxId};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView,
-};
+use crate::{Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView};
 
 /// A backend to be examined.
 #[expect(missing_debug_implementations, reason = "nobody prints it")]
@@ -61,14 +59,26 @@ impl Candidate {
     }
 
     pub async fn make(&self, spec: &Spec) -> Sandbox {
-        let link = self.backend.create(spec).await.expect("a sandbox can be created");
-        Sandbox::greet(&spec.id, self.backend.kind(), link).await.expect("its warden answers")
+        let link = self
+            .backend
+            .create(spec)
+            .await
+            .expect("a sandbox can be created");
+        Sandbox::greet(&spec.id, self.backend.kind(), link)
+            .await
+            .expect("its warden answers")
     }
 
     /// A second link to a living sandbox.
     pub async fn reach(&self, spec: &Spec) -> Sandbox {
-        let link = self.backend.connect(&spec.id).await.expect("a sandbox can be reached again");
-        Sandbox::greet(&spec.id, self.backend.kind(), link).await.expect("its warden answers")
+        let link = self
+            .backend
+            .connect(&spec.id)
+            .await
+            .expect("a sandbox can be reached again");
+        Sandbox::greet(&spec.id, self.backend.kind(), link)
+            .await
+            .expect("its warden answers")
     }
 }
 
@@ -76,7 +86,11 @@ impl Lab {
     pub async fn open(candidate: Candidate) -> Self {
         let spec = candidate.spec("conformance", Persistence::Ephemeral);
         let sandbox = candidate.make(&spec).await;
-        Self { candidate, spec, sandbox }
+        Self {
+            candidate,
+            spec,
+            sandbox,
+        }
     }
 
     /// Runs shell text to its end.
@@ -85,16 +99,32 @@ impl Lab {
     }
 
     pub async fn close(self) {
-        self.candidate.backend.destroy(&self.spec.id).await.expect("a sandbox can be destroyed");
-        let left = self.candidate.backend.list().await.expect("sandboxes can be listed");
-        assert!(!left.iter().any(|found| found.id == self.spec.id), "still listed: {left:?}");
+        self.candidate
+            .backend
+            .destroy(&self.spec.id)
+            .await
+            .expect("a sandbox can be destroyed");
+        let left = self
+            .candidate
+            .backend
+            .list()
+            .await
+            .expect("sandboxes can be listed");
+        assert!(
+            !left.iter().any(|found| found.id == self.spec.id),
+            "still listed: {left:?}"
+        );
     }
 }
 
 pub(super) async fn run(sandbox: &Sandbox, mut command: Command) -> Finished {
     command.timeout.get_or_insert(DEADLINE);
     sandbox
-        .run(Cleared::typed_by_operator(command), BOUND, &CancellationToken::new())
+        .run(
+            Cleared::typed_by_operator(command),
+            BOUND,
+            &CancellationToken::new(),
+        )
         .await
         .expect("a command can be run")
 }
@@ -105,16 +135,15 @@ pub(super) fn stdout(finished: &Finished) -> String {
 
 /// How many living processes have `marker` among their words, as seen from inside.
 pub(super) async fn count_marked(sandbox: &Sandbox, marker: &str) -> usize {
-    // The searching shell would find itself: the marker is put together at run time.
+    // No searching process may carry the marker itself: it is put together at run time and read
+    // from a pipe.
     let (front, back) = marker.split_at(marker.len() / 2);
-    let text = format!(
-        "m={front}; m=$m{back}; n=0
-         for f in /proc/[0-9]*/cmdline; do
-           if tr '\\0' ' ' < $f 2>/dev/null | grep -q -- \"$m\"; then n=$((n+1)); fi
-         done; echo $n"
-    );
+    let text = format!("printf %s%s {front} {back} | grep -lsFf - /proc/[0-9]*/cmdline | wc -l");
     let counted = run(sandbox, Command::script(text)).await;
-    stdout(&counted).trim().parse().expect("the count is a number")
+    stdout(&counted)
+        .trim()
+        .parse()
+        .expect("the count is a number")
 }
 
 /// Waits until no process carries the marker.

@@ -10,7 +10,10 @@ use crate::{Bond, FoundState, Persistence, Sandbox};
 pub async fn a_sandbox_is_listed_while_it_lives(candidate: Candidate) {
     let lab = Lab::open(candidate).await;
     let listed = lab.candidate.backend.list().await.unwrap();
-    let found = listed.iter().find(|found| found.id == lab.spec.id).expect("it is listed");
+    let found = listed
+        .iter()
+        .find(|found| found.id == lab.spec.id)
+        .expect("it is listed");
     assert_eq!(found.state, FoundState::Running);
     assert_eq!(found.conversation.as_ref(), Some(&lab.spec.conversation));
     lab.close().await;
@@ -19,10 +22,13 @@ pub async fn a_sandbox_is_listed_while_it_lives(candidate: Candidate) {
 pub async fn destroying_twice_is_fine(candidate: Candidate) {
     let lab = Lab::open(candidate).await;
     let backend = &lab.candidate.backend;
-    let (one, two) =
-        tokio::join!(backend.destroy(&lab.spec.id), backend.destroy(&lab.spec.id));
-    one.and(two).expect("two who destroy at once both see it gone");
-    backend.destroy(&SandboxId::random()).await.expect("what never was is gone");
+    let (one, two) = tokio::join!(backend.destroy(&lab.spec.id), backend.destroy(&lab.spec.id));
+    one.and(two)
+        .expect("two who destroy at once both see it gone");
+    backend
+        .destroy(&SandboxId::random())
+        .await
+        .expect("what never was is gone");
     assert!(backend.connect(&lab.spec.id).await.is_err());
     lab.close().await;
 }
@@ -31,8 +37,11 @@ pub async fn destroying_ends_what_runs(candidate: Candidate) {
     const MARKER: &str = "86421.5";
     let lab = Lab::open(candidate).await;
     let text = format!("setsid sleep {MARKER} & echo ready; sleep {MARKER}");
-    let mut running =
-        lab.sandbox.start(Cleared::typed_by_operator(Command::script(text))).await.unwrap();
+    let mut running = lab
+        .sandbox
+        .start(Cleared::typed_by_operator(Command::script(text)))
+        .await
+        .unwrap();
     while !matches!(running.next().await.unwrap(), Some(Event::Out(_))) {}
     lab.candidate.backend.destroy(&lab.spec.id).await.unwrap();
     assert_eq!(marked_on_this_host(MARKER), 0);
@@ -46,18 +55,31 @@ pub async fn a_gateway_that_comes_back_finds_its_command(candidate: Candidate) {
     let id = RunId::random();
     let text = "echo before; for i in 1 2 3; do sleep 0.2; done; echo after; exit 7";
     let command = Cleared::typed_by_operator(Command::script(text));
-    let mut running =
-        lab.sandbox.start_as(id.clone(), command, Bond::Sandbox).await.unwrap();
+    let mut running = lab
+        .sandbox
+        .start_as(id.clone(), command, Bond::Sandbox)
+        .await
+        .unwrap();
     while !matches!(running.next().await.unwrap(), Some(Event::Out(_))) {}
     drop(running);
-    let Lab { candidate, spec, sandbox } = lab;
+    let Lab {
+        candidate,
+        spec,
+        sandbox,
+    } = lab;
     sandbox.warden().close();
     drop(sandbox);
 
     let sandbox = candidate.reach(&spec).await;
     let (output, code) = pick_up(&sandbox, id).await;
     assert_eq!((output.as_str(), code), ("before\nafter\n", 7));
-    Lab { candidate, spec, sandbox }.close().await;
+    Lab {
+        candidate,
+        spec,
+        sandbox,
+    }
+    .close()
+    .await;
 }
 
 async fn pick_up(sandbox: &Sandbox, id: RunId) -> (String, i32) {
@@ -89,14 +111,24 @@ pub async fn a_kept_sandbox_resumes_with_its_files(candidate: Candidate) {
     assert_eq!(marked_on_this_host("86431.5"), 0);
     let listed = candidate.backend.list().await.unwrap();
     assert!(
-        listed.iter().any(|found| found.id == spec.id && found.state == FoundState::Stopped),
+        listed
+            .iter()
+            .any(|found| found.id == spec.id && found.state == FoundState::Stopped),
         "{listed:?}"
     );
     let link = candidate.backend.resume(&spec).await.unwrap();
-    let sandbox = Sandbox::greet(&spec.id, candidate.backend.kind(), link).await.unwrap();
+    let sandbox = Sandbox::greet(&spec.id, candidate.backend.kind(), link)
+        .await
+        .unwrap();
     let back = run(&sandbox, Command::script("cat note; ls -d a/b; pwd")).await;
     assert_eq!(stdout(&back), format!("mine\na/b\n{place}"));
-    Lab { candidate, spec, sandbox }.close().await;
+    Lab {
+        candidate,
+        spec,
+        sandbox,
+    }
+    .close()
+    .await;
 }
 
 pub async fn two_conversations_share_nothing(candidate: Candidate) {
@@ -106,7 +138,8 @@ pub async fn two_conversations_share_nothing(candidate: Candidate) {
     let lab = Lab::open(candidate).await;
     let spec = lab.candidate.spec("other", Persistence::Ephemeral);
     let other = lab.candidate.make(&spec).await;
-    lab.sh("echo secret > /tmp/theirs; echo secret > theirs; export THEIRS=secret").await;
+    lab.sh("echo secret > /tmp/theirs; echo secret > theirs; export THEIRS=secret")
+        .await;
     let background = lab.sh("sleep 86441.5 & echo $!").await;
     assert_eq!(background.code(), 0);
     let look = "cat /tmp/theirs theirs 2>/dev/null; echo $THEIRS; ls /tmp;
@@ -119,7 +152,10 @@ pub async fn two_conversations_share_nothing(candidate: Candidate) {
 pub async fn two_installations_do_not_meet(candidate: Candidate) {
     let lab = Lab::open(candidate).await;
     let others = lab.candidate.other.list().await.unwrap();
-    assert!(!others.iter().any(|found| found.id == lab.spec.id), "{others:?}");
+    assert!(
+        !others.iter().any(|found| found.id == lab.spec.id),
+        "{others:?}"
+    );
     assert!(lab.candidate.other.connect(&lab.spec.id).await.is_err());
     // To the other installation it does not exist, so destroying it is done, and does nothing.
     lab.candidate.other.destroy(&lab.spec.id).await.unwrap();
@@ -136,6 +172,9 @@ fn marked_on_this_host(marker: &str) -> usize {
         .flatten()
         .filter(|entry| entry.file_name().to_str().is_some_and(|name| name != own))
         .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
-        .filter(|line| line.split(|byte| *byte == 0).any(|word| word == marker.as_bytes()))
+        .filter(|line| {
+            line.split(|byte| *byte == 0)
+                .any(|word| word == marker.as_bytes())
+        })
         .count()
 }

@@ -21,7 +21,10 @@ pub async fn open_files_are_bounded(candidate: Candidate) {
         return eprintln!("SKIP: open_files_are_bounded: the backend bounds nothing");
     }
     let lab = Lab::open(candidate).await;
-    let hard: u32 = stdout(&lab.sh("ulimit -Hn").await).trim().parse().expect("a number");
+    let hard: u32 = stdout(&lab.sh("ulimit -Hn").await)
+        .trim()
+        .parse()
+        .expect("a number");
     assert!(hard <= lab.spec.limits.open_files, "{hard} open files");
     assert_ne!(lab.sh("ulimit -n $((`ulimit -Hn` + 1))").await.code(), 0);
     lab.close().await;

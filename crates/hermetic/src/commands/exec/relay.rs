@@ -19,7 +19,9 @@ const SIGTERM: i32 = 15;
 const CHUNK: usize = 64 << 10;
 
 pub(super) async fn run(sandbox: &Sandbox, command: Cleared, tty: bool) -> Result<Exit, Failure> {
-    let raw = (tty && std::io::stdin().is_terminal()).then(Raw::enter).transpose()?;
+    let raw = (tty && std::io::stdin().is_terminal())
+        .then(Raw::enter)
+        .transpose()?;
     let running = match sandbox.start(command).await {
         Ok(running) => running,
         Err(error) => return not_started(&error),
@@ -114,7 +116,11 @@ fn not_started(error: &RunError) -> Result<Exit, Failure> {
         RunError::Call(CallError::LinkLost) => return Err(lost()),
         _ => 125,
     };
-    Err(Failure::caused(error, "check the command's name and folder inside the sandbox").with(code))
+    Err(Failure::caused(
+        error,
+        "check the command's name and folder inside the sandbox",
+    )
+    .with(code))
 }
 
 fn lost() -> Failure {

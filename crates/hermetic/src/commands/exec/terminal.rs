@@ -14,9 +14,8 @@ pub(super) struct Raw {
 
 impl Raw {
     pub(super) fn enter() -> Result<Self, Failure> {
-        let failed = |error: rustix::io::Errno| {
-            Failure::caused(&io::Error::from(error), "leave --tty out")
-        };
+        let failed =
+            |error: rustix::io::Errno| Failure::caused(&io::Error::from(error), "leave --tty out");
         let before = tcgetattr(rustix::stdio::stdin()).map_err(failed)?;
         let mut raw = before.clone();
         raw.make_raw();

@@ -59,8 +59,12 @@ pub(super) async fn gather(
     backends: &[Arc<dyn Backend>],
     ledger: &Ledger,
 ) -> Result<Vec<Row>, Failure> {
-    let mut entries: BTreeMap<SandboxId, Entry> =
-        ledger.entries().await?.into_iter().map(|entry| (entry.id.clone(), entry)).collect();
+    let mut entries: BTreeMap<SandboxId, Entry> = ledger
+        .entries()
+        .await?
+        .into_iter()
+        .map(|entry| (entry.id.clone(), entry))
+        .collect();
     let mut rows = Vec::new();
     for backend in backends {
         for found in backend.list().await? {
@@ -81,7 +85,10 @@ pub(super) async fn gather(
         }
     }
     for entry in entries.into_values() {
-        if let Some(backend) = backends.iter().find(|backend| backend.kind() == entry.backend) {
+        if let Some(backend) = backends
+            .iter()
+            .find(|backend| backend.kind() == entry.backend)
+        {
             rows.push(Row {
                 id: entry.id.clone(),
                 conversation: Some(entry.conversation.clone()),
@@ -96,7 +103,10 @@ pub(super) async fn gather(
 
 pub(super) fn find<'a>(rows: &'a [Row], id: &SandboxId) -> Result<&'a Row, Failure> {
     rows.iter().find(|row| &row.id == id).ok_or_else(|| {
-        Failure::new(format!("no sandbox {id} in this home"), "see `hermetic sandbox list`")
+        Failure::new(
+            format!("no sandbox {id} in this home"),
+            "see `hermetic sandbox list`",
+        )
     })
 }
 
@@ -104,13 +114,27 @@ pub(super) fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
         return "No sandboxes.\n".to_owned();
     }
-    let mut text =
-        format!("{BOLD}{:16}  {:8}  {:8}  CONVERSATION{BOLD:#}\n", "ID", "BACKEND", "STATE");
+    let mut text = format!(
+        "{BOLD}{:16}  {:8}  {:8}  CONVERSATION{BOLD:#}\n",
+        "ID", "BACKEND", "STATE"
+    );
     for row in rows {
-        let conversation = row.conversation.as_ref().map_or("-", ConversationKey::as_str);
+        let conversation = row
+            .conversation
+            .as_ref()
+            .map_or("-", ConversationKey::as_str);
         let backend: BackendKind = row.backend.kind();
-        let _ = writeln!(text, "{:16}  {backend:8}  {:8}  {conversation}", row.id, row.state.name());
-        if let Some(failure) = row.ledger.as_ref().and_then(|entry| entry.last_failure.as_ref()) {
+        let _ = writeln!(
+            text,
+            "{:16}  {backend:8}  {:8}  {conversation}",
+            row.id,
+            row.state.name()
+        );
+        if let Some(failure) = row
+            .ledger
+            .as_ref()
+            .and_then(|entry| entry.last_failure.as_ref())
+        {
             let _ = writeln!(text, "{:16}  could not be removed: {failure}", "");
         }
     }
