@@ -66,4 +66,19 @@ script -qc 'tty' /dev/null | grep -c /dev/pts/
         assert_eq!(said.text, "GREETING=two words\nHOME=/home/agent\nLANG=C\nLOGNAME=agent\n\
             PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nTERM=xterm-256color\nUSER=agent\n");
     }
+
+    async fn a_folder_can_be_the_system(lab: &Lab) {
+        let rootfs = tempfile::tempdir().unwrap();
+        let built = std::process::Command::new("bash")
+            .args(["-c", "cd \"$0\" && mkdir bin proc var && cp /bin/bash bin/ && ldd /bin/bash | grep -o '/[^ ]*' | while read -r l; do mkdir -p .$(dirname $l) && cp $l .$l; done && chmod 755 ."])
+            .arg(rootfs.path())
+            .status();
+        assert!(built.unwrap().success());
+        let mut spec = lab.spec();
+        spec.system = hermetic_sandbox::SystemView::Rootfs(rootfs.path().to_owned());
+        let said = lab.run_in(&spec, "echo /*; echo x 2>/dev/null > /bin/x || echo sealed; echo y > /tmp/y && echo z > /workspace/z && echo written; [ -e /usr/bin/python3 ] && echo HOST").await;
+        let (places, rest) = said.text.split_once('\n').unwrap();
+        assert!(places.contains("/workspace") && places.contains("/proc"), "{said:?}");
+        assert_eq!(rest.replace("/bin/bash: line 1: /bin/x: Read-only file system\n", ""), "sealed\nwritten\n");
+    }
 }

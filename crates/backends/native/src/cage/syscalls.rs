@@ -83,7 +83,7 @@ fn judged() -> Result<Rules, seccompiler::BackendError> {
 fn ranges(mut calls: Vec<c_long>) -> Vec<(u32, u32)> {
     calls.sort_unstable();
     let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for call in calls.into_iter().map(|call| call as u32) {
+    for call in calls.into_iter().map(number) {
         match ranges.last_mut() {
             Some((_, last)) if call <= *last + 1 => *last = call,
             _ => ranges.push((call, call)),
@@ -177,6 +177,15 @@ fn rule<const N: usize>(
     SeccompRule::new(conditions.into())
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the kernel's own numbers are small and positive"
+)]
+fn number(call: c_long) -> u32 {
+    call as u32
+}
+
 const LOAD: u16 = 0x20;
 const IF_EQUAL: u16 = 0x15;
 const IF_GREATER: u16 = 0x25;
@@ -210,7 +219,7 @@ fn known_architecture() -> Vec<sock_filter> {
 /// Answers ENOSYS for `clone3` and for every number past the newest one named here, which takes in
 /// all the x32 numbers: they have bit 30 set.
 fn unknown_to_programs() -> [sock_filter; 4] {
-    let [clone3, newest] = [libc::SYS_clone3, NEWEST].map(|call| call as u32);
+    let [clone3, newest] = [libc::SYS_clone3, NEWEST].map(number);
     [
         step(LOAD, 0, 0, NUMBER),
         step(IF_EQUAL, 1, 0, clone3),
