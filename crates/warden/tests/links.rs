@@ -270,3 +270,34 @@ async fn it_works_for_an_ordinary_user_and_stays_small() {
         b"1000\n"
     );
 }
+
+#[tokio::test]
+async fn a_pair_of_pipes_is_as_good_as_a_socket() {
+    let lab = Lab::new().await;
+    let mut bridge = lab.connect();
+    let pipes = tokio::io::join(bridge.stdout.take().unwrap(), bridge.stdin.take().unwrap());
+    let warden = Warden::greet(pipes, PATIENCE).await.unwrap();
+    let told = run(&warden, sh("head -c 5000000 /dev/zero; echo end >&2")).await;
+    assert_eq!((told.out.len(), &*told.err), (5_000_000, &b"end\n"[..]));
+    warden.close();
+    let ended = tokio::time::timeout(PATIENCE, bridge.wait()).await;
+    assert!(
+        ended
+            .expect("the bridge ends with its link")
+            .unwrap()
+            .success()
+    );
+}
+
+#[tokio::test]
+async fn a_listing_fits_whatever_was_run() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let long = "x".repeat(100_000);
+    for _ in 0..40 {
+        let words = ["true", &*long, &*long, &*long];
+        run(&warden, hermetic_warden::protocol::Run::new(words)).await;
+    }
+    let runs = warden.runs().await.unwrap();
+    assert!((32..=40).contains(&runs.len()), "{}", runs.len());
+}
