@@ -4,6 +4,7 @@
 //! the end of stdin is passed on while answers still come.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -24,12 +25,17 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok(upward) = socket.try_clone() else {
         return ExitCode::from(UNAVAILABLE);
     };
+    // Without the standard library's buffering: it looks for line ends in what has none.
+    let stdin = rustix::stdio::stdin().try_clone_to_owned().map(File::from);
+    let Ok(mut stdout) = rustix::stdio::stdout().try_clone_to_owned().map(File::from) else {
+        return ExitCode::from(UNAVAILABLE);
+    };
     thread::spawn(move || {
-        let _ = copy(&mut io::stdin().lock(), &mut &upward);
+        let _ = stdin.map(|mut stdin| copy(&mut stdin, &mut &upward));
         let _ = upward.shutdown(Shutdown::Write);
     });
     // When the warden closes there is nothing left to say, whatever stdin still holds.
-    let _ = copy(&mut &socket, &mut io::stdout().lock());
+    let _ = copy(&mut &socket, &mut stdout);
     ExitCode::SUCCESS
 }
 
@@ -38,10 +44,7 @@ fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     loop {
         match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(read) => {
-                to.write_all(&buffer[..read])?;
-                to.flush()?;
-            }
+            Ok(read) => to.write_all(&buffer[..read])?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

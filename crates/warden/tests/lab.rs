@@ -90,6 +90,18 @@ impl Lab {
             .expect("the warden listens")
     }
 
+    /// `warden connect`, as an exec of a backend would start it.
+    pub(crate) fn connect(&self) -> tokio::process::Child {
+        tokio::process::Command::new(program())
+            .arg("connect")
+            .arg(self.path("socket"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap()
+    }
+
     pub(crate) async fn warden(&self) -> Warden {
         Warden::greet(self.stream().await, PATIENCE).await.unwrap()
     }

@@ -34,7 +34,7 @@ async fn a_thousand_in_a_row_and_fifty_at_once() {
 async fn sixty_four_megabytes_arrive_unchanged() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
-    let script = "head -c 67108864 /dev/urandom | tee >(sha256sum >&2)";
+    let script = "head -c 67108864 /dev/urandom >bytes; sha256sum <bytes >&2; cat bytes";
     let told = run(&warden, sh(script)).await;
     assert_eq!(told.out.len(), 64 << 20);
     let err = String::from_utf8(told.err).unwrap();
@@ -269,4 +269,35 @@ async fn it_works_for_an_ordinary_user_and_stays_small() {
             .out,
         b"1000\n"
     );
+}
+
+#[tokio::test]
+async fn a_pair_of_pipes_is_as_good_as_a_socket() {
+    let lab = Lab::new().await;
+    let mut bridge = lab.connect();
+    let pipes = tokio::io::join(bridge.stdout.take().unwrap(), bridge.stdin.take().unwrap());
+    let warden = Warden::greet(pipes, PATIENCE).await.unwrap();
+    let told = run(&warden, sh("head -c 5000000 /dev/zero; echo end >&2")).await;
+    assert_eq!((told.out.len(), &*told.err), (5_000_000, &b"end\n"[..]));
+    warden.close();
+    let ended = tokio::time::timeout(PATIENCE, bridge.wait()).await;
+    assert!(
+        ended
+            .expect("the bridge ends with its link")
+            .unwrap()
+            .success()
+    );
+}
+
+#[tokio::test]
+async fn a_listing_fits_whatever_was_run() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let long = "x".repeat(100_000);
+    for _ in 0..40 {
+        let words = ["true", &*long, &*long, &*long];
+        run(&warden, hermetic_warden::protocol::Run::new(words)).await;
+    }
+    let runs = warden.runs().await.unwrap();
+    assert!((32..=40).contains(&runs.len()), "{}", runs.len());
 }

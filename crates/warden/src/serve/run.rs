@@ -33,6 +33,7 @@ use crate::protocol::{
 #[derive(Debug)]
 pub(crate) struct Active {
     pub(crate) id: RunId,
+    /// Shortened, for listings.
     pub(crate) argv: Vec<ByteString>,
     pub(crate) detach: bool,
     /// Whose processes these are. A command in a shell gets it when the shell is there.
@@ -354,7 +355,7 @@ impl Active {
     ) -> Self {
         Self {
             id,
-            argv,
+            argv: shortened(argv),
             detach,
             family: OnceCell::new(),
             stdin: StdinQueue::default(),
@@ -485,6 +486,16 @@ impl Active {
             let _ = tcsetwinsize(terminal, winsize(size));
         }
     }
+}
+
+/// As much of a command as a listing shows; a listing must fit into one answer.
+fn shortened(mut argv: Vec<ByteString>) -> Vec<ByteString> {
+    argv.truncate(8);
+    for word in &mut argv {
+        word.0.truncate(128);
+        word.0.shrink_to_fit();
+    }
+    argv
 }
 
 fn winsize(size: WindowSize) -> Winsize {

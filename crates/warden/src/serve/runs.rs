@@ -12,6 +12,9 @@ use crate::protocol::{Failure, FailureKind, RunSummary};
 /// How many ended runs are remembered, output included where it was kept.
 const REMEMBERED: usize = 32;
 
+/// How many a listing names, the latest first.
+const LISTED: usize = 512;
+
 /// Oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Runs(RefCell<VecDeque<Rc<Active>>>);
@@ -44,7 +47,9 @@ impl Runs {
     }
 
     pub(crate) fn list(&self) -> Vec<RunSummary> {
-        self.0.borrow().iter().map(|run| run.summary()).collect()
+        let runs = self.0.borrow();
+        let latest = runs.iter().rev().take(LISTED);
+        latest.map(|run| run.summary()).collect()
     }
 
     pub(crate) fn count_running(&self) -> u32 {
