@@ -18,10 +18,10 @@ use super::kin::{Born, Tie};
 use super::mounts;
 use super::native::{Demand, Host, missing};
 use super::planning;
-use super::process::{self, Process};
 use super::remedy;
 use crate::cord::Cord;
 use crate::plan::{Files, GO, Plan, Report};
+use hermetic_sandbox::host::{self as process, Process};
 
 /// Longer than any host needs; a cage that takes this long is stuck.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -12,7 +12,7 @@ use hermetic_types::SandboxId;
 
 use super::folder::{Folder, LOCK_PATIENCE};
 use super::native::Host;
-use super::process;
+use hermetic_sandbox::host as process;
 
 /// How long processes get to vanish after SIGKILL. Only an unresponsive disk makes them need it.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -20,9 +20,9 @@ use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::process::Process;
 use super::tree;
 use super::watch::Ended;
+use hermetic_sandbox::host::Process;
 
 /// Longer than a cage takes to be built or to give up.
 pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(30);

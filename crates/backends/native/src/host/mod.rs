@@ -11,8 +11,6 @@ mod memory;
 mod mounts;
 mod native;
 mod planning;
-mod process;
-mod program;
 mod readiness;
 mod remedy;
 #[allow(unsafe_code, reason = "registering a descriptor with the runtime")]

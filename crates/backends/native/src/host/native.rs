@@ -20,9 +20,9 @@ use super::etc;
 use super::folder::Folder;
 use super::groups::Groups;
 use super::kin::Kin;
-use super::program::Program;
 use super::readiness;
 use super::watch::{Ended, Watch};
+use hermetic_sandbox::host::Program;
 
 /// An empty folder that every sandbox mounts its root on, each in a namespace of its own.
 const MOUNT_POINT: &str = "root";

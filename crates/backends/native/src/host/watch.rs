@@ -18,7 +18,7 @@ use super::disk::{self, Usage};
 use super::folder::Folder;
 use super::memory;
 use super::native::Host;
-use super::process::{self, Process};
+use hermetic_sandbox::host::{self as process, Process};
 
 /// Why a sandbox was ended by its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,283 @@
+//! A backend that only remembers, and a place to try things in.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hermetic_sandbox::{
+    Backend, BackendError, Found, FoundState, Link, Network, Persistence, Readiness, Spec,
+    SystemView,
+};
+use hermetic_session::{Lease, LeaseError, Plan, Sandboxes};
+use hermetic_store::{LedgerState, Store};
+use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, SandboxId};
+use hermetic_warden::protocol::hello;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio_util::sync::CancellationToken;
+
+#[derive(Default)]
+pub(crate) struct Fake {
+    alive: Mutex<BTreeMap<SandboxId, FoundState>>,
+    created: AtomicUsize,
+    fail_creates: AtomicBool,
+    fail_destroys: AtomicBool,
+    create_millis: AtomicU64,
+}
+
+pub(crate) struct Lab {
+    pub(crate) fake: Arc<Fake>,
+    pub(crate) sandboxes: Sandboxes,
+    plan: Plan,
+    store: Store,
+    _folder: tempfile::TempDir,
+}
+
+impl Lab {
+    pub(crate) async fn new(persistence: Persistence, most: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("state.db")).await.unwrap();
+        let plan = Plan {
+            backend: BackendKind::Native,
+            system: SystemView::Host,
+            limits: Limits::default(),
+            mounts: Vec::new(),
+            env: BTreeMap::new(),
+            network: Network::Closed,
+            persistence,
+            lifetime: Duration::from_secs(1800),
+            most,
+        };
+        let fake = Arc::new(Fake::default());
+        let sandboxes = open(&plan, &fake, &store);
+        Self {
+            fake,
+            sandboxes,
+            plan,
+            store,
+            _folder: folder,
+        }
+    }
+
+    pub(crate) async fn lease(&self, who: &str) -> Result<Lease, LeaseError> {
+        self.sandboxes.lease(&ConversationKey::new(who)).await
+    }
+
+    /// The same home after the process died.
+    pub(crate) fn restart(&self) -> Sandboxes {
+        open(&self.plan, &self.fake, &self.store)
+    }
+
+    /// A row without a sandbox.
+    pub(crate) async fn name_only(&self, who: &str) {
+        let now = SystemTime::now().into();
+        let (id, key) = (SandboxId::random(), ConversationKey::new(who));
+        self.store
+            .ledger()
+            .name(&id, &key, BackendKind::Native, "{}", now)
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn states(&self) -> Vec<(String, LedgerState)> {
+        let entries = self.store.ledger().entries().await.unwrap();
+        entries
+            .into_iter()
+            .map(|entry| (entry.conversation.to_string(), entry.state))
+            .collect()
+    }
+
+    /// Lets the house keep itself while the clock runs ahead. The store works in threads of its
+    /// own, so time only moves between two looks, not during one.
+    pub(crate) async fn pass(&self, time: Duration) {
+        let stop = CancellationToken::new();
+        let house = tokio::spawn({
+            let (sandboxes, stop) = (self.sandboxes.clone(), stop.clone());
+            async move { sandboxes.keep_house(stop).await }
+        });
+        const STEPS: u32 = 20;
+        for _ in 0..STEPS {
+            tokio::time::pause();
+            tokio::time::advance(time / STEPS + Duration::from_millis(1)).await;
+            tokio::time::resume();
+            // A round reads the ledger last: two reads of ours later it has had its turn.
+            for _ in 0..4 {
+                self.store.ledger().entries().await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        }
+        stop.cancel();
+        house.await.unwrap();
+    }
+}
+
+fn open(plan: &Plan, fake: &Arc<Fake>, store: &Store) -> Sandboxes {
+    let backend: Arc<dyn Backend> = Arc::clone(fake) as Arc<dyn Backend>;
+    Sandboxes::new(
+        plan.clone(),
+        InstallationId::random(),
+        [backend],
+        store.ledger(),
+    )
+}
+
+impl Fake {
+    pub(crate) fn created(&self) -> usize {
+        self.created.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn living(&self) -> usize {
+        let alive = self.alive.lock().unwrap();
+        alive
+            .values()
+            .filter(|state| **state == FoundState::Running)
+            .count()
+    }
+
+    pub(crate) fn ids(&self) -> Vec<SandboxId> {
+        self.alive.lock().unwrap().keys().cloned().collect()
+    }
+
+    pub(crate) fn fail_creates(&self, fail: bool) {
+        self.fail_creates.store(fail, Ordering::SeqCst);
+    }
+
+    pub(crate) fn fail_destroys(&self, fail: bool) {
+        self.fail_destroys.store(fail, Ordering::SeqCst);
+    }
+
+    pub(crate) fn slow_creates(&self, time: Duration) {
+        self.create_millis
+            .store(u64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn make_stray(&self, state: FoundState) {
+        self.alive
+            .lock()
+            .unwrap()
+            .insert(SandboxId::random(), state);
+    }
+
+    /// Its processes are gone; the backend still finds the rest of it.
+    pub(crate) fn kill(&self, id: &SandboxId) {
+        self.alive
+            .lock()
+            .unwrap()
+            .insert(id.clone(), FoundState::Broken);
+    }
+
+    fn reach(&self, id: &SandboxId) -> Result<Link, BackendError> {
+        match self.alive.lock().unwrap().get(id) {
+            Some(FoundState::Running) => Ok(Link::new(warden())),
+            _ => Err(BackendError::NoSuchSandbox { id: id.clone() }),
+        }
+    }
+}
+
+/// Says hello and then nothing.
+fn warden() -> DuplexStream {
+    let (ours, mut theirs) = tokio::io::duplex(1024);
+    tokio::spawn(async move {
+        theirs.write_all(&hello::hello()).await?;
+        tokio::io::copy(&mut theirs.take(u64::MAX), &mut tokio::io::sink()).await
+    });
+    ours
+}
+
+fn refusal(step: &str) -> BackendError {
+    BackendError::failed(step, "told to fail")
+}
+
+impl Backend for Fake {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Native
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+        async { Readiness { layers: Vec::new() } }.boxed()
+    }
+
+    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        async move {
+            tokio::time::sleep(Duration::from_millis(
+                self.create_millis.load(Ordering::SeqCst),
+            ))
+            .await;
+            if self.fail_creates.load(Ordering::SeqCst) {
+                return Err(refusal("create"));
+            }
+            self.created.fetch_add(1, Ordering::SeqCst);
+            self.alive
+                .lock()
+                .unwrap()
+                .insert(spec.id.clone(), FoundState::Running);
+            self.reach(&spec.id)
+        }
+        .boxed()
+    }
+
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+        async move { self.reach(id) }.boxed()
+    }
+
+    fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        async move {
+            self.alive
+                .lock()
+                .unwrap()
+                .insert(id.clone(), FoundState::Stopped);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        async move {
+            let mut alive = self.alive.lock().unwrap();
+            match alive.get_mut(&spec.id) {
+                Some(state) => *state = FoundState::Running,
+                None => {
+                    return Err(BackendError::NoSuchSandbox {
+                        id: spec.id.clone(),
+                    });
+                }
+            }
+            drop(alive);
+            self.reach(&spec.id)
+        }
+        .boxed()
+    }
+
+    fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        async move {
+            if self.fail_destroys.load(Ordering::SeqCst) {
+                return Err(refusal("destroy"));
+            }
+            self.alive.lock().unwrap().remove(id);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+        async move {
+            let alive = self.alive.lock().unwrap();
+            let found = alive.iter().map(|(id, state)| Found {
+                id: id.clone(),
+                conversation: None,
+                state: *state,
+            });
+            Ok(found.collect())
+        }
+        .boxed()
+    }
+}
+
+impl fmt::Debug for Fake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fake")
+    }
+}

@@ -1,0 +1,210 @@
+//! The life of sandboxes, with a backend that only remembers and a clock that is ours.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod fake;
+
+use std::time::Duration;
+
+use fake::Lab;
+use futures::future::join_all;
+use hermetic_sandbox::{FoundState, Persistence};
+use hermetic_session::LeaseError;
+use hermetic_store::LedgerState;
+use hermetic_types::ConversationKey;
+use tokio_util::sync::CancellationToken;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[tokio::test]
+async fn the_first_calls_of_a_conversation_make_one_sandbox() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let leases = join_all((0..20).map(|_| lab.lease("alice"))).await;
+    let ids: Vec<_> = leases
+        .iter()
+        .map(|lease| lease.as_ref().unwrap().id().clone())
+        .collect();
+    assert!(ids.iter().all(|id| id == &ids[0]), "{ids:?}");
+    assert_eq!(lab.fake.created(), 1);
+}
+
+#[tokio::test]
+async fn two_conversations_have_two() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let (a, b) = (
+        lab.lease("alice").await.unwrap(),
+        lab.lease("bob").await.unwrap(),
+    );
+    assert_ne!(a.id(), b.id());
+}
+
+#[tokio::test]
+async fn an_idle_sandbox_is_let_go_and_a_used_one_is_not() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let _held = lab.lease("alice").await.unwrap();
+    drop(lab.lease("bob").await.unwrap());
+    lab.pass(HOUR).await;
+    assert_eq!(lab.fake.living(), 1);
+    assert_eq!(
+        lab.states().await,
+        [("alice".to_owned(), LedgerState::Running)]
+    );
+}
+
+#[tokio::test]
+async fn a_kept_one_is_stopped_and_comes_back() {
+    let lab = Lab::new(Persistence::Kept, 10).await;
+    let id = lab.lease("alice").await.unwrap().id().clone();
+    lab.pass(HOUR).await;
+    assert_eq!(
+        lab.states().await,
+        [("alice".to_owned(), LedgerState::Stopped)]
+    );
+    assert_eq!(lab.lease("alice").await.unwrap().id(), &id);
+    assert_eq!(lab.fake.created(), 1);
+}
+
+#[tokio::test]
+async fn a_reset_destroys_whatever_runs() {
+    let lab = Lab::new(Persistence::Kept, 10).await;
+    let held = lab.lease("alice").await.unwrap();
+    lab.sandboxes
+        .reset(&ConversationKey::new("alice"))
+        .await
+        .unwrap();
+    assert_eq!((lab.fake.living(), lab.states().await.len()), (0, 0));
+    assert_ne!(lab.lease("alice").await.unwrap().id(), held.id());
+}
+
+#[tokio::test]
+async fn the_longest_idle_one_makes_room_and_held_ones_do_not() {
+    let lab = Lab::new(Persistence::Ephemeral, 2).await;
+    drop(lab.lease("alice").await.unwrap());
+    let _bob = lab.lease("bob").await.unwrap();
+    let _carol = lab.lease("carol").await.unwrap();
+    assert_eq!(lab.fake.living(), 2);
+    let refused = lab.lease("dave").await.unwrap_err();
+    assert!(matches!(refused, LeaseError::Full { most: 2 }), "{refused}");
+}
+
+#[tokio::test]
+async fn the_bound_holds_when_all_come_at_once() {
+    let lab = Lab::new(Persistence::Ephemeral, 3).await;
+    let names: Vec<_> = (0..10).map(|n| format!("user{n}")).collect();
+    let leases = join_all(names.iter().map(|name| lab.lease(name))).await;
+    assert_eq!(leases.iter().filter(|lease| lease.is_ok()).count(), 3);
+    assert_eq!(lab.fake.living(), 3);
+}
+
+#[tokio::test]
+async fn a_create_that_fails_leaves_no_row() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    lab.fake.fail_creates(true);
+    assert!(lab.lease("alice").await.is_err());
+    assert_eq!(lab.states().await, []);
+    lab.fake.fail_creates(false);
+    assert!(lab.lease("alice").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_destroy_that_fails_stays_in_the_ledger_until_it_works() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    drop(lab.lease("alice").await.unwrap());
+    lab.fake.fail_destroys(true);
+    assert!(
+        lab.sandboxes
+            .reset(&ConversationKey::new("alice"))
+            .await
+            .is_err()
+    );
+    assert_eq!(
+        lab.states().await,
+        [("alice".to_owned(), LedgerState::Destroying)]
+    );
+    // The conversation goes on meanwhile, with a new one.
+    let new = lab.lease("alice").await.unwrap();
+    lab.pass(Duration::from_secs(60)).await;
+    assert_eq!(lab.states().await.len(), 2);
+    lab.fake.fail_destroys(false);
+    lab.pass(Duration::from_secs(600)).await;
+    assert_eq!(
+        lab.states().await,
+        [("alice".to_owned(), LedgerState::Running)]
+    );
+    assert_eq!(lab.fake.ids(), [new.id().clone()]);
+}
+
+#[tokio::test]
+async fn a_caller_who_gives_up_cuts_no_create_in_the_middle() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    lab.fake.slow_creates(Duration::from_millis(50));
+    let gave_up = tokio::time::timeout(Duration::from_millis(1), lab.lease("alice")).await;
+    assert!(gave_up.is_err());
+    lab.sandboxes.drain().await;
+    assert_eq!(
+        lab.states().await,
+        [("alice".to_owned(), LedgerState::Running)]
+    );
+}
+
+#[tokio::test]
+async fn a_start_settles_what_a_crash_left() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let living = lab.lease("alice").await.unwrap().id().clone();
+    // Named, and the crash came before it was made; made, and it came before it was noted.
+    lab.name_only("bob").await;
+    lab.fake.make_stray(FoundState::Running);
+    let dead = lab.lease("carol").await.unwrap().id().clone();
+    lab.fake.kill(&dead);
+
+    let again = lab.restart();
+    let settled = again.settle().await.unwrap();
+    assert_eq!(
+        (settled.adopted, settled.destroyed, settled.left),
+        (1, 3, 0)
+    );
+    assert_eq!(lab.fake.ids(), [living.clone()]);
+    assert_eq!(
+        lab.states().await,
+        [("alice".to_owned(), LedgerState::Running)]
+    );
+    let lease = again.lease(&ConversationKey::new("alice")).await.unwrap();
+    assert_eq!(lease.id(), &living);
+}
+
+#[tokio::test]
+async fn a_sandbox_whose_link_broke_is_reached_again_and_a_dead_one_replaced() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lease = lab.lease("alice").await.unwrap();
+    let id = lease.id().clone();
+    lease.warden().close();
+    lease.warden().closed().await;
+    assert_eq!(lab.lease("alice").await.unwrap().id(), &id);
+    lab.fake.kill(&id);
+    lease.warden().close();
+    let lease = lab.lease("alice").await.unwrap();
+    lease.warden().close();
+    lease.warden().closed().await;
+    assert_ne!(lab.lease("alice").await.unwrap().id(), &id);
+    assert_eq!(lab.states().await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_house_stops_when_told() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let stop = CancellationToken::new();
+    let sandboxes = lab.sandboxes.clone();
+    let house = tokio::spawn({
+        let stop = stop.clone();
+        async move { sandboxes.keep_house(stop).await }
+    });
+    drop(lab.lease("alice").await.unwrap());
+    stop.cancel();
+    house.await.unwrap();
+    // What lives goes on living: the next start adopts it.
+    assert_eq!(lab.fake.living(), 1);
+}
