@@ -23,17 +23,16 @@ impl Squid {
             .local_addr()
             .unwrap()
             .port();
-        let path = folder.path().display();
+        let service = format!("egressbench{}", std::process::id());
         let config = format!(
-            "http_port 127.0.0.1:{port}\npid_filename none\ncache deny all\naccess_log none\ncache_log {path}/log\n\
-             coredump_dir {path}\nacl there port {origin}\nacl host dstdomain -n localhost\n\
-             http_access allow CONNECT host there\nhttp_access deny all\nshutdown_lifetime 0 seconds\n\
-             cache_effective_user root\n"
+            "http_port 127.0.0.1:{port}\npid_filename none\ncache deny all\naccess_log none\ncache_log /dev/null\n\
+             acl there port {origin}\nacl host dstdomain -n localhost\n\
+             http_access allow CONNECT host there\nhttp_access deny all\nshutdown_lifetime 0 seconds\n"
         );
         let file = folder.path().join("squid.conf");
         std::fs::write(&file, config).unwrap();
         let process = Command::new(program)
-            .args(["-N", "-f"])
+            .args(["-N", "-n", &service, "-f"])
             .arg(&file)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -58,7 +57,10 @@ impl Squid {
 
 impl Drop for Squid {
     fn drop(&mut self) {
-        let _ = self.process.kill();
+        // Asked to go, it takes its shared memory along.
+        if let Some(process) = rustix::process::Pid::from_raw(self.process.id().cast_signed()) {
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+        }
         let _ = self.process.wait();
     }
 }
