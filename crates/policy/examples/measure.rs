@@ -50,9 +50,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     judge_line("true", &context);
     for line in std::fs::read_to_string(path)?.lines() {
         let line: Line = serde_json::from_str(line)?;
-        let start = Instant::now();
-        let found = judge_line(&line.cmd, &context);
-        let took = start.elapsed();
+        // The best of three: what is measured is the judge, not who else is on the machine.
+        let mut took = Duration::MAX;
+        let mut found = judge_line(&line.cmd, &context);
+        for _ in 0..3 {
+            let start = Instant::now();
+            found = judge_line(&line.cmd, &context);
+            took = took.min(start.elapsed());
+        }
         spent += took;
         slowest = slowest.max(took);
         judged += 1;

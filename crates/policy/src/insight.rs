@@ -90,7 +90,7 @@ fn read(text: &str, context: &Context, input: &Flow) -> Reduced {
 fn read_once(text: &str, context: &Context, input: &Flow, check: bool) -> Reduced {
     match syntax::parse(text) {
         Ok(script) => {
-            let mut reduced = reduce::reduce(&script, context, input.clone());
+            let mut reduced = reduce::reduce(&script, context, input);
             if check && let Some(doubt) = second::disagrees(text, &script) {
                 reduced.doubts.push(doubt);
             }

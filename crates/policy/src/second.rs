@@ -132,7 +132,7 @@ fn collect(script: &Script, names: &mut HashSet<String>) {
                     match &assign.value {
                         AssignValue::Scalar(word) => collect_word(word, names),
                         AssignValue::Array(words) => {
-                            words.iter().for_each(|word| collect_word(word, names))
+                            words.iter().for_each(|word| collect_word(word, names));
                         }
                     }
                 }

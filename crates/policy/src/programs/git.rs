@@ -66,10 +66,10 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                     .any(|arg| arg.starts_with("--h") && "--hard".starts_with(arg.as_str()))
                 || has(&["--merge"]) =>
         {
-            findings.push(lose("throws away changes (git reset --hard)"))
+            findings.push(lose("throws away changes (git reset --hard)"));
         }
         "clean" if (short('f') || begins("--force")) && !(short('n') || has(&["--dry-run"])) => {
-            findings.push(lose("deletes files that git does not know (git clean)"))
+            findings.push(lose("deletes files that git does not know (git clean)"));
         }
         "push" => {
             let lease = rest.iter().any(|arg| {
@@ -96,7 +96,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 || (short('d') && short('f'))
                 || has(&["--delete"]) && has(&["--force"]) =>
         {
-            findings.push(lose("deletes a branch"))
+            findings.push(lose("deletes a branch"));
         }
         "checkout" | "restore" | "switch" => {
             let all = has(&["."]) || has(&[":/"]) || has(&["*"]);
@@ -109,24 +109,24 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         }
         "stash" if has(&["drop", "clear"]) => findings.push(lose("throws away stashed changes")),
         "reflog" if has(&["expire", "delete"]) => {
-            findings.push(lose("throws away git's safety net"))
+            findings.push(lose("throws away git's safety net"));
         }
         "gc" if rest
             .iter()
             .any(|arg| arg == "--prune=now" || arg == "--prune=all") =>
         {
-            findings.push(lose("throws away unreachable commits"))
+            findings.push(lose("throws away unreachable commits"));
         }
         "filter-branch" | "filter-repo" | "replace" => {
             findings.push(lose("rewrites history"));
         }
         "update-ref" if has(&["-d", "--stdin"]) => findings.push(lose("deletes a reference")),
         "worktree" if has(&["remove"]) && (short('f') || has(&["--force"])) => {
-            findings.push(lose("deletes a work tree"))
+            findings.push(lose("deletes a work tree"));
         }
         "tag" if has(&["-d", "--delete"]) => findings.push(lose("deletes a tag")),
         "rm" if short('r') && (has(&["."]) || has(&["*"])) => {
-            findings.push(lose("deletes all files"))
+            findings.push(lose("deletes all files"));
         }
         "submodule" if has(&["foreach"]) => {}
         "config" => {
@@ -144,13 +144,12 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 findings.extend(setting_finding(&format!("{key}={value}")));
             }
         }
-        "clone" | "fetch" | "pull" | "ls-remote" | "remote" | "submodule_add" => {
+        "clone" | "fetch" | "pull" | "ls-remote" | "remote" | "submodule_add"
             if rest
                 .iter()
-                .any(|arg| arg.starts_with("ext::") || arg.contains("ext::sh"))
-            {
-                findings.push(inject("runs a command as a git transport"));
-            }
+                .any(|arg| arg.starts_with("ext::") || arg.contains("ext::sh")) =>
+        {
+            findings.push(inject("runs a command as a git transport"));
         }
         "daemon" => findings.push(Finding::dangerous(
             Category::Exfiltration,

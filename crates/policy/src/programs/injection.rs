@@ -141,7 +141,7 @@ fn judged(program: &str, option: &str, value: &str) -> Option<Finding> {
         }
         ("tcpdump", "-z") => matches!(first, "gzip" | "bzip2" | "xz"),
         ("nmap", "--script") => !value.contains('/'),
-        ("gdb", _) => false && value.is_empty(),
+        ("gdb", _) => !value.starts_with("/tmp") && !value.starts_with("/dev"),
         ("less" | "more", _) => true,
         ("ssh-agent" | "ssh-add", _) => value.starts_with("/usr/lib"),
         ("ansible-playbook", _) | ("hexdump", _) | ("logrotate", _) => true,
@@ -212,17 +212,16 @@ fn editors(command: &Effective) -> Vec<Finding> {
                 ));
             }
         }
-        "less" | "more" | "most" => {
+        "less" | "more" | "most"
             if command
                 .args()
                 .iter()
-                .any(|arg| arg.s.starts_with("+!") || arg.s.starts_with("+|"))
-            {
-                findings.push(Finding::dangerous(
-                    Category::Injection,
-                    format!("makes {program} run a command"),
-                ));
-            }
+                .any(|arg| arg.s.starts_with("+!") || arg.s.starts_with("+|")) =>
+        {
+            findings.push(Finding::dangerous(
+                Category::Injection,
+                format!("makes {program} run a command"),
+            ));
         }
         "ed" | "red" => {
             let typed = command.input.known.as_deref().unwrap_or_default();
@@ -238,13 +237,11 @@ fn editors(command: &Effective) -> Vec<Finding> {
                 ));
             }
         }
-        "sed" | "gsed" => {
-            if sed_runs(command) {
-                findings.push(Finding::dangerous(
-                    Category::Injection,
-                    "makes sed run a command",
-                ));
-            }
+        "sed" | "gsed" if sed_runs(command) => {
+            findings.push(Finding::dangerous(
+                Category::Injection,
+                "makes sed run a command",
+            ));
         }
         "ftp" | "sftp" | "telnet" | "bc" | "dc" | "gnuplot" | "sqlite3" | "mail" | "mailx" => {
             let typed = command.input.known.as_deref().unwrap_or_default();

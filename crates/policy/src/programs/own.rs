@@ -41,7 +41,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let finding = |reason: &str| Finding::dangerous(Category::OwnFiles, reason);
     match program {
         "kill" | "pkill" | "killall" | "skill" if about_us => {
-            findings.push(finding("ends this program"))
+            findings.push(finding("ends this program"));
         }
         "systemctl" | "service" | "launchctl" | "supervisorctl" | "pm2"
             if about_us

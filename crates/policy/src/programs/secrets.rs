@@ -242,17 +242,18 @@ pub(crate) fn holds(full: &str, context: &Context) -> Option<&'static str> {
                 .or_else(|| full.strip_prefix("/Users/"))?;
             rest.split_once('/').map(|(_, rest)| rest)
         });
+    let pattern = full.contains(['*', '?', '[']);
+    let listed = |given: &str, path: &str| {
+        given.starts_with(path)
+            || path.strip_suffix('/') == Some(given)
+            || (pattern && globbed(given, path))
+    };
     if let Some(rest) = below
-        && let Some((_, what)) = HOME.iter().find(|(path, _)| {
-            rest.starts_with(path) || format!("{rest}/") == *path || globbed(rest, path)
-        })
+        && let Some((_, what)) = HOME.iter().find(|(path, _)| listed(rest, path))
     {
         return Some(what);
     }
-    if let Some((_, what)) = SYSTEM
-        .iter()
-        .find(|(path, _)| full.starts_with(path) || globbed(full, path))
-    {
+    if let Some((_, what)) = SYSTEM.iter().find(|(path, _)| listed(full, path)) {
         return Some(what);
     }
     let name = base_name(full);
@@ -328,10 +329,8 @@ pub(crate) fn holds(full: &str, context: &Context) -> Option<&'static str> {
 
 /// `/etc/sh*dow` is `/etc/shadow`.
 fn globbed(given: &str, path: &str) -> bool {
-    given.contains(['*', '?', '[']) && {
-        let path = path.trim_end_matches('/');
-        crate::reduce::glob::matches(given, path) && given.trim_matches('*').len() > 2
-    }
+    given.trim_matches('*').len() > 2
+        && crate::reduce::glob::matches(given, path.trim_end_matches('/'))
 }
 
 fn is_env_file(name: &str) -> bool {

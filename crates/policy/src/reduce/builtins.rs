@@ -18,7 +18,7 @@ impl Walker<'_> {
             "eval" => {
                 let text = joined(args);
                 self.judge(command.clone());
-                Some(self.run_computed(&text, "eval", command.input.clone()))
+                Some(self.run_computed(&text, "eval", &command.input))
             }
             "source" | "." => Some(self.source(command)),
             "trap" => {
@@ -27,7 +27,7 @@ impl Walker<'_> {
                     .find(|arg| !arg.s.starts_with('-') || arg.s.len() > 2)?;
                 self.judge(command.clone());
                 if args.len() > 1 && !action.s.is_empty() {
-                    self.run_computed(&action.clone(), "trap", Flow::default());
+                    self.run_computed(&action.clone(), "trap", &Flow::default());
                 }
                 Some(Flow::known(""))
             }
@@ -45,7 +45,7 @@ impl Walker<'_> {
                     .collect();
                 for (name, value) in pairs {
                     if !value.contains(HOLE) {
-                        self.run_text(&value, "alias", Flow::default());
+                        self.run_text(&value, "alias", &Flow::default());
                         self.aliases.insert(name, value);
                     }
                 }

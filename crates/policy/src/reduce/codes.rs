@@ -71,7 +71,7 @@ impl Walker<'_> {
         };
         match code_of(command, language) {
             Some(Given::Code(text)) if text.is_known() => {
-                self.look_inside(&text.s, language, command)
+                self.look_inside(&text.s, language, command);
             }
             Some(Given::Code(text)) => {
                 let all = text.s.trim() == crate::text::HOLE.to_string();
@@ -122,7 +122,7 @@ impl Walker<'_> {
         for (at, token) in tokens.iter().enumerate() {
             match token {
                 Token::Backquoted(text) if matches!(language, "ruby" | "perl" | "php") => {
-                    self.run_text(&text.clone(), language, Flow::default());
+                    self.run_text(&text.clone(), language, &Flow::default());
                 }
                 Token::Name(name) => self.call_at(
                     name,
@@ -135,13 +135,13 @@ impl Walker<'_> {
                     if matches!(language, "perl" | "ruby") && text.trim_end().ends_with('|') =>
                 {
                     let command = text.trim_end().trim_end_matches('|').to_owned();
-                    self.run_text(&command, language, Flow::default());
+                    self.run_text(&command, language, &Flow::default());
                 }
                 Token::Text(text) if language == "awk" => {
                     let piped = tokens.get(at + 1) == Some(&Token::Mark('|'))
                         || (at > 0 && tokens[at - 1] == Token::Mark('|'));
                     if piped {
-                        self.run_text(&text.clone(), "awk", Flow::default());
+                        self.run_text(&text.clone(), "awk", &Flow::default());
                     }
                 }
                 _ => {}
@@ -240,7 +240,7 @@ impl Walker<'_> {
                         ..Effective::default()
                     });
                 } else {
-                    self.run_text(&first.clone(), language, Flow::default());
+                    self.run_text(&first.clone(), language, &Flow::default());
                 }
             }
             Some(Token::Mark('[')) => {
@@ -291,10 +291,10 @@ impl Walker<'_> {
             Token::Name(name) => Some(name.as_str()),
             _ => None,
         });
-        let code = inner.iter().take(24).find_map(|token| match token {
-            Token::Text(text) if text.contains('(') || text.contains('`') => Some(token),
-            _ => None,
-        });
+        let code = inner
+            .iter()
+            .take(24)
+            .find(|token| matches!(token, Token::Text(text) if text.contains(['(', '`'])));
         if let Some(Token::Text(code)) = code.or(inner.first()) {
             let tokens = tokens(code);
             let code = code.clone();

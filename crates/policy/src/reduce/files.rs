@@ -72,10 +72,7 @@ impl Walker<'_> {
 fn downloads(command: &Effective) -> Vec<String> {
     let named: Vec<String> = ["-o", "-O", "--output", "--output-document"]
         .iter()
-        .filter(|flag| {
-            !(command.program() == "curl" && **flag == "-O")
-                && !(command.program() == "wget" && **flag == "-o")
-        })
+        .filter(|flag| !matches!((command.program(), **flag), ("curl", "-O") | ("wget", "-o")))
         .flat_map(|flag| command.values_of(flag))
         .filter(|name| name != "-" && !name.is_empty())
         .collect();

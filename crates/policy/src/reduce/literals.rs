@@ -70,7 +70,7 @@ pub(super) fn tokens(code: &str) -> Vec<Token> {
             at += 1;
         }
     }
-    fold(tokens)
+    fold(&tokens)
 }
 
 /// `q(…)`, `qq{…}`, `qw/…/`, `qx(…)`.
@@ -118,7 +118,7 @@ fn string(chars: &[char], from: usize, quote: char, triple: bool) -> (String, us
 }
 
 /// Joins `'a' + 'b'`, `'a' . 'b'`, `'a' 'b'` and `chr(114)`; undoes `b64decode('…')` and friends.
-fn fold(tokens: Vec<Token>) -> Vec<Token> {
+fn fold(tokens: &[Token]) -> Vec<Token> {
     let tokens = fold_calls(tokens);
     let mut out: Vec<Token> = Vec::new();
     let mut at = 0;
@@ -146,7 +146,7 @@ fn fold(tokens: Vec<Token>) -> Vec<Token> {
     out
 }
 
-fn fold_calls(tokens: Vec<Token>) -> Vec<Token> {
+fn fold_calls(tokens: &[Token]) -> Vec<Token> {
     let mut out = Vec::new();
     let mut at = 0;
     while at < tokens.len() {

@@ -45,7 +45,7 @@ pub(crate) struct Reduced {
     pub(crate) doubts: Vec<String>,
 }
 
-pub(crate) fn reduce(script: &Script, context: &Context, input: Flow) -> Reduced {
+pub(crate) fn reduce(script: &Script, context: &Context, input: &Flow) -> Reduced {
     let mut walker = Walker::new(context);
     walker.script(script, input);
     walker.done()
@@ -111,7 +111,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Shell text found inside a command, such as the argument of `bash -c`.
-    pub(crate) fn run_text(&mut self, text: &str, via: &str, input: Flow) -> Flow {
+    pub(crate) fn run_text(&mut self, text: &str, via: &str, input: &Flow) -> Flow {
         if self.depth >= DEPTH || self.steps >= STEPS {
             self.doubt("it is nested too deeply to follow");
             return Flow::unknown(Taint::NONE);

@@ -23,7 +23,7 @@ pub(super) struct Redirected {
 }
 
 impl Walker<'_> {
-    pub(super) fn script(&mut self, script: &Script, input: Flow) -> Flow {
+    pub(super) fn script(&mut self, script: &Script, input: &Flow) -> Flow {
         let mut output = Flow {
             known: Some(String::new()),
             taint: Taint::NONE,
@@ -71,11 +71,11 @@ impl Walker<'_> {
         let input = redirected.input.clone().unwrap_or(input);
         let output = match &node.kind {
             Kind::Simple(simple) => return self.simple(simple, redirected, input),
-            Kind::Subshell(script) => self.subshell(script, input),
+            Kind::Subshell(script) => self.subshell(script, &input),
             Kind::Group(scripts) => {
                 let mut output = Flow::known("");
                 for script in scripts {
-                    output = self.script(script, input.clone());
+                    output = self.script(script, &input);
                 }
                 if scripts.len() > 1 {
                     output.known = None;
@@ -89,7 +89,7 @@ impl Walker<'_> {
                     for pattern in patterns {
                         self.text(pattern);
                     }
-                    self.script(body, input.clone());
+                    self.script(body, &input);
                 }
                 Flow::unknown(Taint::NONE)
             }
@@ -123,7 +123,7 @@ impl Walker<'_> {
     }
 
     /// What is assigned inside is gone afterwards.
-    pub(super) fn subshell(&mut self, script: &Script, input: Flow) -> Flow {
+    pub(super) fn subshell(&mut self, script: &Script, input: &Flow) -> Flow {
         let kept = (self.vars.clone(), self.arrays.clone(), self.cwd.clone());
         let output = self.script(script, input);
         (self.vars, self.arrays, self.cwd) = kept;
@@ -159,12 +159,12 @@ impl Walker<'_> {
             return redirected.input.unwrap_or_default();
         }
         let script = Rc::clone(script);
-        self.below("$( )", |walker| walker.subshell(&script, Flow::default()))
+        self.below("$( )", |walker| walker.subshell(&script, &Flow::default()))
     }
 
     pub(super) fn process(&mut self, script: &Rc<Script>, reads: bool) -> Text {
         let script = Rc::clone(script);
-        let flow = self.below("<( )", |walker| walker.subshell(&script, Flow::default()));
+        let flow = self.below("<( )", |walker| walker.subshell(&script, &Flow::default()));
         let taint = if reads { flow.taint } else { Taint::NONE };
         self.processes
             .push(if reads { flow } else { Flow::default() });
@@ -333,7 +333,7 @@ impl Walker<'_> {
         let mut output = Flow::known("");
         for item in items {
             self.vars.insert(name.to_owned(), item);
-            let flow = self.script(body, input.clone());
+            let flow = self.script(body, input);
             output.taint = output.taint | flow.taint;
             output.known = match (output.known, flow.known) {
                 (Some(all), Some(more)) if all.len() < super::LONGEST_TEXT => Some(all + &more),
@@ -358,7 +358,7 @@ impl Walker<'_> {
         self.calls.push(name.to_owned());
         let body = Rc::clone(body);
         self.below(name, |walker| {
-            walker.script(&body, Flow::unknown(Taint::NONE))
+            walker.script(&body, &Flow::unknown(Taint::NONE))
         });
         self.calls.pop();
         self.positional = args;

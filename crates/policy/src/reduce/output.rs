@@ -181,10 +181,7 @@ impl Walker<'_> {
 
     /// `head -c5` and `tail -n1` change the text; only what passes it on whole counts.
     fn plain_copy(&self, command: &Effective) -> bool {
-        match command.program() {
-            "head" | "tail" => false,
-            _ => true,
-        }
+        !matches!(command.program(), "head" | "tail")
     }
 
     fn input_of(&self, command: &Effective) -> Option<String> {

@@ -35,11 +35,11 @@ impl Walker<'_> {
             return flow;
         }
         if let Some(shell) = ShellInput::of(&command) {
-            return self.shell(shell, command);
+            return self.shell(shell, &command);
         }
         let inner = wrappers::inner(&command);
         if !inner.is_empty() {
-            return self.wrapped(command, inner);
+            return self.wrapped(&command, inner);
         }
         if first.s.contains('/') {
             self.run_own_file(&first.s);
@@ -62,7 +62,7 @@ impl Walker<'_> {
         Flow::known("")
     }
 
-    fn wrapped(&mut self, command: Effective, inner: Vec<Inner>) -> Flow {
+    fn wrapped(&mut self, command: &Effective, inner: Vec<Inner>) -> Flow {
         let label = command.program().to_owned();
         let mut output = Flow::unknown(Taint::NONE);
         let contained = self.contained;
@@ -71,12 +71,12 @@ impl Walker<'_> {
         self.judge(outer);
         for inner in inner {
             output = match inner {
-                Inner::Words(words) => self.start(words, &label, &command),
+                Inner::Words(words) => self.start(words, &label, command),
                 Inner::Contained(words) => {
                     self.contained = true;
-                    self.start(words, &label, &command)
+                    self.start(words, &label, command)
                 }
-                Inner::Script(text) => self.run_computed(&text, &label, command.input.clone()),
+                Inner::Script(text) => self.run_computed(&text, &label, &command.input),
                 Inner::Stdin => self.run_flow(&command.input.clone(), &label),
             };
             self.contained = contained;
@@ -97,7 +97,7 @@ impl Walker<'_> {
     }
 
     /// Text that is about to be run as shell.
-    pub(super) fn run_computed(&mut self, text: &Text, via: &str, input: Flow) -> Flow {
+    pub(super) fn run_computed(&mut self, text: &Text, via: &str, input: &Flow) -> Flow {
         if text.is_known() {
             return self.run_text(&text.s, via, input);
         }
@@ -121,7 +121,7 @@ impl Walker<'_> {
                 if input.taint.has(Taint::DECODED) {
                     self.judge_unknown_code(Taint::DECODED, via);
                 }
-                self.run_text(&text, via, Flow::default())
+                self.run_text(&text, via, &Flow::default())
             }
             None => {
                 self.judge_unknown_code(input.taint, via);
@@ -227,7 +227,7 @@ impl Walker<'_> {
         self.calls.push(name.to_owned());
         let body = std::rc::Rc::clone(body);
         let input = command.input.clone();
-        let output = self.below(name, |walker| walker.script(&body, input));
+        let output = self.below(name, |walker| walker.script(&body, &input));
         self.calls.pop();
         self.positional = kept;
         if !command.writes.is_empty() {

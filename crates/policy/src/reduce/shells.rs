@@ -83,7 +83,7 @@ impl ShellInput {
 }
 
 impl Walker<'_> {
-    pub(super) fn shell(&mut self, shell: ShellInput, command: Effective) -> Flow {
+    pub(super) fn shell(&mut self, shell: ShellInput, command: &Effective) -> Flow {
         let name = command.program().to_owned();
         let mut outer = command.clone();
         outer.transparent = true;
@@ -95,7 +95,7 @@ impl Walker<'_> {
                     positional.push(Text::known(name.clone()));
                 }
                 let kept = self.positional.replace(positional);
-                let flow = self.run_computed(&text, &format!("{name} -c"), command.input.clone());
+                let flow = self.run_computed(&text, &format!("{name} -c"), &command.input);
                 self.positional = kept;
                 flow
             }
