@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hermetic_types::SandboxId;
 use tokio::task::JoinHandle;
 
-use super::{process, sys};
+use super::sys;
+use hermetic_sandbox::host as process;
 use crate::cord::Cord;
 
 #[derive(Debug)]
