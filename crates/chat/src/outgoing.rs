@@ -1,10 +1,13 @@
 //! What leaves for a chat.
 
 use bytes::Bytes;
+use hermetic_redact::Redacted;
 use hermetic_types::MessageId;
 use thiserror::Error;
 
-/// Text that may leave: secrets have been taken out of it.
+/// Text that may leave: secrets have been taken out of it, so it is made of a [`Redacted`] only.
+///
+/// A type of its own, because a long text leaves in pieces and a piece of it may leave as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing(String);
 
@@ -45,13 +48,24 @@ pub struct OutgoingFile {
 }
 
 impl Outgoing {
-    /// For text that has been through redaction, or that we wrote ourselves.
-    pub fn redacted(text: impl Into<String>) -> Self {
-        Self(text.into())
+    /// A text of our own, known at compile time and therefore free of secrets.
+    pub fn constant(text: &'static str) -> Self {
+        Redacted::constant(text).into()
+    }
+
+    /// A piece of a text that went through redaction.
+    pub(crate) fn piece(text: String) -> Self {
+        Self(text)
     }
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<Redacted<String>> for Outgoing {
+    fn from(text: Redacted<String>) -> Self {
+        Self(text.into_inner())
     }
 }
 

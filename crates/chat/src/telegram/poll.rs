@@ -111,7 +111,7 @@ impl Poller<'_> {
                 sleep(self.backoff.next()).await;
             }
             (None, Some(last)) => {
-                self.offset = Some(last + 1);
+                self.offset = Some(last.saturating_add(1));
                 self.backoff.reset();
             }
             (None, None) => {}

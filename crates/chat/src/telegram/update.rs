@@ -84,7 +84,7 @@ fn hear_message(
         message: MessageId::from(raw.message_id),
         place,
         sender: from.sender(),
-        text,
+        text: without_our_name(text),
         reply_to,
         mentions_us,
         attachments,
@@ -143,12 +143,21 @@ fn mentions(text: &str, me: &Me) -> bool {
     })
 }
 
+/// `/stop@us now` is `/stop now`; a command for another bot never gets here.
+fn without_our_name(text: String) -> String {
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    match text[..end].find('@') {
+        Some(at) if text.starts_with('/') => format!("{}{}", &text[..at], &text[end..]),
+        _ => text,
+    }
+}
+
 /// `/stop@otherbot` is not for us.
 fn meant_for_another(text: &str, me: &Me) -> bool {
     text.strip_prefix('/')
         .and_then(|command| command.split_whitespace().next())
         .and_then(|command| command.split_once('@'))
-        .is_some_and(|(_, bot)| !bot.eq_ignore_ascii_case(&me.username))
+        .is_some_and(|(_, bot)| bot.to_lowercase() != me.username)
 }
 
 #[derive(Deserialize)]

@@ -6,7 +6,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use hermetic_chat::telegram::{Telegram, TelegramConfig, Timing};
-use hermetic_chat::{Chat, Event, ReceiveError, Received};
+use hermetic_chat::{Chat, Event, Outgoing, ReceiveError, Received};
+use hermetic_redact::{Redactor, Settings};
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
 use hermetic_types::{ChatId, ChatKind, Incoming, Place, Secret};
 use tokio::time::timeout;
@@ -74,6 +75,10 @@ pub(crate) fn message(event: Event) -> Incoming {
         Event::Message(message) => message,
         Event::Press(press) => panic!("expected a message, got {press:?}"),
     }
+}
+
+pub(crate) fn outgoing(text: impl AsRef<str>) -> Outgoing {
+    Redactor::new([], Settings::default()).redact(text).into()
 }
 
 pub(crate) fn private(chat: i64) -> Place {

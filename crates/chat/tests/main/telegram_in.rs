@@ -271,7 +271,7 @@ async fn in_groups_only_what_is_meant_for_us() {
         json!({ "text": "ourselves", "from": { "id": BOT_ID, "is_bot": true } }),
     );
     say(-100, json!({ "text": "hey @HermeticTestBot!" }));
-    say(-100, json!({ "text": "/status@hermetictestbot" }));
+    say(-100, json!({ "text": "/status@hermetictestbot now" }));
     say(
         -100,
         json!({ "text": "a reply", "reply_to_message": {
@@ -296,7 +296,7 @@ async fn in_groups_only_what_is_meant_for_us() {
         texts,
         [
             "hey @HermeticTestBot!",
-            "/status@hermetictestbot",
+            "/status now",
             "a reply",
             "free",
             "topic",

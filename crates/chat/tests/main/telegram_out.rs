@@ -6,21 +6,16 @@ use bytes::Bytes;
 use futures::TryStreamExt;
 use hermetic_chat::telegram::Telegram;
 use hermetic_chat::{
-    Button, Chat, DownloadError, Draft, Event, Outgoing, OutgoingFile, Reply, SendError,
-    SendFailure,
+    Button, Chat, DownloadError, Draft, Event, OutgoingFile, Reply, SendError, SendFailure,
 };
 use hermetic_testkit::telegram::{Failure, TOKEN};
 use hermetic_types::{Attachment, AttachmentId, AttachmentKind, MessageId, ThreadId};
 use tokio::time::timeout;
 
-use crate::lab::{Lab, PATIENCE, config, next, private};
+use crate::lab::{Lab, PATIENCE, config, next, outgoing, private};
 
-fn text(text: impl Into<String>) -> Outgoing {
-    Outgoing::redacted(text)
-}
-
-fn reply(words: impl Into<String>) -> Reply {
-    Reply::text(text(words))
+fn reply(words: impl AsRef<str>) -> Reply {
+    Reply::text(outgoing(words))
 }
 
 async fn send(lab: &Lab, reply: &Reply) -> Result<Vec<MessageId>, SendError> {
@@ -212,14 +207,14 @@ async fn an_edit_that_changes_nothing_is_fine() {
     let place = private(7);
     for words in ["same", "other", "other"] {
         lab.telegram
-            .edit(&place, &ids[0], &text(words), &[])
+            .edit(&place, &ids[0], &outgoing(words), &[])
             .await
             .unwrap();
     }
     assert_eq!(lab.server.calls("editMessageText").len(), 1);
     let missing = lab
         .telegram
-        .edit(&place, &MessageId::from(999), &text("x"), &[])
+        .edit(&place, &MessageId::from(999), &outgoing("x"), &[])
         .await;
     assert!(matches!(
         missing.unwrap_err().failure,
@@ -233,7 +228,7 @@ async fn a_draft_grows_into_the_answer() {
     let place = private(7);
     let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, Duration::ZERO);
     for words in ["Let me", "Let me **see", "Let me **see**"] {
-        draft.show(&text(words)).await;
+        draft.show(&outgoing(words)).await;
     }
     let answer = "Let me **see**.\n\n".to_owned() + &"more words. ".repeat(500);
     let ids = draft.finish(&reply(answer)).await.unwrap();
@@ -254,7 +249,7 @@ async fn a_draft_is_not_shown_too_often() {
         Duration::from_secs(3600),
     );
     for words in 0..50 {
-        draft.show(&text(format!("words: {words}"))).await;
+        draft.show(&outgoing(format!("words: {words}"))).await;
     }
     assert!(lab.server.calls("editMessageText").is_empty());
     assert_eq!(draft.finish(&reply("done")).await.unwrap().len(), 1);
@@ -267,8 +262,8 @@ async fn a_draft_whose_start_is_in_doubt_begins_no_second_one() {
     let place = private(7);
     lab.server.fail_next("sendMessage", Failure::DropAfter);
     let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, Duration::ZERO);
-    draft.show(&text("one")).await;
-    draft.show(&text("one two")).await;
+    draft.show(&outgoing("one")).await;
+    draft.show(&outgoing("one two")).await;
     assert_eq!(lab.server.calls("sendMessage").len(), 1);
     draft.finish(&reply("one two three")).await.unwrap();
     assert_eq!(lab.server.calls("sendMessage").len(), 2);
@@ -284,7 +279,7 @@ async fn a_pressed_button_is_answered() {
     };
     received.receipt.stored();
     lab.telegram
-        .answer_press(&press, Some(&text("x".repeat(500))))
+        .answer_press(&press, Some(&outgoing("x".repeat(500))))
         .await
         .unwrap();
     let params = &lab.server.calls("answerCallbackQuery")[0].params;
@@ -308,7 +303,7 @@ async fn a_file_is_uploaded_from_bytes() {
     let file = OutgoingFile {
         name: "../report.txt".to_owned(),
         bytes: Bytes::from_static(b"figures"),
-        caption: Some(text("the figures")),
+        caption: Some(outgoing("the figures")),
     };
     lab.server
         .fail_next("sendDocument", refusal(429, "Too Many Requests", Some(0)));
