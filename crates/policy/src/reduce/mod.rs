@@ -31,7 +31,8 @@ use crate::finding::{Finding, Severity};
 use crate::syntax::{self, Script};
 use crate::text::{Flow, Taint, Text};
 
-const STEPS: usize = 2_000;
+const STEPS: usize = 800;
+const MOST_WORDS: usize = 512;
 const DEPTH: usize = 24;
 const LONGEST_TEXT: usize = 64 * 1024;
 const TEXT_BUDGET: usize = 512 * 1024;
