@@ -48,25 +48,43 @@ pub(crate) fn unreadable(text: &str, context: &Context) -> Reduced {
 fn pieces(text: &str, context: &Context) -> Reduced {
     let mut all = Reduced::default();
     let mut seen = 0;
-    for piece in text.split(['\n', ';', '|', '&', '(', '{', '`']) {
-        let piece = piece.trim_start();
-        let first = piece.split([' ', '\t']).next().unwrap_or_default();
-        let name = crate::effective::base_name(first);
-        if !WORST
-            .iter()
-            .any(|worst| name == *worst || (*worst == "mkfs" && name.starts_with("mkfs.")))
-        {
+    let bytes = text.as_bytes();
+    let (mut at_start, mut in_first_word) = (true, true);
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'\n' | b';' | b'|' | b'&' | b'(' | b'{' | b'`' => {
+                (at_start, in_first_word) = (true, true);
+                continue;
+            }
+            b' ' | b'\t' => {
+                in_first_word = at_start;
+                continue;
+            }
+            // `/bin/rm` is `rm`.
+            b'/' if in_first_word => {
+                at_start = true;
+                continue;
+            }
+            _ => {}
+        }
+        let begins = at_start
+            && WORST
+                .iter()
+                .any(|worst| bytes[at..].starts_with(worst.as_bytes()));
+        at_start = false;
+        if !begins {
             continue;
         }
+        let piece = up_to(text, at, LONGEST_PIECE);
+        let piece = piece
+            .split(['\n', ';', '|', '&', '(', '{', '`'])
+            .next()
+            .unwrap_or_default();
         seen += 1;
         if seen > MOST_PIECES {
             break;
         }
-        let mut end = piece.len().min(LONGEST_PIECE);
-        while !piece.is_char_boundary(end) {
-            end -= 1;
-        }
-        let piece = piece[..end].trim_end_matches([')', '}', '"', '\'', ' ']);
+        let piece = piece.trim_end_matches([')', '}', '"', '\'', ' ']);
         if let Ok(script) = syntax::parse(piece) {
             let reduced = reduce::reduce(&script, context, &Flow::default());
             all.findings.extend(reduced.findings);
@@ -74,4 +92,13 @@ fn pieces(text: &str, context: &Context) -> Reduced {
         }
     }
     all
+}
+
+/// At most `length` bytes from `at`, without cutting a character.
+fn up_to(text: &str, at: usize, length: usize) -> &str {
+    let mut end = text.len().min(at + length);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[at..end]
 }

@@ -253,3 +253,16 @@ fn a_megabyte_is_asked_about_and_its_floor_still_holds() {
         Label::Hardline
     );
 }
+
+#[test]
+fn a_broken_quote_around_the_floor_is_asked_about_not_refused() {
+    let context = context(BackendKind::Local);
+    assert_eq!(
+        judge_line("echo don't rm -rf /", &context).verdict,
+        Label::Dangerous
+    );
+    assert_eq!(
+        judge_line("echo 'x\n/bin/rm -rf /\n", &context).verdict,
+        Label::Hardline
+    );
+}

@@ -10,7 +10,7 @@ pub(super) enum Token {
     Mark(char),
 }
 
-const MOST: usize = 8_000;
+const MOST: usize = 4_000;
 
 pub(super) fn tokens(code: &str) -> Vec<Token> {
     let chars: Vec<char> = code.chars().take(64 * 1024).collect();

@@ -31,10 +31,11 @@ use crate::finding::{Finding, Severity};
 use crate::syntax::{self, Script};
 use crate::text::{Flow, Taint, Text};
 
-const STEPS: usize = 2_000;
+const STEPS: usize = 800;
+const MOST_WORDS: usize = 512;
 const DEPTH: usize = 24;
-const LONGEST_TEXT: usize = 64 * 1024;
-const TEXT_BUDGET: usize = 512 * 1024;
+const LONGEST_TEXT: usize = 16 * 1024;
+const TEXT_BUDGET: usize = 256 * 1024;
 
 /// All that was understood of a command.
 #[derive(Debug, Default)]

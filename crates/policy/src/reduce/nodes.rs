@@ -254,6 +254,11 @@ impl Walker<'_> {
         let mut words = Vec::new();
         for word in &simple.words {
             words.append(&mut self.fields(word));
+            if words.len() > super::MOST_WORDS {
+                self.doubt("it has too many words to follow");
+                words.truncate(super::MOST_WORDS);
+                break;
+            }
         }
         self.run(Effective {
             words,

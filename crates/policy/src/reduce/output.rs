@@ -82,7 +82,7 @@ impl Walker<'_> {
         if FETCHERS.contains(&name) {
             taint = taint | Taint::NETWORK;
         }
-        if matches!(name, "env" | "printenv") && command.args().is_empty() {
+        if matches!(name, "env" | "printenv" | "history") && command.args().is_empty() {
             taint = taint | Taint::ENVIRONMENT;
         }
         if READERS.contains(&name) {

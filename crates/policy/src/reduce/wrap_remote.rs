@@ -19,6 +19,7 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         "lxc" | "lxc-attach" | "incus" | "machinectl" | "apptainer" | "singularity" => {
             after_dashes(command, "exec")
         }
+        "git" => git(args),
         "op" | "doppler" | "aws-vault" | "chamber" | "dotenv" | "infisical" | "systemd-cat" => {
             match args.iter().position(|arg| arg.s == "--") {
                 Some(at) => words(&args[at + 1..]),
@@ -60,6 +61,29 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         "wsl" | "cygstart" => words(args),
         "socat" => socat(args),
         _ => Vec::new(),
+    }
+}
+
+/// `git submodule foreach 'cmd'` and `git bisect run cmd`.
+fn git(args: &[Text]) -> Vec<Inner> {
+    let at = args.windows(2).position(|pair| {
+        matches!(
+            (pair[0].s.as_str(), pair[1].s.as_str()),
+            ("submodule", "foreach") | ("bisect", "run")
+        )
+    });
+    let Some(at) = at else {
+        return Vec::new();
+    };
+    let rest: Vec<Text> = args[at + 2..]
+        .iter()
+        .skip_while(|arg| arg.s.starts_with('-'))
+        .cloned()
+        .collect();
+    if rest.is_empty() {
+        Vec::new()
+    } else {
+        vec![Inner::Script(joined(&rest))]
     }
 }
 

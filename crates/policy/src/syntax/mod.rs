@@ -53,6 +53,8 @@ pub(crate) struct Parser<'t> {
     text: &'t str,
     at: usize,
     depth: usize,
+    /// A `((` was followed to the end of the text in vain; trying again would be quadratic.
+    no_arithmetic: bool,
     pending: Vec<heredoc::Pending>,
 }
 
@@ -62,6 +64,7 @@ impl<'t> Parser<'t> {
             text,
             at: 0,
             depth,
+            no_arithmetic: false,
             pending: Vec::new(),
         }
     }

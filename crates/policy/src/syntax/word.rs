@@ -259,12 +259,16 @@ impl Parser<'_> {
 
     /// Text up to the `))` that closes it.
     pub(super) fn arithmetic_text(&mut self) -> Result<Vec<Part>, Doubt> {
+        if self.no_arithmetic {
+            return Err(self.doubt("arithmetic that does not end"));
+        }
         self.nested(|parser| {
             let mut parts = Vec::new();
             let mut plain = String::new();
             let mut open = 0_usize;
             loop {
                 let Some(c) = parser.peek() else {
+                    parser.no_arithmetic = true;
                     return Err(parser.doubt("arithmetic that does not end"));
                 };
                 match c {
