@@ -64,7 +64,6 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                     | "disable"
                     | "delete-batch"
                     | "restart"
-                    | "undelete_dummy"
                     | "rb"
                     | "delete-instances"
                     | "shutdown"

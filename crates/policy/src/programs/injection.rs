@@ -61,7 +61,6 @@ const OPTIONS: &[(&[&str], &[&str])] = &[
     (&["ansible-playbook"], &["--connection"]),
     (&["hexdump"], &["-F"]),
     (&["less", "more"], &["--lesskey-src", "-k"]),
-    (&["strace"], &["--seccomp_dummy"]),
     (&["pip", "pip3"], &["--global-option", "--install-option"]),
     (&["cargo", "rustc"], &["-Clinker", "--config"]),
 ];
@@ -458,7 +457,6 @@ fn environment(command: &Effective) -> Vec<Finding> {
         "GIT_EXEC_PATH",
         "GIT_CONFIG_GLOBAL",
         "RUSTC_WRAPPER",
-        "HTTPS_PROXY_dummy",
     ];
     let mut pairs: Vec<(String, String)> = command
         .assigns

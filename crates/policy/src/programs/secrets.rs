@@ -205,7 +205,6 @@ const HARMLESS: &[&str] = &[
     "env",
     "sudo",
     "visudo",
-    "bat_dummy",
     "pytest",
     "make",
     "cargo",

@@ -10,8 +10,8 @@ use hermetic_types::SandboxId;
 use tokio::task::JoinHandle;
 
 use super::sys;
-use hermetic_sandbox::host as process;
 use crate::cord::Cord;
+use hermetic_sandbox::host as process;
 
 #[derive(Debug)]
 pub(super) struct Born {
