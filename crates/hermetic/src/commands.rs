@@ -42,6 +42,13 @@ pub(crate) enum Command {
     Man(man::Args),
 }
 
+impl Command {
+    /// Whether it goes on by itself and its log is what a person has of it.
+    pub(crate) fn serves(&self) -> bool {
+        matches!(self, Self::Gateway(_) | Self::Egress(_))
+    }
+}
+
 pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Gateway(args) => gateway::run(cli, args),

@@ -14,9 +14,10 @@ use crate::failure::Failure;
 
 /// `HERMETIC_LOG` overrules `--verbose` with a filter such as `hermetic=debug`.
 pub(crate) fn start(cli: &Cli) -> Result<(), Failure> {
-    let level = match cli.verbose {
-        0 => LevelFilter::INFO,
-        1 => LevelFilter::DEBUG,
+    let level = match (cli.verbose, cli.command.serves()) {
+        (0, false) => LevelFilter::WARN,
+        (0, true) | (1, false) => LevelFilter::INFO,
+        (1, true) | (2, false) => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
     let filter = EnvFilter::builder()

@@ -9,7 +9,7 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::Spec;
+use crate::{Lifeline, Spec};
 
 /// Brings sandboxes into the world and sees them out.
 ///
@@ -53,6 +53,8 @@ pub struct Found {
     pub id: SandboxId,
     /// Absent where the backend could not keep it.
     pub conversation: Option<ConversationKey>,
+    /// Whose death takes it along; absent where the backend could not keep that either.
+    pub lifeline: Option<Lifeline>,
     pub state: FoundState,
 }
 
@@ -62,7 +64,9 @@ pub enum FoundState {
     Running,
     /// No process; files kept.
     Stopped,
-    /// A create or destroy that never finished.
+    /// Somebody is making or unmaking it at this moment.
+    Busy,
+    /// A create or destroy that never finished, or the rest of one whose creator died.
     Broken,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
-use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Persistence, Spec};
+use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Lifeline, Persistence, Spec};
 use hermetic_store::{Entry, LedgerState, StoreError};
 use hermetic_types::SandboxId;
 use serde::Serialize;
@@ -83,6 +83,8 @@ impl Sandboxes {
                 Ok(()) => settled.stopped += 1,
                 Err(_) => settled.left += 1,
             },
+            // A command line is at it; it finishes what it began.
+            (_, Some(FoundState::Busy), _) => settled.left += 1,
             _ => match self.destroy(&entry.id, entry.backend).await {
                 Ok(()) => settled.destroyed += 1,
                 Err(_) => settled.left += 1,
@@ -105,8 +107,16 @@ impl Sandboxes {
     }
 }
 
-/// Exists, is ours, and no row speaks of it: the crash came between two steps.
+/// Exists, is ours, and no row speaks of it: the crash came between two steps. One that lives by its
+/// creator (`hermetic exec`) is that one's, not ours.
 async fn settle_stray(backend: &Arc<dyn Backend>, stray: &Found, settled: &mut Settled) {
+    let owned = matches!(
+        (stray.state, stray.lifeline),
+        (FoundState::Busy, _) | (FoundState::Running, Some(Lifeline::Creator))
+    );
+    if owned {
+        return;
+    }
     match backend.destroy(&stray.id).await {
         Ok(()) => settled.destroyed += 1,
         Err(error) => {

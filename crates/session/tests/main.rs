@@ -8,6 +8,7 @@
 
 mod fake;
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fake::Lab;
@@ -167,13 +168,24 @@ async fn a_start_settles_what_a_crash_left() {
         (settled.adopted, settled.destroyed, settled.left),
         (1, 3, 0)
     );
-    assert_eq!(lab.fake.ids(), [living.clone()]);
+    assert_eq!(lab.fake.ids(), std::slice::from_ref(&living));
     assert_eq!(
         lab.states().await,
         [("alice".to_owned(), LedgerState::Running)]
     );
     let lease = again.lease(&ConversationKey::new("alice")).await.unwrap();
     assert_eq!(lease.id(), &living);
+}
+
+#[tokio::test]
+async fn a_start_leaves_what_lives_by_its_creator_and_what_is_being_made() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    lab.fake.make_stray(FoundState::Busy);
+    lab.fake.make_stray(FoundState::Broken);
+    lab.fake.make_stray(FoundState::Running);
+    lab.fake.tied.store(true, Ordering::SeqCst);
+    let settled = lab.sandboxes.settle().await.unwrap();
+    assert_eq!((settled.destroyed, lab.fake.ids().len()), (1, 2));
 }
 
 #[tokio::test]

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use hermetic_sandbox::Spec;
 use hermetic_sandbox::host::Process;
 use hermetic_types::SandboxId;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
@@ -24,10 +25,20 @@ impl Folder {
         }
     }
 
-    /// Fails where the id is taken. What it is comes first, before there is a process.
-    pub(crate) fn make(&self, spec: &Spec) -> io::Result<()> {
+    /// Fails where the id is taken. What it is comes first, before there is a process. The lock
+    /// tells others that somebody is at it.
+    pub(crate) fn make(&self, spec: &Spec) -> io::Result<OwnedFd> {
         DirBuilder::new().mode(0o700).create(&self.path)?;
-        fs::write(self.path.join("spec.json"), serde_json::to_vec(spec)?)
+        let lock = self.open(OFlags::RDONLY)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        fs::write(self.path.join("spec.json"), serde_json::to_vec(spec)?)?;
+        Ok(lock)
+    }
+
+    pub(crate) fn is_locked(&self) -> bool {
+        self.open(OFlags::RDONLY).is_ok_and(|folder| {
+            flock(&folder, FlockOperation::NonBlockingLockExclusive) == Err(Errno::AGAIN)
+        })
     }
 
     pub(crate) fn exists(&self) -> bool {
@@ -78,9 +89,12 @@ impl Folder {
 
     /// Through a descriptor: a socket's address holds 108 bytes, a state folder's path may not.
     fn socket(&self) -> io::Result<(OwnedFd, PathBuf)> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder = open(&self.path, flags, Mode::empty())?;
+        let folder = self.open(OFlags::PATH)?;
         let socket = PathBuf::from(format!("/proc/self/fd/{}/warden.sock", folder.as_raw_fd()));
         Ok((folder, socket))
+    }
+    fn open(&self, access: OFlags) -> io::Result<OwnedFd> {
+        let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(open(&self.path, flags, Mode::empty())?)
     }
 }

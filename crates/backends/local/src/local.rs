@@ -13,7 +13,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::host::{Process, Program};
 use hermetic_sandbox::{
-    Backend, BackendError, Found, FoundState, Layer, LayerState, Lifeline, Link, Readiness, Spec,
+    Backend, BackendError, Found, FoundState, Layer, LayerState, Lifeline, Link, Persistence,
+    Readiness, Spec,
 };
 use hermetic_types::{BackendKind, SandboxId};
 use tokio::process::{Child, Command};
@@ -81,7 +82,7 @@ impl Backend for Local {
         async move {
             let stream = blocking(move || {
                 let folder = host.folder(&spec.id);
-                folder
+                let _lock = folder
                     .make(&spec)
                     .map_err(|source| BackendError::failed("write the sandbox down", source))?;
                 host.start(&spec, &folder)
@@ -225,11 +226,17 @@ impl Host {
             let spec = folder.spec();
             let state = match (&spec, folder.living()) {
                 (Some(_), Some(_)) => FoundState::Running,
-                (Some(_), None) if folder.was_alive() => FoundState::Stopped,
+                (Some(spec), None)
+                    if spec.persistence == Persistence::Kept && folder.was_alive() =>
+                {
+                    FoundState::Stopped
+                }
+                _ if folder.is_locked() => FoundState::Busy,
                 _ => FoundState::Broken,
             };
             found.push(Found {
                 id,
+                lifeline: spec.as_ref().map(|spec| spec.lifeline),
                 conversation: spec.map(|spec| spec.conversation),
                 state,
             });

@@ -10,7 +10,8 @@ use std::time::Duration;
 use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{
-    Lifeline, Mount, MountMode, Network, Persistence, Sandbox, Spec, SystemView,
+    Backend, FoundState, Lifeline, Mount, MountMode, Network, Persistence, Sandbox, Spec,
+    SystemView,
 };
 use hermetic_types::{BackendKind, Command, ConversationKey, SandboxId, Stdin};
 use tracing::warn;
@@ -123,7 +124,19 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
                 )),
             };
             backend.destroy(&spec.id).await?;
+            sweep(backend.as_ref()).await;
             ran
+        }
+    }
+}
+
+/// Removes what earlier ones left that were killed. Their processes are gone already.
+async fn sweep(backend: &dyn Backend) {
+    for found in backend.list().await.unwrap_or_default() {
+        if (found.state, found.lifeline) == (FoundState::Broken, Some(Lifeline::Creator))
+            && let Err(error) = backend.destroy(&found.id).await
+        {
+            warn!(sandbox = %found.id, %error, "the rest of an earlier sandbox could not be removed");
         }
     }
 }

@@ -132,11 +132,8 @@ pub async fn fifty_at_once(candidate: Candidate) {
     let lab = Lab::open(candidate).await;
     let texts = (0..50).map(|n| format!("read -t 0.2 x < <(sleep 1); echo {n}; exit {n}"));
     let runs = texts.map(|text| run(&lab.sandbox, Command::script(text)));
-    for (n, finished) in join_all(runs).await.into_iter().enumerate() {
-        assert_eq!(
-            (stdout(&finished), finished.code()),
-            (format!("{n}\n"), n as i32)
-        );
+    for (n, finished) in (0..).zip(join_all(runs).await) {
+        assert_eq!((stdout(&finished), finished.code()), (format!("{n}\n"), n));
     }
     lab.close().await;
 }

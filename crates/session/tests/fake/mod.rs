@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
-    Backend, BackendError, Found, FoundState, Link, Network, Persistence, Readiness, Spec,
-    SystemView,
+    Backend, BackendError, Found, FoundState, Lifeline, Link, Network, Persistence, Readiness,
+    Spec, SystemView,
 };
 use hermetic_session::{Lease, LeaseError, Plan, Sandboxes};
 use hermetic_store::{LedgerState, Store};
@@ -25,6 +25,8 @@ pub(crate) struct Fake {
     created: AtomicUsize,
     fail_creates: AtomicBool,
     fail_destroys: AtomicBool,
+    /// What exists without a row is somebody's `hermetic exec`.
+    pub(crate) tied: AtomicBool,
     create_millis: AtomicU64,
 }
 
@@ -268,6 +270,10 @@ impl Backend for Fake {
             let found = alive.iter().map(|(id, state)| Found {
                 id: id.clone(),
                 conversation: None,
+                lifeline: self
+                    .tied
+                    .load(Ordering::SeqCst)
+                    .then_some(Lifeline::Creator),
                 state: *state,
             });
             Ok(found.collect())

@@ -80,6 +80,11 @@ impl Folder {
         }
     }
 
+    pub(super) fn is_locked(&self) -> bool {
+        let locked = self.lock(Duration::ZERO);
+        locked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
     pub(super) fn make_files(&self, owner: Option<u32>) -> io::Result<()> {
         for path in [self.workspace(), self.home()] {
             private_dir(&path)?;

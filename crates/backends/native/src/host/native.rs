@@ -234,10 +234,12 @@ impl Host {
             (Some(spec), None) if spec.persistence == Persistence::Kept && folder.was_alive() => {
                 FoundState::Stopped
             }
+            _ if folder.is_locked() => FoundState::Busy,
             _ => FoundState::Broken,
         };
         Found {
             id,
+            lifeline: spec.as_ref().map(|spec| spec.lifeline),
             conversation: spec.map(|spec| spec.conversation),
             state,
         }

@@ -15,7 +15,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
+/// What a shell says of a command that a signal ended: 128 and its number.
+const INTERRUPTED: u8 = 128 + 2;
+const BROKEN_PIPE: u8 = 128 + 13;
+const TERMINATED: u8 = 128 + 15;
 const CHUNK: usize = 64 << 10;
 
 pub(super) async fn run(sandbox: &Sandbox, command: Cleared, tty: bool) -> Result<Exit, Failure> {
@@ -58,12 +61,12 @@ async fn follow(mut running: Running) -> Result<Exit, Failure> {
                 asked += 1;
                 // Dropping it ends the whole tree; a second request does not wait for politeness.
                 if asked > 1 {
-                    return Ok(Exit::Passed(128 + 2));
+                    return Ok(Exit::Passed(INTERRUPTED));
                 }
                 let _ = running.signal(SIGINT).await;
                 continue;
             }
-            _ = terminate.recv() => return Ok(Exit::Passed(128 + SIGTERM as u8)),
+            _ = terminate.recv() => return Ok(Exit::Passed(TERMINATED)),
         };
         let gone = match event {
             Ok(Some(Event::Out(bytes))) => write(&mut out, &bytes).await,
@@ -75,7 +78,7 @@ async fn follow(mut running: Running) -> Result<Exit, Failure> {
         };
         // A reader who has gone away (`| head`) ends the command, as a pipe would.
         if gone {
-            return Ok(Exit::Passed(128 + 13));
+            return Ok(Exit::Passed(BROKEN_PIPE));
         }
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Row {
 pub(super) enum State {
     Running,
     Stopped,
+    /// Being made or unmade at this moment.
+    Busy,
     Broken,
     /// In the ledger, and nothing of it exists.
     Gone,
@@ -37,7 +39,7 @@ impl Row {
     /// What `prune` may take: nothing a conversation still counts on.
     pub(super) fn is_rubbish(&self, stopped: bool) -> bool {
         match self.state {
-            State::Running => false,
+            State::Running | State::Busy => false,
             State::Stopped => stopped,
             State::Broken | State::Gone => true,
         }
@@ -49,6 +51,7 @@ impl State {
         match self {
             Self::Running => "running",
             Self::Stopped => "stopped",
+            Self::Busy => "busy",
             Self::Broken => "broken",
             Self::Gone => "gone",
         }
@@ -78,6 +81,7 @@ pub(super) async fn gather(
                 state: match found.state {
                     FoundState::Running => State::Running,
                     FoundState::Stopped => State::Stopped,
+                    FoundState::Busy => State::Busy,
                     FoundState::Broken => State::Broken,
                 },
                 ledger: entry,
