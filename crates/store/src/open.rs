@@ -1,6 +1,9 @@
 //! Opening the file and bringing it up to date.
 
 use std::borrow::Cow;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -64,6 +67,9 @@ impl Store {
             path: path.to_owned(),
             source,
         };
+        let _alone = alone(path)
+            .await
+            .map_err(|source| opened(sqlx::Error::Io(source)))?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -120,6 +126,19 @@ impl StoreError {
     pub(crate) fn while_doing(doing: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
         move |source| Self { doing, source }
     }
+}
+
+/// One process at a time opens the file and brings it up to date: two that begin at once would both
+/// switch its mode and both apply what is missing.
+async fn alone(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path.with_extension("lock"))?;
+    let locked = tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await;
+    locked.unwrap_or_else(|ended| Err(io::Error::other(ended)))
 }
 
 fn migrator() -> Migrator {
