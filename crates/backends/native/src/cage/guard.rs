@@ -6,12 +6,10 @@ use std::process::ExitCode;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::limits;
-use super::snag::{Snag, Step};
 use crate::cord::Cord;
 use crate::plan::{Plan, Report};
 
-/// Reports pid 1, puts it into its cgroups and leaves it to the gateway, or stands by it when the
+/// Reports pid 1 and leaves it to the gateway, or stands by it when the
 /// sandbox is tied.
 ///
 /// The guard is not part of the sandbox, which can neither see nor signal it: the promise to die
@@ -21,20 +19,17 @@ pub(crate) fn outside(
     pid: i32,
     pidfd: &OwnedFd,
     plan: &Plan,
-    tell: OwnedFd,
     lock: OwnedFd,
-) -> Result<ExitCode, Snag> {
+) -> ExitCode {
     if cord.send(&Report::Born { pid }, &[pidfd.as_fd()]).is_err() {
         let _ = pidfd_send_signal(pidfd, Signal::KILL);
-        return Ok(ExitCode::from(super::ABANDONED));
+        return ExitCode::from(super::ABANDONED);
     }
-    limits::move_into_groups(pid, &plan.groups)?;
-    rustix::io::write(&tell, b"!").step("tell that the cgroups are entered")?;
-    drop((tell, lock));
+    drop(lock);
     if plan.tied {
         stand_by(cord, pidfd);
     }
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 fn stand_by(cord: &Cord, pidfd: &OwnedFd) {

@@ -22,7 +22,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 use rustix::fs::{Mode, OFlags, open};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
 use rustix::thread::UnshareFlags;
 
@@ -72,20 +71,15 @@ impl Given {
     }
 }
 
-/// Two processes from here on. Moving one into a cgroup makes the kernel wait for every CPU, so the
-/// outer one has that done while the inner one builds.
+/// Two processes from here on: one that becomes the sandbox, one that stays outside.
 fn build(cord: &Cord, plan: Plan, given: Given) -> Result<ExitCode, Snag> {
     let oom_counter = limits::make_groups(&plan.groups)?;
-    let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step("make a pipe")?;
     match clone_into(namespaces(&plan.identity)).step("make the namespaces")? {
         Side::Outside { pid, pidfd } => {
-            drop((given.listener, given.first, told));
-            guard::outside(cord, pid, &pidfd, &plan, tell, given.lock)
+            drop((given.listener, given.first));
+            Ok(guard::outside(cord, pid, &pidfd, &plan, given.lock))
         }
-        Side::Inside => {
-            drop(tell);
-            Ok(become_warden(cord, plan, given, oom_counter, &told))
-        }
+        Side::Inside => Ok(become_warden(cord, plan, given, oom_counter)),
     }
 }
 
@@ -110,14 +104,8 @@ fn namespaces(identity: &Identity) -> UnshareFlags {
     }
 }
 
-fn become_warden(
-    cord: &Cord,
-    plan: Plan,
-    given: Given,
-    oom_counter: Option<OwnedFd>,
-    grouped: &OwnedFd,
-) -> ExitCode {
-    let landlock = match inside(&plan, grouped) {
+fn become_warden(cord: &Cord, plan: Plan, given: Given, oom_counter: Option<OwnedFd>) -> ExitCode {
+    let landlock = match inside(&plan) {
         Ok(landlock) => landlock,
         Err(snag) => {
             let _ = cord.send(&snag.report(), &[]);
@@ -153,7 +141,7 @@ fn told_to_go(cord: &Cord) -> bool {
 }
 
 /// Returns the Landlock ABI that holds.
-fn inside(plan: &Plan, grouped: &OwnedFd) -> Result<Option<u8>, Snag> {
+fn inside(plan: &Plan) -> Result<Option<u8>, Snag> {
     sys::signals::reset();
     setsid().step("start a session")?;
     umask(Mode::from_raw_mode(0o022));
@@ -161,12 +149,14 @@ fn inside(plan: &Plan, grouped: &OwnedFd) -> Result<Option<u8>, Snag> {
         identity::map_own_user(uid, gid)?;
     }
 
+    // Before anything is made for the sandbox, so that all of it is counted.
+    limits::enter_groups(&plan.groups)?;
+    limits::hide_groups()?;
+
     network::name_host()?;
     network::raise_loopback()?;
     view::build(plan)?;
     reopen_standard_streams()?;
-    await_groups(grouped)?;
-    limits::hide_groups()?;
     limits::apply(&plan.bounds)?;
 
     // As root, only now: mounts made by the real root are out of reach of the new user namespace.
@@ -179,16 +169,6 @@ fn inside(plan: &Plan, grouped: &OwnedFd) -> Result<Option<u8>, Snag> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hide the warden's memory")?;
     syscalls::filter(&plan.bounds)?;
     Ok(landlock)
-}
-
-/// Nothing that is not ours runs before the limits hold. If the outer process failed at it, it has
-/// said so, and the pipe ends.
-fn await_groups(grouped: &OwnedFd) -> Result<(), Snag> {
-    let mut word = [0];
-    match rustix::io::read(grouped, &mut word).step("wait for the cgroups")? {
-        0 => Err(Snag::new("enter the cgroups", rustix::io::Errno::PIPE)),
-        _ => Ok(()),
-    }
 }
 
 /// The ones inherited belong to the host's `/dev`.
