@@ -1,10 +1,14 @@
 //! What leaves for a chat.
 
 use bytes::Bytes;
+use hermetic_redact::Redacted;
 use hermetic_types::MessageId;
 use thiserror::Error;
 
 /// Text that may leave: secrets have been taken out of it.
+///
+/// It is made of a [`Redacted`] text and of nothing else, so a reply that skipped redaction does not
+/// compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing(String);
 
@@ -44,10 +48,16 @@ pub struct OutgoingFile {
     pub caption: Option<Outgoing>,
 }
 
+impl From<Redacted<String>> for Outgoing {
+    fn from(text: Redacted<String>) -> Self {
+        Self(text.into_inner())
+    }
+}
+
 impl Outgoing {
-    /// For text that has been through redaction, or that we wrote ourselves.
-    pub fn redacted(text: impl Into<String>) -> Self {
-        Self(text.into())
+    /// A piece of this text, which is as free of secrets as the whole.
+    pub(crate) fn piece(&self, cut: String) -> Self {
+        Self(cut)
     }
 
     pub fn as_str(&self) -> &str {

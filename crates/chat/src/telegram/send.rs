@@ -32,7 +32,7 @@ const NOTICE_UNITS: usize = 200;
 pub(super) fn parts(text: &Outgoing) -> Vec<Outgoing> {
     split(text.as_str(), MESSAGE_UNITS)
         .into_iter()
-        .map(Outgoing::redacted)
+        .map(|piece| text.piece(piece))
         .collect()
 }
 

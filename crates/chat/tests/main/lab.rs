@@ -6,7 +6,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use hermetic_chat::telegram::{Telegram, TelegramConfig, Timing};
-use hermetic_chat::{Chat, Event, ReceiveError, Received};
+use hermetic_chat::{Chat, Event, Outgoing, ReceiveError, Received};
+use hermetic_redact::{Redactor, Settings};
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
 use hermetic_types::{ChatId, ChatKind, Incoming, Place, Secret};
 use tokio::time::timeout;
@@ -17,6 +18,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Lab {
     pub(crate) server: TelegramServer,
     pub(crate) telegram: Arc<Telegram>,
+}
+
+/// Text that went through redaction, as every text that leaves.
+pub(crate) fn redacted(text: impl Into<String>) -> Outgoing {
+    Redactor::new([], Settings::default())
+        .redact(text.into())
+        .into()
 }
 
 pub(crate) type Inbox<'a> = BoxStream<'a, Result<Received, ReceiveError>>;

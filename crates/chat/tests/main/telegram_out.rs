@@ -13,10 +13,10 @@ use hermetic_testkit::telegram::{Failure, TOKEN};
 use hermetic_types::{Attachment, AttachmentId, AttachmentKind, MessageId, ThreadId};
 use tokio::time::timeout;
 
-use crate::lab::{Lab, PATIENCE, config, next, private};
+use crate::lab::{Lab, PATIENCE, config, next, private, redacted};
 
 fn text(text: impl Into<String>) -> Outgoing {
-    Outgoing::redacted(text)
+    redacted(text)
 }
 
 fn reply(words: impl Into<String>) -> Reply {

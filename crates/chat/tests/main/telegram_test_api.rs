@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use hermetic_chat::telegram::Telegram;
-use hermetic_chat::{Chat, Outgoing, Reply};
+use hermetic_chat::{Chat, Reply};
 use hermetic_testkit::telegram::TOKEN;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::{PATIENCE, config, next_message};
+use crate::lab::{PATIENCE, config, next_message, redacted};
 
 const PACKAGE: &str = "telegram-test-api@4.2.1";
 const SERVER: &str = r#"
@@ -59,7 +59,7 @@ async fn a_message_is_answered_on_a_server_of_others() {
         (heard.text.as_str(), heard.sender.id.as_str()),
         ("ping", "7")
     );
-    let reply = Reply::text(Outgoing::redacted("**pong**"));
+    let reply = Reply::text(redacted("**pong**"));
     let ids = telegram.send(&heard.place, &reply).await.unwrap();
     assert_eq!(ids.len(), 1);
 

@@ -10,7 +10,7 @@ use hermetic_chat::webhook::{
     NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER, Webhook, WebhookConfig,
     WebhookConfigError,
 };
-use hermetic_chat::{Chat, Event, Outgoing, Reply, SendFailure};
+use hermetic_chat::{Chat, Event, Reply, SendFailure};
 use hermetic_types::Secret;
 use jiff::Timestamp;
 use reqwest::StatusCode;
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::{Inbox, PATIENCE, message, next, next_message, serve};
+use crate::lab::{Inbox, PATIENCE, message, next, next_message, redacted, serve};
 
 fn secret() -> Secret {
     Secret::new("sixteen bytes or more")
@@ -66,7 +66,7 @@ async fn say(url: &str, nonce: &str, body: &Value) -> (StatusCode, Value) {
 }
 
 fn reply(text: &str) -> Reply {
-    Reply::text(Outgoing::redacted(text))
+    Reply::text(redacted(text))
 }
 
 /// Stores one message and answers it.
