@@ -6,6 +6,7 @@ mod doctor;
 mod exec;
 mod gateway;
 mod man;
+mod pairing;
 mod sandbox;
 mod status;
 
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     /// What runs, and how sealed it is
     Status(status::Args),
+    /// Who may write: codes of strangers, and people let in by one
+    Pairing(pairing::Args),
     /// Look at the configuration, check it, start one
     Config(config::Args),
     /// Print completions for a shell
@@ -43,6 +46,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Sandbox(args) => sandbox::run(cli, args),
         Command::Doctor(args) => doctor::run(cli, args),
         Command::Status(args) => status::run(cli, args),
+        Command::Pairing(args) => pairing::run(cli, args),
         Command::Config(args) => config::run(cli, args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
