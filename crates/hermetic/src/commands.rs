@@ -7,6 +7,7 @@ mod egress;
 mod exec;
 mod gateway;
 mod man;
+mod pairing;
 mod policy;
 mod sandbox;
 mod status;
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Egress(egress::Args),
     /// What runs, and how sealed it is
     Status(status::Args),
+    /// Who may write: codes of strangers, and people let in by one
+    Pairing(pairing::Args),
     /// Look at the configuration, check it, start one
     Config(config::Args),
     /// Print completions for a shell
@@ -58,6 +61,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Policy(args) => policy::run(cli, args),
         Command::Egress(args) => egress::run(cli, args),
         Command::Status(args) => status::run(cli, args),
+        Command::Pairing(args) => pairing::run(cli, args),
         Command::Config(args) => config::run(cli, args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

@@ -1,6 +1,12 @@
 //! From configuration to parts. Only this program knows which backends exist.
 
+mod access;
+mod gateway;
 mod installation;
+mod model;
+mod redactor;
+mod telegram;
+mod terminal;
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,6 +24,8 @@ use hermetic_types::{BackendKind, InstallationId};
 
 use crate::failure::Failure;
 
+pub(crate) use access::pairing;
+pub(crate) use gateway::gateway;
 pub(crate) use installation::installation;
 
 /// How many sandboxes live at once where the file does not say.

@@ -21,4 +21,4 @@ mod slot;
 pub use lease::Lease;
 pub use plan::Plan;
 pub use sandboxes::{LeaseError, LetGoError, Sandboxes};
-pub use settle::Settled;
+pub use settle::{SettleError, Settled};

@@ -121,6 +121,7 @@ pub(super) fn keys() -> Vec<Key> {
             count(0, 65_535),
             "9119",
             "port of the dashboard",
-        ),
+        )
+        .overruled_by("HERMETIC_DASHBOARD_PORT"),
     ]
 }

@@ -69,6 +69,21 @@ impl Hermetic {
         }
     }
 
+    /// Whether a sandbox can be had here; if not, that is said aloud.
+    pub(crate) fn has_sandboxes(&self, test: &str) -> bool {
+        let doctor = self.run(&["doctor", "--backend", "native"]);
+        if doctor.code != 0 {
+            let why = doctor
+                .out
+                .lines()
+                .last()
+                .unwrap_or("no sandbox can be had")
+                .to_owned();
+            eprintln!("SKIP: {test}: {why}");
+        }
+        doctor.code == 0
+    }
+
     /// A gateway that has said it is ready, and what it said before.
     pub(crate) fn gateway(&self, arguments: &[&str]) -> (Running, String) {
         let all = [&["gateway", "run"], arguments].concat();
@@ -86,8 +101,12 @@ impl Hermetic {
             .env_clear()
             .env("HOME", "/nonexistent")
             .env("HERMES_HOME", self.folder.path())
-            .envs(self.variables.iter().cloned())
             .stdin(Stdio::null());
+        if arguments.first() == Some(&"gateway") {
+            // Tests run side by side: each gateway takes a free port.
+            command.env("HERMETIC_DASHBOARD_PORT", "0");
+        }
+        command.envs(self.variables.iter().cloned());
         command
     }
 }

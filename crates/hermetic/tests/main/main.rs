@@ -3,10 +3,12 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stderr,
     reason = "a test that cannot go on has failed"
 )]
 
 mod configuration;
+mod flow;
 mod gateway;
 mod hermetic;
 mod surface;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -14,7 +15,10 @@ use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An endpoint on loopback. Ends when dropped.
 #[derive(Debug)]
@@ -85,6 +89,22 @@ impl ScriptedServer {
 
     pub fn received(&self) -> Vec<Received> {
         self.shared.received.borrow().clone()
+    }
+
+    /// Waits until so many requests have come.
+    ///
+    /// # Panics
+    ///
+    /// If they do not come in time.
+    pub async fn wait_for(&self, count: usize) {
+        let mut received = self.shared.received.subscribe();
+        let waited = timeout(PATIENCE, received.wait_for(|all| all.len() >= count));
+        if !matches!(waited.await, Ok(Ok(_))) {
+            #[expect(clippy::panic, reason = "a test that waits in vain has failed")]
+            {
+                panic!("waited in vain for {count} requests to the model")
+            }
+        }
     }
 }
 

@@ -1,31 +1,92 @@
-//! `hermetic gateway run`: configuration, lock, backend, then waiting for a signal.
+//! `hermetic gateway run`: configuration, lock, parts, then serving until a signal.
 
 use std::io;
 
 use hermetic_config::{Config, Resolved, resolve_gateway_backend};
-use hermetic_types::RunId;
+use hermetic_gateway::{Drained, Parts, ServeError, serve};
+use hermetic_types::{Platform, RunId};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::{info, info_span, warn};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, info, info_span, warn};
 
 use crate::cli::Cli;
 use crate::commands::load;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway_state::{GatewayLock, GatewayState, LockError};
+use crate::wiring;
 
 pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
     let config = load(cli)?;
     let resolved = resolve_gateway_backend(&config)?;
     let lock = GatewayLock::take(config.home())?;
     let id = RunId::random();
-    let _span = info_span!("gateway", run = %id).entered();
+    let span = info_span!("gateway", run = %id);
 
-    announce(&config, &resolved);
+    span.in_scope(|| announce(&config, &resolved));
     lock.describe(&state(&config, &resolved, &id))
         .map_err(|error| Failure::file("write to", &config.home().state(), &error))?;
-    serve()?;
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .block_on(live(&config, &resolved).instrument(span))?;
     drop(lock);
     Ok(Exit::Ok)
+}
+
+async fn live(config: &Config, resolved: &Resolved) -> Result<(), Failure> {
+    let stop = stop_on_signal().map_err(|error| {
+        Failure::new(
+            format!("cannot wait for signals: {error}"),
+            "report this as a bug",
+        )
+    })?;
+    let health = listen(config).await?;
+    let parts = wiring::gateway(config, resolved).await?;
+    announce_parts(config, &parts);
+    let drained = serve(parts, health, stop, || info!("ready")).await?;
+    match drained {
+        Drained::Clean => info!("stopped"),
+        Drained::CutShort { turns } => warn!(turns, "stopped; turns were interrupted"),
+    }
+    Ok(())
+}
+
+/// The port of health, and later of the dashboard.
+async fn listen(config: &Config) -> Result<TcpListener, Failure> {
+    let dashboard = &config.gateway().dashboard;
+    let (host, port) = (dashboard.host.as_str(), dashboard.port);
+    let listener = TcpListener::bind((host, port)).await.map_err(|error| {
+        Failure::new(
+            format!("cannot listen on {host}:{port} for health: {error}"),
+            "end whoever has that port, or write another gateway.dashboard.port",
+        )
+    })?;
+    if let Ok(address) = listener.local_addr() {
+        info!(%address, "health is answered on /health");
+    }
+    Ok(listener)
+}
+
+fn stop_on_signal() -> io::Result<CancellationToken> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stop = CancellationToken::new();
+    let cancel = stop.clone();
+    tokio::spawn(
+        async move {
+            let signal = tokio::select! {
+                _ = terminate.recv() => "SIGTERM",
+                _ = interrupt.recv() => "SIGINT",
+            };
+            info!(signal, "stopping");
+            cancel.cancel();
+        }
+        .in_current_span(),
+    );
+    Ok(stop)
 }
 
 fn announce(config: &Config, resolved: &Resolved) {
@@ -50,40 +111,23 @@ fn announce(config: &Config, resolved: &Resolved) {
         );
     }
     for platform in config.platforms().enabled() {
-        warn!(
-            platform = platform.name,
-            "configured, but this version does not speak to it yet"
-        );
+        if platform.name != Platform::Telegram.name() {
+            warn!(
+                platform = platform.name,
+                "configured, but this version does not speak to it yet"
+            );
+        }
     }
-    warn!(
-        "not there yet: chats, agent, sandboxes, egress; this process holds the home's lock and waits"
-    );
 }
 
-/// Until somebody asks us to end.
-fn serve() -> Result<(), Failure> {
-    let wait = || -> io::Result<&'static str> {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()?
-            .block_on(async {
-                let mut terminate = signal(SignalKind::terminate())?;
-                let mut interrupt = signal(SignalKind::interrupt())?;
-                info!("ready");
-                Ok(tokio::select! {
-                    _ = terminate.recv() => "SIGTERM",
-                    _ = interrupt.recv() => "SIGINT",
-                })
-            })
-    };
-    let signal = wait().map_err(|error| {
-        Failure::new(
-            format!("cannot wait for signals: {error}"),
-            "report this as a bug",
-        )
-    })?;
-    info!(signal, "stopped");
-    Ok(())
+fn announce_parts(config: &Config, parts: &Parts) {
+    info!(model = parts.settings.model, "the model");
+    if parts.chats.is_empty() {
+        warn!("no chat platform is configured; set TELEGRAM_BOT_TOKEN in .env for Telegram");
+    }
+    if config.platforms().allow_all_users {
+        warn!("GATEWAY_ALLOW_ALL_USERS is set: everybody may write");
+    }
 }
 
 fn state(config: &Config, resolved: &Resolved, run: &RunId) -> GatewayState {
@@ -117,5 +161,18 @@ impl From<LockError> for Failure {
                 "check its permissions and the space left",
             ),
         }
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        let remedy = match &error {
+            ServeError::Proof(proof) => proof.remedy().to_owned(),
+            ServeError::NoChatLeft => "the log says why; look at the platform's token".to_owned(),
+            ServeError::Settle(_) | ServeError::Resume(_) => {
+                "check the state folder's permissions and the space left".to_owned()
+            }
+        };
+        Self::caused(&error, remedy)
     }
 }

@@ -1,0 +1,156 @@
+//! What slash commands do. None of them needs a model.
+
+use hermetic_redact::Redacted;
+use hermetic_session::LetGoError;
+use hermetic_store::StoreError;
+use hermetic_tools::{Outcome, Request};
+use thiserror::Error;
+
+use crate::Gateway;
+use crate::kept::Kept;
+use crate::lanes::Control;
+use crate::slash::Slash;
+use crate::toolbox::Toolbox;
+use crate::wording;
+
+#[derive(Debug, Error)]
+pub(crate) enum CommandError {
+    #[error("the store does not answer")]
+    Store(#[from] StoreError),
+    #[error("the sandbox could not be destroyed")]
+    LetGo(#[from] LetGoError),
+}
+
+impl CommandError {
+    pub(crate) fn for_chat(&self) -> &'static str {
+        match self {
+            Self::Store(_) => wording::BROKEN,
+            Self::LetGo(_) => {
+                "What was said is forgotten, but the sandbox could not be destroyed yet. It is tried \
+                 again, and the operator has been told."
+            }
+        }
+    }
+}
+
+impl Gateway {
+    pub(crate) async fn run_command(
+        &self,
+        message: &Kept,
+        slash: &Slash,
+        control: &Control,
+    ) -> Result<Redacted<String>, CommandError> {
+        let conversation = message.conversation();
+        Ok(match slash {
+            Slash::New => {
+                self.history.clear(conversation).await?;
+                Redacted::constant("A fresh conversation. The files in its sandbox stay.")
+            }
+            Slash::Reset => {
+                // Both are tried, whatever comes of the first.
+                let cleared = self.history.clear(conversation).await;
+                self.sandboxes.reset(conversation).await?;
+                cleared?;
+                Redacted::constant(
+                    "The sandbox and its files are gone, and what was said is forgotten.",
+                )
+            }
+            Slash::Stop => Redacted::constant(match self.lanes.stop(conversation) {
+                true => "Stopped.",
+                false => "Nothing is running in this conversation.",
+            }),
+            Slash::Status => self.status(message),
+            Slash::Sh(text) => {
+                self.run_here(message, text, Request::shell(text), control)
+                    .await
+            }
+            Slash::Py(text) => {
+                self.run_here(message, text, Request::python(text), control)
+                    .await
+            }
+            Slash::Whoami => self.whoami(message),
+            Slash::Help => Redacted::constant(wording::HELP),
+            Slash::Approve | Slash::Deny => Redacted::constant(wording::NOTHING_WAITS),
+        })
+    }
+
+    async fn run_here(
+        &self,
+        message: &Kept,
+        text: &str,
+        request: Request,
+        control: &Control,
+    ) -> Redacted<String> {
+        if text.is_empty() || text.contains('\0') {
+            return Redacted::constant("Nothing to run: write it after the command, as in /sh ls");
+        }
+        let toolbox = Toolbox::new(&self.terminal, &self.sandboxes, message.conversation());
+        match toolbox.run(request, &control.stop).await {
+            Ok(Outcome::Ran { output, code }) => self.redactor.redact(ran(output.as_str(), code)),
+            Ok(Outcome::Failed { error }) => self.redactor.redact(format!("Not run: {error}")),
+            Err(blocked) => self.redactor.redact(blocked.to_string()),
+        }
+    }
+
+    fn status(&self, message: &Kept) -> Redacted<String> {
+        let (at_work, waiting) = self.lanes.state(message.conversation());
+        let facts = &self.settings.facts;
+        let seal = match facts.boundary {
+            hermetic_types::Boundary::Sealed => "sealed",
+            hermetic_types::Boundary::Judged => "not sealed: commands are judged",
+        };
+        self.redactor.redact(format!(
+            "conversation: {}\nturn: {}\nwaiting: {waiting}\nmodel: {}\nbackend: {} ({seal})",
+            message.conversation(),
+            if at_work { "at work" } else { "idle" },
+            self.settings.model,
+            facts.backend,
+        ))
+    }
+
+    fn whoami(&self, message: &Kept) -> Redacted<String> {
+        let admitted = message.admitted();
+        let said = message.said();
+        self.redactor.redact(format!(
+            "user: {}\nplatform: {}\nrole: {}",
+            said.sender.id,
+            said.platform,
+            format!("{:?}", admitted.role()).to_lowercase(),
+        ))
+    }
+}
+
+fn ran(output: &str, code: i32) -> String {
+    let ended = if code == 0 {
+        String::new()
+    } else {
+        format!("exit code {code}")
+    };
+    if output.is_empty() {
+        return if code == 0 {
+            "(no output)".to_owned()
+        } else {
+            ended
+        };
+    }
+    // Longer than any fence inside, so that output cannot end it.
+    let longest = output.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{output}\n{fence}\n{ended}")
+        .trim_end()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ran;
+
+    #[test]
+    fn output_is_shown_as_it_is() {
+        assert_eq!(ran("hi", 0), "```\nhi\n```");
+        assert_eq!(ran("hi", 3), "```\nhi\n```\nexit code 3");
+        assert_eq!(ran("", 0), "(no output)");
+        assert_eq!(ran("", 2), "exit code 2");
+        assert_eq!(ran("a ``` b", 0), "````\na ``` b\n````");
+    }
+}

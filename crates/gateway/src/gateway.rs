@@ -1,0 +1,102 @@
+//! The parts, brought together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_access::Access;
+use hermetic_agent::{Agent, prompt};
+use hermetic_chat::Chat;
+use hermetic_redact::Redactor;
+use hermetic_session::Sandboxes;
+use hermetic_store::{History, Inbox, Store, ToolCalls};
+use hermetic_tools::Terminal;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::lanes::Lanes;
+use crate::post::Post;
+
+/// What a gateway is made of. The binary builds them from the configuration.
+#[derive(Debug)]
+pub struct Parts {
+    pub access: Access,
+    pub chats: Vec<Arc<dyn Chat>>,
+    pub store: Store,
+    pub sandboxes: Sandboxes,
+    pub agent: Agent,
+    pub terminal: Terminal,
+    pub redactor: Redactor,
+    pub settings: Settings,
+}
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub busy: Busy,
+    pub typing: bool,
+    /// How often typing is shown again.
+    pub typing_every: Duration,
+    /// How often a message is begun before it is given up.
+    pub attempts: u32,
+    /// How long turns may go on when the gateway is asked to stop.
+    pub grace: Duration,
+    /// What the system prompt tells; the chat's name is put in for each message.
+    pub facts: prompt::Facts,
+    pub model: String,
+}
+
+/// What a message does while a turn is at work in its conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Busy {
+    Interrupt,
+    Queue,
+    Steer,
+}
+
+#[derive(Debug)]
+pub struct Gateway {
+    pub(crate) access: Access,
+    pub(crate) chats: Vec<Arc<dyn Chat>>,
+    pub(crate) inbox: Inbox,
+    pub(crate) history: History,
+    pub(crate) tool_calls: ToolCalls,
+    pub(crate) sandboxes: Sandboxes,
+    pub(crate) agent: Agent,
+    pub(crate) terminal: Terminal,
+    pub(crate) redactor: Redactor,
+    pub(crate) settings: Settings,
+    pub(crate) lanes: Lanes,
+    pub(crate) post: Post,
+    /// Everything that works on a message. `serve` waits for it.
+    pub(crate) turns: TaskTracker,
+    /// Ends all that works on messages.
+    pub(crate) cut: CancellationToken,
+}
+
+impl Gateway {
+    pub fn new(parts: Parts) -> Self {
+        let turns = TaskTracker::new();
+        let cut = CancellationToken::new();
+        let post = Post::new(
+            parts.chats.iter().cloned(),
+            &parts.store,
+            parts.redactor.clone(),
+            turns.clone(),
+        );
+        Self {
+            access: parts.access,
+            chats: parts.chats,
+            inbox: parts.store.inbox(),
+            history: parts.store.history(),
+            tool_calls: parts.store.tool_calls(),
+            sandboxes: parts.sandboxes,
+            agent: parts.agent,
+            terminal: parts.terminal,
+            redactor: parts.redactor,
+            settings: parts.settings,
+            lanes: Lanes::new(cut.clone()),
+            post,
+            turns,
+            cut,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The agent's journal, in the store.
+//!
+//! A line of the history names the message it came from, so that a start after a crash can tell
+//! whether a turn had begun to speak.
+
+use futures::future::{BoxFuture, FutureExt};
+use hermetic_agent::{CallId, Journal, JournalError, Message, ToolCall};
+use hermetic_store::{History, MessageRow, StoreError, ToolCalls};
+use hermetic_types::ConversationKey;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::kept::Kept;
+use crate::lanes::Control;
+use crate::wording::now;
+
+#[derive(Debug)]
+pub(crate) struct StoreJournal {
+    history: History,
+    tool_calls: ToolCalls,
+    conversation: ConversationKey,
+    row: MessageRow,
+    control: Control,
+    /// Whether the message itself is in the history: every later one of a person is a rider's.
+    opened: AtomicBool,
+}
+
+/// One line of the history.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Line {
+    pub(crate) row: i64,
+    pub(crate) message: Message,
+}
+
+impl StoreJournal {
+    pub(crate) fn new(
+        history: History,
+        tool_calls: ToolCalls,
+        message: &Kept,
+        control: Control,
+        opened: bool,
+    ) -> Self {
+        Self {
+            history,
+            tool_calls,
+            conversation: message.conversation().clone(),
+            row: message.row(),
+            control,
+            opened: AtomicBool::new(opened),
+        }
+    }
+
+    async fn append(&self, row: MessageRow, message: &Message) -> Result<(), JournalError> {
+        let line = Line {
+            row: row.0,
+            message: message.clone(),
+        };
+        let text = serde_json::to_string(&line).map_err(|error| JournalError {
+            source: error.into(),
+        })?;
+        let appended = self
+            .history
+            .append(&self.conversation, &[text], now())
+            .await;
+        appended.map_err(journal_error)
+    }
+
+    /// Whose words these are.
+    fn speaker(&self, message: &Message) -> MessageRow {
+        let from_person = matches!(message, Message::User { .. });
+        if from_person && self.opened.swap(true, Ordering::Relaxed) {
+            return self
+                .control
+                .next_rider_heard()
+                .map_or(self.row, |rider| rider.row());
+        }
+        self.row
+    }
+}
+
+impl Journal for StoreJournal {
+    fn said<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), JournalError>> {
+        self.append(self.speaker(message), message).boxed()
+    }
+
+    fn tool_about_to_run<'a>(
+        &'a self,
+        call: &'a ToolCall,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        async move {
+            self.tool_calls
+                .begin(
+                    self.row,
+                    call.id.as_str(),
+                    &call.name,
+                    &call.arguments,
+                    now(),
+                )
+                .await
+                .map_err(journal_error)
+        }
+        .boxed()
+    }
+
+    fn tool_ended<'a>(
+        &'a self,
+        call: &'a CallId,
+        result: &'a Message,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        async move {
+            // The history first: killed between the two, the result is known all the same.
+            self.append(self.row, result).await?;
+            let text = match result {
+                Message::Tool { content, .. } => content.as_str(),
+                _ => "",
+            };
+            self.tool_calls
+                .end(self.row, call.as_str(), text, now())
+                .await
+                .map_err(journal_error)
+        }
+        .boxed()
+    }
+}
+
+fn journal_error(error: StoreError) -> JournalError {
+    JournalError {
+        source: error.into(),
+    }
+}

@@ -1,0 +1,97 @@
+//! A message that was let in and is written down.
+
+use hermetic_access::Admitted;
+use hermetic_store::{Inbox, MessageRow, StoreError};
+use hermetic_types::{ConversationKey, Incoming};
+
+use crate::wording::now;
+
+/// The proof that a message survives us. Only this module makes one.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    row: MessageRow,
+    /// How often a turn was begun for it before we got it.
+    begun: u32,
+    admitted: Admitted,
+}
+
+impl Kept {
+    /// `None` if it was there already: the platform sent it twice.
+    pub(crate) async fn keep(
+        inbox: &Inbox,
+        admitted: Admitted,
+    ) -> Result<Option<Self>, StoreError> {
+        let said = admitted.said();
+        // Plain data of strings and numbers always serialises.
+        let payload = serde_json::to_string(said).unwrap_or_default();
+        let row = inbox
+            .accept(
+                said.platform.name(),
+                said.update.as_str(),
+                admitted.conversation(),
+                &payload,
+                now(),
+            )
+            .await?;
+        Ok(row.map(|row| Self {
+            row,
+            begun: 0,
+            admitted,
+        }))
+    }
+
+    /// One that an earlier process wrote down. It was let in again, by the rules of today.
+    pub(crate) fn found(row: MessageRow, begun: u32, admitted: Admitted) -> Self {
+        Self {
+            row,
+            begun,
+            admitted,
+        }
+    }
+
+    pub(crate) fn row(&self) -> MessageRow {
+        self.row
+    }
+
+    pub(crate) fn was_begun(&self) -> bool {
+        self.begun > 0
+    }
+
+    pub(crate) fn conversation(&self) -> &ConversationKey {
+        self.admitted.conversation()
+    }
+
+    pub(crate) fn admitted(&self) -> &Admitted {
+        &self.admitted
+    }
+
+    pub(crate) fn said(&self) -> &Incoming {
+        self.admitted.said()
+    }
+
+    /// What the model is told was said.
+    pub(crate) fn for_model(&self) -> String {
+        let said = self.said();
+        let mut text = String::new();
+        if let Some(quoted) = said
+            .reply_to
+            .as_ref()
+            .filter(|quoted| !quoted.text.is_empty())
+        {
+            let whose = if quoted.from_us {
+                "your message"
+            } else {
+                "the message"
+            };
+            text.push_str(&format!("[in reply to {whose}: {}]\n", quoted.text));
+        }
+        text.push_str(&said.text);
+        let files = said.attachments.len();
+        if files > 0 {
+            text.push_str(&format!(
+                "\n[{files} attached file(s) did not come along: this version cannot fetch them yet]"
+            ));
+        }
+        text
+    }
+}

@@ -1,0 +1,227 @@
+//! One turn at a time for each conversation, others in parallel.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hermetic_agent::Steer;
+use hermetic_types::ConversationKey;
+use tokio_util::sync::CancellationToken;
+
+use crate::Busy;
+use crate::kept::Kept;
+
+/// As many as Hermes lets wait.
+const MOST_WAITING: usize = 32;
+
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    lanes: Mutex<HashMap<ConversationKey, Lane>>,
+    cut: CancellationToken,
+}
+
+/// What goes on in one conversation. It exists while something does.
+#[derive(Debug, Default)]
+struct Lane {
+    turn: Option<Control>,
+    waiting: VecDeque<Kept>,
+    /// Commands that run next to the turn.
+    asides: Vec<CancellationToken>,
+}
+
+/// A handle on something at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Control {
+    pub(crate) stop: CancellationToken,
+    pub(crate) steer: Steer,
+    riders: Arc<Mutex<Riders>>,
+}
+
+/// Messages that were put into a running turn instead of getting one of their own.
+#[derive(Debug, Default)]
+struct Riders {
+    heard: Vec<Kept>,
+    unheard: VecDeque<Kept>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Joined {
+    /// The lane was free: whoever joined works on it now.
+    Starts(Box<Kept>, Control),
+    Waits,
+    Rides,
+    Full(Box<Kept>),
+}
+
+impl Lanes {
+    pub(crate) fn new(cut: CancellationToken) -> Self {
+        Self {
+            lanes: Mutex::default(),
+            cut,
+        }
+    }
+
+    pub(crate) fn join(&self, message: Kept, busy: Busy) -> Joined {
+        let mut lanes = self.lock();
+        let lane = lanes.entry(message.conversation().clone()).or_default();
+        let Some(turn) = &lane.turn else {
+            let control = self.control();
+            lane.turn = Some(control.clone());
+            return Joined::Starts(Box::new(message), control);
+        };
+        if busy == Busy::Steer && lane.waiting.is_empty() && turn.take_along(&message) {
+            return Joined::Rides;
+        }
+        if lane.waiting.len() >= MOST_WAITING {
+            return Joined::Full(Box::new(message));
+        }
+        lane.waiting.push_back(message);
+        if busy == Busy::Interrupt {
+            turn.stop.cancel();
+        }
+        Joined::Waits
+    }
+
+    /// Comes next, before all that wait, who are handed back; what runs is interrupted.
+    pub(crate) fn cut_in(&self, message: Kept) -> (Joined, Vec<Kept>) {
+        let dropped = {
+            let mut lanes = self.lock();
+            lanes
+                .get_mut(message.conversation())
+                .map(|lane| {
+                    let unheard = lane
+                        .turn
+                        .as_ref()
+                        .map(Control::take_unheard)
+                        .unwrap_or_default();
+                    unheard.into_iter().chain(lane.waiting.drain(..)).collect()
+                })
+                .unwrap_or_default()
+        };
+        self.stop(message.conversation());
+        (self.join(message, Busy::Interrupt), dropped)
+    }
+
+    /// The turn has ended: the next that waits, unless we are asked to stop.
+    pub(crate) fn next(&self, conversation: &ConversationKey) -> Option<(Kept, Control)> {
+        let mut lanes = self.lock();
+        let lane = lanes.get_mut(conversation)?;
+        let unheard = lane
+            .turn
+            .take()
+            .map(|turn| turn.take_unheard())
+            .unwrap_or_default();
+        for message in unheard.into_iter().rev() {
+            lane.waiting.push_front(message);
+        }
+        match lane
+            .waiting
+            .pop_front()
+            .filter(|_| !self.cut.is_cancelled())
+        {
+            Some(message) => {
+                let control = self.control();
+                lane.turn = Some(control.clone());
+                Some((message, control))
+            }
+            None => {
+                // What still waits is in the store, and the next start takes it up.
+                lane.waiting.clear();
+                lane.asides.retain(|stop| !stop.is_cancelled());
+                if lane.asides.is_empty() {
+                    lanes.remove(conversation);
+                }
+                None
+            }
+        }
+    }
+
+    /// Something next to the turn, which `/stop` ends too.
+    pub(crate) fn aside(&self, conversation: &ConversationKey) -> Control {
+        let control = self.control();
+        let mut lanes = self.lock();
+        let lane = lanes.entry(conversation.clone()).or_default();
+        lane.asides.retain(|stop| !stop.is_cancelled());
+        lane.asides.push(control.stop.clone());
+        control
+    }
+
+    pub(crate) fn aside_ended(&self, conversation: &ConversationKey, control: &Control) {
+        control.stop.cancel();
+        let mut lanes = self.lock();
+        if let Some(lane) = lanes.get_mut(conversation) {
+            lane.asides.retain(|stop| !stop.is_cancelled());
+            if lane.asides.is_empty() && lane.turn.is_none() {
+                lanes.remove(conversation);
+            }
+        }
+    }
+
+    /// Interrupts what runs in this conversation; whether anything did.
+    pub(crate) fn stop(&self, conversation: &ConversationKey) -> bool {
+        let lanes = self.lock();
+        let Some(lane) = lanes.get(conversation) else {
+            return false;
+        };
+        lane.asides.iter().for_each(CancellationToken::cancel);
+        if let Some(turn) = &lane.turn {
+            turn.stop.cancel();
+        }
+        lane.turn.is_some() || !lane.asides.is_empty()
+    }
+
+    /// Whether a turn runs, and how many messages wait.
+    pub(crate) fn state(&self, conversation: &ConversationKey) -> (bool, usize) {
+        let lanes = self.lock();
+        lanes
+            .get(conversation)
+            .map_or((false, 0), |lane| (lane.turn.is_some(), lane.waiting.len()))
+    }
+
+    /// How many conversations have something going on.
+    pub(crate) fn active(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// A handle on something that only the end of everything ends.
+    pub(crate) fn control(&self) -> Control {
+        Control {
+            stop: self.cut.child_token(),
+            steer: Steer::default(),
+            riders: Arc::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConversationKey, Lane>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Control {
+    fn take_along(&self, message: &Kept) -> bool {
+        if self.stop.is_cancelled() || !self.steer.say(message.for_model()) {
+            return false;
+        }
+        self.riders().unheard.push_back(message.clone());
+        true
+    }
+
+    /// The model is told what the next rider said.
+    pub(crate) fn next_rider_heard(&self) -> Option<Kept> {
+        let mut riders = self.riders();
+        let rider = riders.unheard.pop_front()?;
+        riders.heard.push(rider.clone());
+        Some(rider)
+    }
+
+    pub(crate) fn take_heard(&self) -> Vec<Kept> {
+        std::mem::take(&mut self.riders().heard)
+    }
+
+    fn take_unheard(&self) -> VecDeque<Kept> {
+        std::mem::take(&mut self.riders().unheard)
+    }
+
+    fn riders(&self) -> MutexGuard<'_, Riders> {
+        self.riders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,37 @@
+//! The life of one message, start to end.
+//!
+//! [`life`](self) is the page to read first: what was said is let in, written down, answered,
+//! redacted and delivered, in this order. Around it:
+//!
+//! - `lanes` keeps one turn at a time for each conversation, and others in parallel;
+//! - `session` is a conversation while a turn works on it: its history, its journal, its tools;
+//! - `post` is the delivery ledger: a reply is written before it is sent;
+//! - `commands` are the slash commands, which need no model;
+//! - `serve` starts, resumes what a crash left open, and stops in two stages.
+//!
+//! Nothing of a conversation lives only here: killed at any instruction, the next start finds every
+//! message that was taken over and brings it to its end.
+
+#![forbid(unsafe_code)]
+
+mod commands;
+mod gateway;
+mod health;
+mod journal;
+mod kept;
+mod lanes;
+mod life;
+mod pairings;
+mod post;
+mod proof;
+mod resume;
+mod serve;
+mod session;
+mod slash;
+mod toolbox;
+mod wording;
+
+pub use gateway::{Busy, Gateway, Parts, Settings};
+pub use pairings::StoredPairings;
+pub use proof::ProofError;
+pub use serve::{Drained, ServeError, serve};

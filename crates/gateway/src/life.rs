@@ -1,0 +1,177 @@
+//! The life of one message.
+//!
+//! [`Gateway::take_in`] and [`Gateway::handle`] are the whole way, and each step takes what the one
+//! before made: no turn without an `Admitted` that is written down, no reply that is not `Redacted`.
+
+use std::error::Error;
+use std::panic::AssertUnwindSafe;
+
+use futures::future::FutureExt;
+use hermetic_access::Refused;
+use hermetic_agent::TurnError;
+use hermetic_chat::Receipt;
+use hermetic_redact::Redacted;
+use hermetic_store::{End, StoreError};
+use hermetic_types::Incoming;
+use thiserror::Error;
+
+use crate::Gateway;
+use crate::commands::CommandError;
+use crate::kept::Kept;
+use crate::lanes::Control;
+use crate::post::Delivered;
+use crate::slash::Slash;
+use crate::wording;
+
+#[derive(Debug, Error)]
+pub(crate) enum HandleError {
+    #[error("the store does not answer")]
+    Store(#[from] StoreError),
+    #[error("the turn failed")]
+    Turn(#[from] TurnError),
+    #[error("the command failed")]
+    Command(#[from] CommandError),
+    #[error("begun {attempts} times and never brought to an end")]
+    TooOften { attempts: u32 },
+    #[error("cut by a restart, and not repeated")]
+    NotRepeated,
+    #[error("something here panicked")]
+    Panicked,
+}
+
+impl Gateway {
+    /// Lets what was said in and writes it down; only then is the receipt signed. `None` if there is
+    /// nothing to answer: a stranger, or the same message once more.
+    pub(crate) async fn take_in(
+        &self,
+        incoming: Incoming,
+        receipt: Receipt,
+    ) -> Result<Option<Kept>, StoreError> {
+        let (platform, place) = (incoming.platform, incoming.place.clone());
+        let admitted = match self.access.admit(incoming, jiff::Timestamp::now()).await {
+            Ok(admitted) => admitted,
+            Err(refused) => {
+                // Strangers are not written down: they could fill the disk.
+                receipt.stored();
+                if let Refused::OfferPairing(code) = refused {
+                    self.post.offer_pairing(platform, place, &code);
+                }
+                return Ok(None);
+            }
+        };
+        let kept = Kept::keep(&self.inbox, admitted).await?;
+        receipt.stored();
+        Ok(kept)
+    }
+
+    /// One turn, from the conversation as it was left to a reply on its way.
+    pub(crate) async fn handle(
+        &self,
+        message: &Kept,
+        control: &Control,
+    ) -> Result<Delivered, HandleError> {
+        let session = self.open_session(message, control).await?;
+        let answer = session.take_turn(&self.agent, control).await?;
+        let reply = self.redactor.redact(answer);
+        Ok(self.post.deliver(message, &reply, End::Answered).await?)
+    }
+
+    /// The same for a command, which needs no model.
+    pub(crate) async fn obey(
+        &self,
+        message: &Kept,
+        slash: &Slash,
+        control: &Control,
+    ) -> Result<Delivered, HandleError> {
+        let reply = self.run_command(message, slash, control).await?;
+        Ok(self.post.deliver(message, &reply, End::Answered).await?)
+    }
+
+    /// Brings a message to its end, whatever happens: answered, or reported as failed.
+    pub(crate) async fn tend(&self, message: &Kept, control: &Control) {
+        let worked = AssertUnwindSafe(self.work(message, control))
+            .catch_unwind()
+            .await;
+        let worked = worked.unwrap_or(Err(HandleError::Panicked));
+        self.settle_riders(control, worked.is_ok()).await;
+        let Err(error) = worked else { return };
+        tracing::error!(
+            message = message.row().0,
+            conversation = %message.conversation(),
+            error = %in_full(&error),
+            "a message was not answered"
+        );
+        let reply = Redacted::constant(error.for_chat());
+        if let Err(error) = self.post.deliver(message, &reply, End::Failed).await {
+            // It stays open in the store, and the next start takes it up again.
+            tracing::error!(message = message.row().0, %error, "the failure could not be reported");
+        }
+    }
+
+    async fn work(&self, message: &Kept, control: &Control) -> Result<(), HandleError> {
+        if message.was_begun() && self.post.has_reply(message).await? {
+            // Killed between writing the reply and closing the message.
+            self.inbox
+                .end(message.row(), End::Answered, None, wording::now())
+                .await?;
+            return Ok(());
+        }
+        let slash = Slash::read(&message.said().text);
+        let attempts = self.inbox.begin(message.row()).await?;
+        if attempts > 1 && slash.as_ref().is_some_and(|slash| !slash.may_be_repeated()) {
+            return Err(HandleError::NotRepeated);
+        }
+        if attempts > self.settings.attempts {
+            return Err(HandleError::TooOften { attempts });
+        }
+        let working = async {
+            match &slash {
+                Some(slash) => self.obey(message, slash, control).await,
+                None => self.handle(message, control).await,
+            }
+        };
+        tokio::select! {
+            done = working => done.map(drop),
+            never = self.show_typing(message) => match never {},
+        }
+    }
+
+    async fn show_typing(&self, message: &Kept) -> std::convert::Infallible {
+        let chat = self
+            .post
+            .chat(message.said().platform)
+            .filter(|_| self.settings.typing);
+        let Some(chat) = chat else {
+            return std::future::pending().await;
+        };
+        loop {
+            if let Err(error) = chat.typing(&message.said().place).await {
+                tracing::debug!(%error, "typing could not be shown");
+            }
+            tokio::time::sleep(self.settings.typing_every).await;
+        }
+    }
+}
+
+impl HandleError {
+    /// What the person in the chat may read.
+    fn for_chat(&self) -> &'static str {
+        match self {
+            Self::Turn(error) => error.for_chat(),
+            Self::Command(error) => error.for_chat(),
+            Self::Store(_) | Self::Panicked => wording::BROKEN,
+            Self::TooOften { .. } => wording::TOO_OFTEN,
+            Self::NotRepeated => wording::NOT_REPEATED,
+        }
+    }
+}
+
+fn in_full(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

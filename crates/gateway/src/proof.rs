@@ -1,0 +1,54 @@
+//! The backend, proven by a real command in a real sandbox before anybody is answered.
+
+use hermetic_sandbox::BackendError;
+use hermetic_session::{LeaseError, LetGoError};
+use hermetic_tools::{Blocked, Outcome, Request};
+use hermetic_types::ConversationKey;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::Gateway;
+
+#[derive(Debug, Error)]
+pub enum ProofError {
+    #[error("no sandbox can be had")]
+    Lease(#[from] LeaseError),
+    #[error("the policy refuses even the command that tries the sandbox out: {0}")]
+    Blocked(#[from] Blocked),
+    #[error("a command in a fresh sandbox failed: {0}")]
+    Command(String),
+    #[error("a fresh sandbox could not be removed")]
+    LetGo(#[from] LetGoError),
+}
+
+impl ProofError {
+    /// What a person does next.
+    pub fn remedy(&self) -> &str {
+        match self {
+            Self::Lease(LeaseError::Start(BackendError::Unavailable { remedy, .. })) => remedy,
+            Self::Blocked(_) => "look at approvals.deny",
+            _ => "`hermetic doctor` tells what this host lacks; nothing runs anywhere else instead",
+        }
+    }
+}
+
+impl Gateway {
+    pub(crate) async fn prove_backend(&self) -> Result<(), ProofError> {
+        let nobody = ConversationKey::new("hermetic:proof");
+        let cleared = self.terminal.clear(Request::shell("true"))?;
+        let outcome = {
+            let lease = self.sandboxes.lease(&nobody).await?;
+            self.terminal
+                .run(lease.sandbox(), cleared, &CancellationToken::new())
+                .await
+        };
+        self.sandboxes.reset(&nobody).await?;
+        match outcome {
+            Outcome::Ran { code: 0, .. } => Ok(()),
+            Outcome::Ran { output, code } => {
+                Err(ProofError::Command(format!("exit code {code}: {output}")))
+            }
+            Outcome::Failed { error } => Err(ProofError::Command(error.into_inner())),
+        }
+    }
+}

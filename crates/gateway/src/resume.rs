@@ -1,0 +1,70 @@
+//! What an earlier process left open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_store::{End, Open, StoreError};
+use hermetic_types::{Incoming, Timestamp};
+
+use crate::journal::Line;
+use crate::kept::Kept;
+use crate::wording::now;
+use crate::{Busy, Gateway};
+
+/// Ended messages are kept this long, to recognise one that comes twice.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+
+impl Gateway {
+    /// Replies first, then messages in the order they came. Each is let in anew: who lost access
+    /// meanwhile is not answered.
+    pub(crate) async fn resume(self: &Arc<Self>) -> Result<(), StoreError> {
+        let before = now()
+            .millis()
+            .saturating_sub(i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX));
+        self.inbox.prune(Timestamp::from_millis(before)).await?;
+        let replies = self.post.take_over().await?;
+        let open = self.inbox.open().await?;
+        if replies > 0 || !open.is_empty() {
+            tracing::info!(
+                replies,
+                messages = open.len(),
+                "taking up what was left open"
+            );
+        }
+        for open in open {
+            if let Some(message) = self.take_up(&open).await? {
+                // In order: a message that waits must not interrupt the one before it.
+                self.dispatch(message, Busy::Queue).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_up(&self, open: &Open) -> Result<Option<Kept>, StoreError> {
+        let end = |end, note| self.inbox.end(open.row, end, Some(note), now());
+        if open.attempts == 0 && self.was_told(open).await? {
+            end(End::Answered, "told to a turn that was at work").await?;
+            return Ok(None);
+        }
+        let Ok(incoming) = serde_json::from_str::<Incoming>(&open.payload) else {
+            end(End::Failed, "cannot be read any more").await?;
+            return Ok(None);
+        };
+        match self.access.admit(incoming, jiff::Timestamp::now()).await {
+            Ok(admitted) => Ok(Some(Kept::found(open.row, open.attempts, admitted))),
+            Err(_) => {
+                end(End::Refused, "not allowed any more").await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether a turn of another message heard this one.
+    async fn was_told(&self, open: &Open) -> Result<bool, StoreError> {
+        let lines = self.history.recent(&open.conversation, 500).await?;
+        let mut lines = lines
+            .iter()
+            .filter_map(|line| serde_json::from_str::<Line>(line).ok());
+        Ok(lines.any(|line| line.row == open.row.0))
+    }
+}

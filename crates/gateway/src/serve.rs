@@ -1,0 +1,220 @@
+//! From the first look at the sandboxes to the last turn.
+
+use std::sync::Arc;
+
+use futures::stream::{StreamExt, select_all};
+use hermetic_chat::{Event, Received};
+use hermetic_redact::Redacted;
+use hermetic_session::SettleError;
+use hermetic_store::{End, StoreError};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::kept::Kept;
+use crate::lanes::{Control, Joined};
+use crate::slash::Slash;
+use crate::wording::{self, now};
+use crate::{Busy, Gateway, Parts, ProofError, health};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Every turn came to its end.
+    Clean,
+    CutShort {
+        /// Turns that were interrupted.
+        turns: usize,
+    },
+}
+
+#[derive(Debug, Error)]
+pub enum ServeError {
+    #[error("the sandboxes of an earlier run could not be settled")]
+    Settle(#[from] SettleError),
+    #[error("the backend does not work")]
+    Proof(#[from] ProofError),
+    #[error("what was left open could not be read")]
+    Resume(#[from] StoreError),
+    #[error("no chat platform is left to listen to")]
+    NoChatLeft,
+}
+
+/// Serves until `stop`. `ready` is called when messages are taken.
+pub async fn serve(
+    parts: Parts,
+    health: TcpListener,
+    stop: CancellationToken,
+    ready: impl FnOnce(),
+) -> Result<Drained, ServeError> {
+    let gateway = Arc::new(Gateway::new(parts));
+    gateway.sandboxes.settle().await?;
+    gateway.prove_backend().await?;
+
+    let household = Household::start(&gateway, health);
+    let listened = match gateway.resume().await {
+        Ok(()) => {
+            ready();
+            gateway.listen(&stop).await
+        }
+        Err(error) => Err(error.into()),
+    };
+    let drained = gateway.drain().await;
+    household.end().await;
+    gateway.sandboxes.drain().await;
+    listened.map(|()| drained)
+}
+
+impl Gateway {
+    async fn listen(self: &Arc<Self>, stop: &CancellationToken) -> Result<(), ServeError> {
+        if self.chats.is_empty() {
+            stop.cancelled().await;
+            return Ok(());
+        }
+        let mut heard = select_all(self.chats.iter().map(|chat| chat.receive(stop.clone())));
+        while let Some(next) = stop.run_until_cancelled(heard.next()).await {
+            match next {
+                Some(Ok(received)) => self.hear(received).await,
+                Some(Err(error)) => tracing::error!(%error, "a chat platform is lost"),
+                None if stop.is_cancelled() => break,
+                None => return Err(ServeError::NoChatLeft),
+            }
+        }
+        Ok(())
+    }
+
+    /// After the grace period what still runs is interrupted; each turn says so in its reply.
+    async fn drain(&self) -> Drained {
+        self.turns.close();
+        if timeout(self.settings.grace, self.turns.wait())
+            .await
+            .is_ok()
+        {
+            return Drained::Clean;
+        }
+        let turns = self.turns.len();
+        self.cut.cancel();
+        self.turns.wait().await;
+        Drained::CutShort { turns }
+    }
+
+    async fn hear(self: &Arc<Self>, received: Received) {
+        let Received { event, receipt } = received;
+        match event {
+            Event::Message(incoming) => match self.take_in(incoming, receipt).await {
+                Ok(Some(message)) => self.dispatch(message, self.settings.busy).await,
+                Ok(None) => {}
+                // The receipt was not signed, so it comes again.
+                Err(error) => tracing::error!(%error, "a message could not be written down"),
+            },
+            Event::Press(press) => {
+                receipt.stored();
+                let Ok(press) = self.access.admit_press(press).await else {
+                    return;
+                };
+                let gateway = Arc::clone(self);
+                self.turns.spawn(async move {
+                    let notice = Redacted::constant(wording::NO_BUTTON).into();
+                    let Some(chat) = gateway.post.chat(press.said().platform) else {
+                        return;
+                    };
+                    if let Err(error) = chat.answer_press(press.said(), Some(&notice)).await {
+                        tracing::debug!(%error, "a pressed button could not be answered");
+                    }
+                });
+            }
+        }
+    }
+
+    /// Hands a message to whoever works on it. Commands do not wait for a turn.
+    pub(crate) async fn dispatch(self: &Arc<Self>, message: Kept, busy: Busy) {
+        match Slash::read(&message.said().text) {
+            Some(slash) if slash.clears_the_lane() => {
+                let (joined, dropped) = self.lanes.cut_in(message);
+                for message in dropped {
+                    let note = Some("dropped by a reset");
+                    let ended = self
+                        .inbox
+                        .end(message.row(), End::Refused, note, now())
+                        .await;
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "a dropped message stays open");
+                    }
+                }
+                self.follow(joined);
+            }
+            Some(slash) => self.run_aside(message, &slash),
+            None => self.follow(self.lanes.join(message, busy)),
+        }
+    }
+
+    fn follow(self: &Arc<Self>, joined: Joined) {
+        match joined {
+            Joined::Starts(message, control) => {
+                let gateway = Arc::clone(self);
+                self.turns
+                    .spawn(async move { gateway.work_off(*message, control).await });
+            }
+            Joined::Waits | Joined::Rides => {}
+            Joined::Full(message) => {
+                let gateway = Arc::clone(self);
+                self.turns.spawn(async move {
+                    let reply = Redacted::constant(wording::QUEUE_FULL);
+                    if let Err(error) = gateway.post.deliver(&message, &reply, End::Refused).await {
+                        tracing::error!(%error, "a message stays open");
+                    }
+                });
+            }
+        }
+    }
+
+    /// One message of a conversation after the other, until none waits.
+    async fn work_off(&self, first: Kept, control: Control) {
+        let conversation = first.conversation().clone();
+        let mut next = Some((first, control));
+        while let Some((message, control)) = next {
+            self.tend(&message, &control).await;
+            next = self.lanes.next(&conversation);
+        }
+    }
+
+    fn run_aside(self: &Arc<Self>, message: Kept, slash: &Slash) {
+        let conversation = message.conversation().clone();
+        let stoppable = matches!(slash, Slash::Sh(_) | Slash::Py(_));
+        let gateway = Arc::clone(self);
+        self.turns.spawn(async move {
+            if stoppable {
+                let control = gateway.lanes.aside(&conversation);
+                gateway.tend(&message, &control).await;
+                gateway.lanes.aside_ended(&conversation, &control);
+            } else {
+                gateway.tend(&message, &gateway.lanes.control()).await;
+            }
+        });
+    }
+}
+
+/// The tasks that work on no message.
+struct Household {
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Household {
+    fn start(gateway: &Arc<Gateway>, health: TcpListener) -> Self {
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let (reaper, until) = (gateway.sandboxes.clone(), stop.clone());
+        tasks.spawn(async move { reaper.keep_house(until).await });
+        let (courier, until) = (Arc::clone(gateway), stop.clone());
+        tasks.spawn(async move { courier.post.courier(until).await });
+        tasks.spawn(health::answer(Arc::clone(gateway), health, stop.clone()));
+        Self { tasks, stop }
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}

@@ -1,0 +1,154 @@
+//! A conversation while a turn works on it.
+
+use std::collections::{BTreeSet, HashSet};
+
+use hermetic_agent::{Agent, CallId, Ended, Input, Message, Silent, Turn, TurnError, mend, prompt};
+use hermetic_store::{End, MessageRow, StoreError};
+
+use crate::Gateway;
+use crate::journal::{Line, StoreJournal};
+use crate::kept::Kept;
+use crate::lanes::Control;
+use crate::toolbox::Toolbox;
+use crate::wording::{self, now};
+
+/// How much of a conversation is read; the agent shows the model what fits.
+const MOST_LINES: u32 = 500;
+
+pub(crate) struct Session<'a> {
+    gateway: &'a Gateway,
+    system: String,
+    history: Vec<Message>,
+    journal: StoreJournal,
+    toolbox: Toolbox<'a>,
+    stand: Stand,
+}
+
+/// How far an earlier process came with this message.
+enum Stand {
+    Fresh(String),
+    /// Its words are in the history, and perhaps some of the answer.
+    Resumed,
+    /// The turn had ended; only the reply was not written.
+    Answered(String),
+}
+
+impl Gateway {
+    pub(crate) async fn open_session(
+        &self,
+        message: &Kept,
+        control: &Control,
+    ) -> Result<Session<'_>, StoreError> {
+        let lines = self
+            .history
+            .recent(message.conversation(), MOST_LINES)
+            .await?;
+        let lines: Vec<Line> = lines
+            .iter()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        let stand = stand(&lines, message);
+        let begun = self.begun(&lines).await?;
+        let journal = StoreJournal::new(
+            self.history.clone(),
+            self.tool_calls.clone(),
+            message,
+            control.clone(),
+            !matches!(stand, Stand::Fresh(_)),
+        );
+        let history = mend(lines.into_iter().map(|line| line.message).collect(), &begun);
+        let mut facts = self.settings.facts.clone();
+        facts.chat = message.said().platform.to_string();
+        Ok(Session {
+            gateway: self,
+            system: prompt::system(&facts),
+            history,
+            journal,
+            toolbox: Toolbox::new(&self.terminal, &self.sandboxes, message.conversation()),
+            stand,
+        })
+    }
+
+    /// Calls of this conversation that started and have no result: nobody knows whether they happened.
+    async fn begun(&self, lines: &[Line]) -> Result<HashSet<CallId>, StoreError> {
+        let ended: HashSet<&CallId> = lines
+            .iter()
+            .filter_map(|line| match &line.message {
+                Message::Tool { call_id, .. } => Some(call_id),
+                _ => None,
+            })
+            .collect();
+        let open: BTreeSet<i64> = lines
+            .iter()
+            .filter(|line| match &line.message {
+                Message::Assistant { tool_calls, .. } => {
+                    tool_calls.iter().any(|call| !ended.contains(&call.id))
+                }
+                _ => false,
+            })
+            .map(|line| line.row)
+            .collect();
+        let mut begun = HashSet::new();
+        for row in open {
+            let calls = self.tool_calls.of(MessageRow(row)).await?;
+            begun.extend(calls.into_iter().map(|call| CallId::new(call.call)));
+        }
+        Ok(begun)
+    }
+
+    /// Messages that rode along end with the turn that heard them.
+    pub(crate) async fn settle_riders(&self, control: &Control, answered: bool) {
+        let end = if answered { End::Answered } else { End::Failed };
+        for rider in control.take_heard() {
+            let note = Some("told to a turn that was at work");
+            if let Err(error) = self.inbox.end(rider.row(), end, note, now()).await {
+                tracing::error!(message = rider.row().0, %error, "a message stays open");
+            }
+        }
+    }
+}
+
+impl Session<'_> {
+    /// What the person is told.
+    pub(crate) async fn take_turn(
+        &self,
+        agent: &Agent,
+        control: &Control,
+    ) -> Result<String, TurnError> {
+        let input = match &self.stand {
+            Stand::Answered(text) => return Ok(text.clone()),
+            Stand::Fresh(text) => Input::Says(text),
+            Stand::Resumed => Input::Resume,
+        };
+        let turn = Turn {
+            system: &self.system,
+            history: &self.history,
+            input,
+            tools: &self.toolbox,
+            journal: &self.journal,
+            observer: &Silent,
+            steer: &control.steer,
+        };
+        let answer = agent.take_turn(turn, control.stop.clone()).await?;
+        let mut text = answer.text;
+        if matches!(self.stand, Stand::Resumed) {
+            text.insert_str(0, wording::RESUMED);
+        }
+        if answer.ended == Ended::Interrupted && self.gateway.cut.is_cancelled() {
+            text = format!("{text}\n\n{}", wording::CUT);
+        }
+        Ok(text)
+    }
+}
+
+fn stand(lines: &[Line], message: &Kept) -> Stand {
+    let row = message.row().0;
+    let mut own = lines.iter().filter(|line| line.row == row);
+    match own.next_back().map(|line| &line.message) {
+        None => Stand::Fresh(message.for_model()),
+        Some(Message::Assistant { text, tool_calls }) if tool_calls.is_empty() => {
+            Stand::Answered(text.clone())
+        }
+        Some(_) => Stand::Resumed,
+    }
+}

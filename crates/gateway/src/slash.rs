@@ -1,0 +1,75 @@
+//! Slash commands, read from a message.
+
+/// A command we know. What only looks like one is a message like any other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Slash {
+    New,
+    Reset,
+    Stop,
+    Status,
+    Sh(String),
+    Py(String),
+    Whoami,
+    Help,
+    Approve,
+    Deny,
+}
+
+impl Slash {
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let words = text.trim().strip_prefix('/')?;
+        let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+        // In a group people write `/status@OurBot`; whether it is for us was decided before.
+        let name = name.split('@').next().unwrap_or(name).to_ascii_lowercase();
+        let rest = rest.trim();
+        Some(match name.as_str() {
+            "new" => Self::New,
+            "reset" => Self::Reset,
+            "stop" => Self::Stop,
+            "status" => Self::Status,
+            "sh" => Self::Sh(rest.to_owned()),
+            "py" => Self::Py(rest.to_owned()),
+            "whoami" => Self::Whoami,
+            "help" | "start" => Self::Help,
+            "approve" => Self::Approve,
+            "deny" => Self::Deny,
+            _ => return None,
+        })
+    }
+
+    /// Whether running it once more after a crash does no harm.
+    pub(crate) fn may_be_repeated(&self) -> bool {
+        !matches!(self, Self::Sh(_) | Self::Py(_))
+    }
+
+    /// Whether it takes the conversation's place: what runs is interrupted, what waits is dropped.
+    pub(crate) fn clears_the_lane(&self) -> bool {
+        matches!(self, Self::New | Self::Reset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read_as_people_write_them() {
+        assert_eq!(
+            Slash::read("/sh ls -l\n"),
+            Some(Slash::Sh("ls -l".to_owned()))
+        );
+        assert_eq!(Slash::read("/SH\nls"), Some(Slash::Sh("ls".to_owned())));
+        assert_eq!(Slash::read("/status@OurBot"), Some(Slash::Status));
+        assert_eq!(Slash::read("/start"), Some(Slash::Help));
+        for text in [
+            "/etc/passwd is a file",
+            "/shell x",
+            "sh ls",
+            "/",
+            "",
+            "//sh",
+        ] {
+            assert_eq!(Slash::read(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What we say ourselves, in one place.
+
+use std::time::SystemTime;
+
+use hermetic_types::Timestamp;
+
+pub(crate) const BROKEN: &str =
+    "Something went wrong here, and nothing more was done. The operator has been told.";
+pub(crate) const TOO_OFTEN: &str = "This message was begun several times and each time the gateway ended in the middle of it. I have \
+     given it up. Parts of it may have happened; look before you ask for it again.";
+pub(crate) const NOT_REPEATED: &str = "The gateway was restarted while this ran. It may or may not have happened, so I did not run it \
+     again. Look, and send it once more if it is still wanted.";
+pub(crate) const POSSIBLE_DUPLICATE: &str =
+    "♻ Possible duplicate: it is not known whether this arrived before.\n\n";
+pub(crate) const RESUMED: &str = "[The gateway was restarted in the middle of this.]\n\n";
+pub(crate) const CUT: &str =
+    "[The gateway is being stopped. Write again when it is back, and I will go on.]";
+pub(crate) const NO_BUTTON: &str = "Nothing waits for an answer here.";
+pub(crate) const QUEUE_FULL: &str = "Too many messages wait in this conversation already. Please send it again later, or /stop first.";
+pub(crate) const NOTHING_WAITS: &str =
+    "Nothing waits for an answer here: this version refuses what would need a yes.";
+pub(crate) const HELP: &str = "\
+Write, and I answer. What I run, I run in a sandbox of this conversation alone.
+
+/sh <command> - run a shell command there, without the model
+/py <code> - run Python there, without the model
+/stop - interrupt what is running
+/new - forget what was said; files stay
+/reset - forget what was said and destroy the sandbox with its files
+/status - what goes on in this conversation
+/whoami - who you are to me
+/approve, /deny - answer a question of mine; there are none in this version";
+
+pub(crate) fn now() -> Timestamp {
+    SystemTime::now().into()
+}

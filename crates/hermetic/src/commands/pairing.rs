@@ -1,0 +1,131 @@
+//! `hermetic pairing …`: strangers who ask to be let in, and people who were.
+
+use std::fmt::Write as _;
+
+use clap::Subcommand;
+use hermetic_access::{Pairing, PairingError};
+use hermetic_types::{Platform, UserId};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::load;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::wiring;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: PairingCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PairingCommand {
+    /// Who waits and who is in
+    #[command(visible_alias = "ls")]
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let the holder of a code in
+    Approve { platform: Platform, code: String },
+    /// Put somebody out who was let in by a code
+    Revoke { platform: Platform, user: String },
+    /// Void every code that waits
+    #[command(visible_alias = "clear-pending")]
+    Clear {
+        /// On this platform only
+        platform: Option<Platform>,
+    },
+}
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .block_on(act(cli, &args.command))
+}
+
+async fn act(cli: &Cli, command: &PairingCommand) -> Result<Exit, Failure> {
+    let config = load(cli)?;
+    // Makes the state folder where there is none yet.
+    wiring::installation(config.home())?;
+    let pairing = wiring::pairing(&wiring::store(&config).await?);
+    let now = Timestamp::now();
+    match command {
+        PairingCommand::List { json } => list(&pairing, now, *json).await?,
+        PairingCommand::Approve { platform, code } => {
+            let approved = pairing.approve(*platform, code, now).await?;
+            let approved = serde_json::to_value(&approved).unwrap_or_default();
+            output::print(&format!("{} may write on {platform} now\n", who(&approved)))?;
+        }
+        PairingCommand::Revoke { platform, user } => {
+            let id = UserId::new(user.as_str()).map_err(|error| {
+                Failure::caused(&error, "`hermetic pairing list` names the users")
+            })?;
+            if !pairing.revoke(*platform, &id).await? {
+                return Err(Failure::new(
+                    format!("{id} was not let in by a code on {platform}"),
+                    "`hermetic pairing list` names who was; allowlists are in the configuration",
+                ));
+            }
+            output::print(&format!("{id} is out on {platform}\n"))?;
+        }
+        PairingCommand::Clear { platform } => {
+            let mut void = 0;
+            for one in Platform::ALL
+                .into_iter()
+                .filter(|one| platform.is_none_or(|only| only == *one))
+            {
+                void += pairing.clear_pending(one).await?;
+            }
+            output::print(&format!("{void} codes are void\n"))?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn list(pairing: &Pairing, now: Timestamp, as_json: bool) -> Result<(), Failure> {
+    let mut all = serde_json::Map::new();
+    let mut text = String::new();
+    for platform in Platform::ALL {
+        let standing = json!(pairing.standing(platform, now).await?);
+        for (list, says) in [("approved", "may write"), ("pending", "waits")] {
+            for one in standing[list].as_array().into_iter().flatten() {
+                let _ = writeln!(text, "{platform:10} {:10} {}", says, who(one));
+            }
+        }
+        all.insert(platform.name().to_owned(), standing);
+    }
+    if as_json {
+        return output::print_json(&all);
+    }
+    if text.is_empty() {
+        text.push_str("nobody waits, and nobody was let in by a code\n");
+    }
+    output::print(&text)
+}
+
+fn who(one: &serde_json::Value) -> String {
+    let field = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
+    let (user, display) = (field("user"), field("display"));
+    if display.is_empty() {
+        user
+    } else {
+        format!("{user} ({display})")
+    }
+}
+
+impl From<PairingError> for Failure {
+    fn from(error: PairingError) -> Self {
+        let remedy = match &error {
+            PairingError::Approve(_) => "ask them to write again and to read the new code to you",
+            _ => "check the state folder's permissions and the space left",
+        };
+        Self::caused(&error, remedy)
+    }
+}

@@ -1,0 +1,85 @@
+//! Who may speak, from the configuration.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hermetic_access::{Access, Bots, Pairing, PlatformSettings, Settings, UnauthorizedDm, Users};
+use hermetic_config::{Config, Stranger};
+use hermetic_gateway::StoredPairings;
+use hermetic_store::Store;
+use hermetic_types::{ChatId, Platform, UserId};
+use tracing::warn;
+
+pub(crate) fn pairing(store: &Store) -> Pairing {
+    Pairing::new(Arc::new(StoredPairings::new(store.documents())))
+}
+
+pub(crate) fn access(config: &Config, store: &Store) -> Access {
+    let platforms = config.platforms();
+    let settings = Settings {
+        platforms: [(Platform::Telegram, telegram(config))].into(),
+        allowed_users: users(&platforms.allowed_users),
+        allow_all: platforms.allow_all_users,
+        operators: BTreeSet::new(),
+        group_sessions_per_user: config.sessions().group_per_user,
+        thread_sessions_per_user: config.sessions().thread_per_user,
+        ..Settings::default()
+    };
+    Access::new(settings, pairing(store))
+}
+
+fn telegram(config: &Config) -> PlatformSettings {
+    let telegram = &config.platforms().telegram;
+    let platform = &telegram.platform;
+    let written = config
+        .origin("platforms.telegram.unauthorized_dm_behavior")
+        .into_iter();
+    let written = written.chain(config.origin("unauthorized_dm_behavior"));
+    // Left to the default, pairing ends where an allowlist begins.
+    let spelled_out = written
+        .into_iter()
+        .any(|origin| *origin != hermetic_config::Origin::Default);
+    PlatformSettings {
+        allowed_users: users(&platform.allowed_users),
+        group_allowed_users: users(&telegram.group_allowed_users),
+        group_allowed_chats: ids(&telegram.group_allowed_chats, ChatId::new),
+        allow_all: platform.allow_all_users,
+        bots: match telegram.allow_bots.as_str() {
+            "all" | "true" => Bots::All,
+            "mentions" => Bots::Mentioning,
+            _ => Bots::Refuse,
+        },
+        operators: operators(config, platform.name, &platform.admins),
+        unauthorized_dm: spelled_out.then_some(match platform.stranger {
+            Stranger::Pair => UnauthorizedDm::Pair,
+            Stranger::Ignore => UnauthorizedDm::Ignore,
+        }),
+    }
+}
+
+/// Admins of the platform, and who may approve there (`platform:user`).
+fn operators(config: &Config, platform: &str, admins: &[String]) -> BTreeSet<UserId> {
+    let approvers = config.approvals().approvers.iter();
+    let approvers = approvers
+        .filter_map(|approver| approver.split_once(':'))
+        .filter(|(where_to, _)| *where_to == platform)
+        .map(|(_, user)| user.to_owned());
+    let all: Vec<_> = approvers.chain(admins.iter().cloned()).collect();
+    ids(&all, UserId::new)
+}
+
+fn users(listed: &[String]) -> Users {
+    Users::parse(&listed.join(","), |rejected| {
+        warn!(
+            entry = rejected,
+            "an allowlist entry is no user id and lets nobody in"
+        );
+    })
+}
+
+fn ids<T: Ord, E>(listed: &[String], read: impl Fn(String) -> Result<T, E>) -> BTreeSet<T> {
+    listed
+        .iter()
+        .filter_map(|text| read(text.clone()).ok())
+        .collect()
+}

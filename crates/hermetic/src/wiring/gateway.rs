@@ -1,0 +1,103 @@
+//! The gateway's parts, from the configuration.
+
+use std::time::Duration;
+
+use hermetic_agent::{Agent, prompt};
+use hermetic_config::{BusyInput, Config, Resolved};
+use hermetic_gateway::{Busy, Parts, Settings};
+use hermetic_sandbox::{MountMode, Persistence};
+use hermetic_session::{Plan, Sandboxes};
+use hermetic_types::{BackendKind, Boundary};
+
+use super::{access, model, redactor, telegram, terminal};
+use crate::failure::Failure;
+
+/// Telegram shows it for five seconds.
+const TYPING_EVERY: Duration = Duration::from_secs(4);
+const ATTEMPTS: u32 = 3;
+
+pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Parts, Failure> {
+    let kind = resolved.backend;
+    refuse_elsewhere(config, resolved)?;
+    let installation = super::installation(config.home())?;
+    // Opened first: where no sandbox can be had, nothing else matters.
+    super::backend(config, &installation, kind)?;
+    let store = super::store(config).await?;
+    let plan = super::plan(config, kind, config.gateway().sandbox_lifetime);
+    let facts = facts(config, &plan);
+    let backends = super::backends(config, &installation)?;
+    let redactor = redactor::redactor(config);
+    let model = model::model(config)?;
+    let name = model.name().to_owned();
+    Ok(Parts {
+        access: access::access(config, &store),
+        chats: telegram::telegram(config)?.into_iter().collect(),
+        sandboxes: Sandboxes::new(plan, installation, backends, store.ledger()),
+        agent: Agent::new(model, model::limits(config)),
+        terminal: terminal::terminal(config, kind, redactor.clone()),
+        redactor,
+        settings: Settings {
+            busy: match config.agent().busy_input {
+                BusyInput::Interrupt => Busy::Interrupt,
+                BusyInput::Queue => Busy::Queue,
+                BusyInput::Steer => Busy::Steer,
+            },
+            typing: config.platforms().telegram.platform.typing_indicator,
+            typing_every: TYPING_EVERY,
+            attempts: ATTEMPTS,
+            grace: config.agent().drain_timeout,
+            facts,
+            model: name,
+        },
+        store,
+    })
+}
+
+/// A platform whose commands were to run elsewhere must not run them here instead.
+fn refuse_elsewhere(config: &Config, resolved: &Resolved) -> Result<(), Failure> {
+    let elsewhere = config
+        .platforms()
+        .enabled()
+        .find_map(|platform| Some((platform.name, resolved.platforms.get(platform.name)?)));
+    match elsewhere {
+        None => Ok(()),
+        Some((platform, backend)) => Err(Failure::new(
+            format!(
+                "a backend of its own for one platform ({backend} for {platform}) is not there yet"
+            ),
+            format!("leave platforms.{platform}.terminal_backend out, or switch the platform off"),
+        )),
+    }
+}
+
+fn facts(config: &Config, plan: &Plan) -> prompt::Facts {
+    let sealed = plan.backend.boundary() == Boundary::Sealed;
+    prompt::Facts {
+        backend: plan.backend,
+        boundary: plan.backend.boundary(),
+        network: if sealed {
+            prompt::Network::Closed
+        } else {
+            prompt::Network::Open
+        },
+        workspace: terminal::workspace(config, plan.backend),
+        shared: plan
+            .mounts
+            .iter()
+            .filter(|_| plan.backend == BackendKind::Native)
+            .map(|mount| prompt::Shared {
+                path: mount.target.display().to_string(),
+                writable: mount.mode == MountMode::ReadWrite,
+            })
+            .collect(),
+        limits: sealed.then(|| plan.limits.clone()),
+        persistence: match plan.persistence {
+            Persistence::Ephemeral => prompt::Persistence::Ephemeral,
+            Persistence::Kept => prompt::Persistence::Kept,
+        },
+        lifetime: Some(plan.lifetime),
+        max_turns: config.agent().max_turns,
+        chat: String::new(),
+        instructions: config.agent().system_prompt.clone(),
+    }
+}

@@ -1,0 +1,47 @@
+//! What is taken out of everything that leaves: every secret the configuration holds.
+
+use hermetic_config::{Config, Value};
+use hermetic_redact::{Redactor, Settings};
+use hermetic_types::Secret;
+
+pub(crate) fn redactor(config: &Config) -> Redactor {
+    let settings = Settings {
+        shapes: config.security().redact_secrets,
+        ..Settings::default()
+    };
+    let mut known = Vec::new();
+    for setting in config.settings() {
+        if let Some(value) = setting.value() {
+            gather(value, &mut known);
+        }
+    }
+    // Entries that name their key by a variable hold it only here.
+    let model = config.model();
+    known.extend(
+        model
+            .providers
+            .values()
+            .filter_map(|provider| provider.api_key.clone()),
+    );
+    known.extend(
+        model
+            .fallbacks
+            .iter()
+            .filter_map(|model| model.api_key.clone()),
+    );
+    known.extend(
+        model
+            .auxiliary
+            .values()
+            .filter_map(|model| model.api_key.clone()),
+    );
+    Redactor::new(known, settings)
+}
+
+fn gather(value: &Value, known: &mut Vec<Secret>) {
+    match value {
+        Value::Secret(secret) => known.push(secret.clone()),
+        Value::Pairs(pairs) => known.extend(pairs.values().cloned()),
+        _ => {}
+    }
+}

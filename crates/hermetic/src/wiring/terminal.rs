@@ -1,0 +1,65 @@
+//! The terminal and the policy it asks, from the configuration.
+
+use std::env;
+use std::sync::Arc;
+
+use hermetic_config::{ApprovalMode, Config};
+use hermetic_policy::{Context, Mode, Policy, Rules};
+use hermetic_redact::Redactor;
+use hermetic_tools::{Settings, Terminal};
+use hermetic_types::{BackendKind, Boundary};
+
+/// Where a sealed sandbox keeps the conversation's files.
+const SEALED_WORKSPACE: &str = "/workspace";
+const SEALED_HOME: &str = "/home/agent";
+
+pub(crate) fn terminal(config: &Config, backend: BackendKind, redactor: Redactor) -> Terminal {
+    let approvals = config.approvals();
+    let rules = Rules {
+        deny: approvals.deny.clone(),
+        allow: approvals.allow.clone(),
+        mode: match approvals.mode {
+            ApprovalMode::Smart => Mode::Smart,
+            ApprovalMode::Manual => Mode::Manual,
+            ApprovalMode::Off => Mode::Off,
+        },
+    };
+    let terminal = config.terminal();
+    let settings = Settings {
+        context: context(config, backend),
+        timeout: terminal.timeout.min(terminal.longest_timeout),
+        longest_timeout: terminal.longest_timeout,
+        persistent_shell: match backend {
+            BackendKind::Local => terminal.local_persistent_shell,
+            BackendKind::Ssh => terminal.ssh_persistent_shell,
+            _ => terminal.persistent_shell,
+        },
+        output_chars: config.agent().tool_output.max_bytes,
+    };
+    Terminal::new(Arc::new(Policy::new(rules)), redactor, settings)
+}
+
+/// The folder commands start in.
+pub(crate) fn workspace(config: &Config, backend: BackendKind) -> String {
+    match backend.boundary() {
+        Boundary::Sealed => SEALED_WORKSPACE.to_owned(),
+        Boundary::Judged => config
+            .terminal()
+            .cwd
+            .clone()
+            .unwrap_or_else(|| env::current_dir().unwrap_or_default().display().to_string()),
+    }
+}
+
+fn context(config: &Config, backend: BackendKind) -> Context {
+    let home = match backend.boundary() {
+        Boundary::Sealed => SEALED_HOME.to_owned(),
+        Boundary::Judged => env::var("HOME").unwrap_or_else(|_| "/root".to_owned()),
+    };
+    let mut context = Context::new(backend, workspace(config, backend), home);
+    context.own_home = config.home().root().display().to_string();
+    if let Ok(program) = env::current_exe() {
+        context.own_files.push(program.display().to_string());
+    }
+    context
+}

@@ -1,0 +1,6 @@
+//! The whole flow with the real program: a message on Telegram, answered from its own sandbox.
+
+mod answers;
+mod crash;
+mod doors;
+mod lab;

@@ -1,0 +1,200 @@
+//! Message, model, terminal, redacted reply.
+
+use hermetic_testkit::model::{Piece, Reply};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::lab::{ALICE, BOB, KEY, Lab, Shared, calls_terminal};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_answered_from_its_own_sandbox() {
+    let script = [
+        calls_terminal("echo $((6 * 7)) > n; cat n"),
+        Reply::streams(&["It is ", "42."]),
+    ];
+    let Some(mut lab) = Lab::start("a_message_is_answered_from_its_own_sandbox", script).await
+    else {
+        return;
+    };
+    assert_eq!(
+        lab.ask(ALICE, "what is six times seven?").await,
+        "It is 42."
+    );
+    let asked = lab.asked();
+    assert!(
+        asked[0].contains("what is six times seven?"),
+        "{}",
+        asked[0]
+    );
+    assert!(
+        asked[0].contains("sandbox of this conversation alone"),
+        "{}",
+        asked[0]
+    );
+    let expected = json!({"output": "42", "exit_code": 0, "error": null});
+    assert_eq!(lab.tool_result(1), expected);
+    assert_eq!(lab.sandboxes().len(), 1);
+    let said = lab.terminate();
+    assert!(said.contains("stopped"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_chats_at_once_see_nothing_of_each_other() {
+    let Some(lab) = Lab::start("two_chats_at_once_see_nothing_of_each_other", []).await else {
+        return;
+    };
+    let write = |who: &str| {
+        format!(
+            "/sh echo {who} > /workspace/{who}; export V={who}; sleep 300 & sleep 0.2; cat /workspace/*"
+        )
+    };
+    let (alices, bobs) = (write("alices"), write("bobs"));
+    let (alice, bob) = tokio::join!(lab.ask(ALICE, &alices), lab.ask(BOB, &bobs));
+    assert_eq!((alice.trim(), bob.trim()), ("alices", "bobs"));
+    let look = "/sh ls /workspace /tmp; echo V=$V; ps ax 2>/dev/null; cat /proc/[0-9]*/cmdline | tr '\\0' ' '";
+    let (alice, bob) = tokio::join!(lab.ask(ALICE, look), lab.ask(BOB, look));
+    assert!(
+        alice.contains("alices") && !alice.contains("bobs"),
+        "{alice}"
+    );
+    assert!(bob.contains("bobs") && !bob.contains("alices"), "{bob}");
+    assert_eq!(lab.sandboxes().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_of_the_configuration_reaches_neither_chat_nor_model() {
+    let print = format!("echo {KEY}; echo {KEY} | base64");
+    let script = [
+        calls_terminal(&print),
+        Reply::streams(&["The key is ", KEY]),
+    ];
+    let test = "a_secret_of_the_configuration_reaches_neither_chat_nor_model";
+    let Some(lab) = Lab::start(test, script).await else {
+        return;
+    };
+    assert_eq!(
+        lab.ask(ALICE, "what is the key?").await,
+        "The key is [redacted]"
+    );
+    let output = lab.tool_result(1)["output"].as_str().unwrap().to_owned();
+    assert!(output.starts_with("[redacted]\n[redacted]"), "{output}");
+    let own = lab.ask(ALICE, &format!("/sh echo {KEY}")).await;
+    assert_eq!(own.trim(), "[redacted]");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reset_destroys_the_sandbox_and_forgets() {
+    let script = [Reply::streams(&["one"]), Reply::streams(&["two"])];
+    let Some(lab) = Lab::start("reset_destroys_the_sandbox_and_forgets", script).await else {
+        return;
+    };
+    lab.ask(ALICE, "remember the apple").await;
+    lab.ask(ALICE, "/sh echo here > /workspace/f").await;
+    assert_eq!(lab.sandboxes().len(), 1);
+    let said = lab.ask(ALICE, "/reset").await;
+    assert!(said.contains("gone"), "{said}");
+    assert_eq!(lab.sandboxes(), [""; 0]);
+    lab.ask(ALICE, "what was it?").await;
+    assert!(!lab.asked()[1].contains("apple"), "{}", lab.asked()[1]);
+    let found = lab.ask(ALICE, "/sh cat /workspace/f").await;
+    assert!(found.contains("exit code 1"), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_message_interrupts_the_first_and_both_are_answered() {
+    let script = [stalls(), Reply::streams(&["second"])];
+    let test = "a_second_message_interrupts_the_first_and_both_are_answered";
+    let Some(lab) = Lab::start(test, script).await else {
+        return;
+    };
+    lab.telegram.says(ALICE, "first");
+    lab.model_asked(1).await;
+    lab.telegram.says(ALICE, "then this");
+    let replies = lab.replies(ALICE, 2).await;
+    assert_eq!(replies, ["[Interrupted.]", "second"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_steers_the_turn_that_is_at_work() {
+    let shared = Shared::new();
+    let config = format!("{}display: {{busy_input_mode: steer}}\n", shared.config());
+    let script = [
+        calls_terminal("echo at it > /shared/pipe; read word < /shared/go; echo $word"),
+        Reply::streams(&["done, in blue"]),
+        Reply::streams(&["next"]),
+    ];
+    let test = "a_message_steers_the_turn_that_is_at_work";
+    let access = "TELEGRAM_ALLOWED_USERS=7";
+    let Some(mut lab) = Lab::start_with(test, script, &config, access).await else {
+        return;
+    };
+    lab.telegram.says(ALICE, "paint it");
+    assert_eq!(shared.heard().await, "at it\n");
+    lab.telegram.says(ALICE, "in blue please");
+    // Telegram hears that we have it only after it was handed to the turn or put in the queue.
+    lab.telegram.wait_until_confirmed().await;
+    shared.say("go\n");
+    assert_eq!(lab.replies(ALICE, 1).await, ["done, in blue"]);
+    assert!(
+        lab.asked()[1].contains("in blue please"),
+        "{}",
+        lab.asked()[1]
+    );
+    // It rode along and is not answered again, also not by the next start.
+    lab.terminate();
+    lab.restart();
+    assert_eq!(lab.ask(ALICE, "what now?").await, "next");
+    assert_eq!(lab.sent_to(ALICE), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_do_not_wait_for_a_turn() {
+    let Some(lab) = Lab::start("commands_do_not_wait_for_a_turn", [stalls()]).await else {
+        return;
+    };
+    lab.telegram.says(ALICE, "think");
+    lab.model_asked(1).await;
+    let status = lab.ask(ALICE, "/status").await;
+    assert!(
+        status.contains("turn: at work") && status.contains("native (sealed)"),
+        "{status}"
+    );
+    let who = lab.ask(ALICE, "/whoami").await;
+    assert!(
+        who.contains("user: 7") && who.contains("role: user"),
+        "{who}"
+    );
+    assert!(lab.ask(ALICE, "/help").await.contains("/sh"));
+    assert!(lab.ask(ALICE, "/approve").await.contains("Nothing waits"));
+    assert!(lab.ask(ALICE, "/py print(6 * 7)").await.contains("42"));
+    lab.telegram.says(ALICE, "/stop");
+    let all = lab.replies(ALICE, 7).await;
+    assert!(
+        all.contains(&"[Interrupted.]".to_owned()) && all.contains(&"Stopped.".to_owned()),
+        "{all:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_is_answered_while_it_serves() {
+    let Some(lab) = Lab::start("health_is_answered_while_it_serves", []).await else {
+        return;
+    };
+    let mut stream = tokio::net::TcpStream::connect(lab.health()).await.unwrap();
+    stream
+        .write_all(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(
+        answer.contains(r#""status":"ok""#) && answer.contains(r#""name":"telegram""#),
+        "{answer}"
+    );
+}
+
+/// The model begins to think and never ends.
+pub(super) fn stalls() -> Reply {
+    Reply::events([]).then(Piece::Stall)
+}

@@ -1,0 +1,257 @@
+//! A Telegram, a model and a gateway, all on loopback.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use hermetic_testkit::model::{Reply, ScriptedServer};
+use hermetic_testkit::telegram::{TOKEN, TelegramServer, visible_text};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::unix::pipe::OpenOptions;
+use tokio::time::timeout;
+
+use crate::hermetic::{Ended, Hermetic, Running};
+
+/// What the configuration knows and nobody may read.
+pub(crate) const KEY: &str = "correct-horse-battery-staple";
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) const ALICE: i64 = 7;
+pub(crate) const BOB: i64 = 8;
+pub(crate) const STRANGER: i64 = 99;
+
+pub(crate) struct Lab {
+    pub(crate) telegram: TelegramServer,
+    pub(crate) model: ScriptedServer,
+    hermetic: Hermetic,
+    gateway: Option<Running>,
+    /// What the last gateway said until it was ready.
+    said: String,
+}
+
+impl Lab {
+    /// With a gateway that is ready; `None`, said aloud, where no sandbox can be had.
+    pub(crate) async fn start(test: &str, script: impl IntoIterator<Item = Reply>) -> Option<Self> {
+        Self::start_with(test, script, "", "TELEGRAM_ALLOWED_USERS=7,8").await
+    }
+
+    pub(crate) async fn start_with(
+        test: &str,
+        script: impl IntoIterator<Item = Reply>,
+        more: &str,
+        access: &str,
+    ) -> Option<Self> {
+        let telegram = TelegramServer::start().await.unwrap();
+        let model = ScriptedServer::start(script).await.unwrap();
+        let config = format!(
+            "model: {{default: scripted, base_url: '{}'}}\nplatforms: {{telegram: {{base_url: '{}'}}}}\n{more}",
+            model.base_url(),
+            telegram.url()
+        );
+        let env = format!("TELEGRAM_BOT_TOKEN={TOKEN}\nOPENAI_API_KEY={KEY}\n{access}\n");
+        let hermetic = Hermetic::with(&config).file(".env", &env);
+        if !hermetic.has_sandboxes(test) {
+            return None;
+        }
+        let mut lab = Self {
+            telegram,
+            model,
+            hermetic,
+            gateway: None,
+            said: String::new(),
+        };
+        lab.restart();
+        Some(lab)
+    }
+
+    pub(crate) fn restart(&mut self) {
+        let (gateway, said) = self.hermetic.gateway(&[]);
+        assert!(said.contains("ready"), "{said}");
+        self.gateway = Some(gateway);
+        self.said = said;
+    }
+
+    /// Where health is answered.
+    pub(crate) fn health(&self) -> String {
+        let after = self.said.split("address=").nth(1).unwrap();
+        after.split_whitespace().next().unwrap().to_owned()
+    }
+
+    pub(crate) async fn model_asked(&self, count: usize) {
+        self.model.wait_for(count).await;
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        self.gateway.take().unwrap().signal(Signal::KILL);
+    }
+
+    /// SIGTERM; what it said on the way out.
+    pub(crate) fn terminate(&mut self) -> String {
+        let (status, said) = self.gateway.take().unwrap().signal(Signal::TERM);
+        assert_eq!(status.code(), Some(0), "{said}");
+        said
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        self.hermetic.run(arguments)
+    }
+
+    pub(crate) fn sandboxes(&self) -> Vec<String> {
+        let listed = self.run(&["sandbox", "list", "--json"]).json();
+        let ids = listed.as_array().unwrap().iter();
+        ids.map(|row| row["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Everything the bot sent to this chat, as people see it, once there are so many.
+    pub(crate) async fn replies(&self, user: i64, count: usize) -> Vec<String> {
+        let mut wanted = count;
+        loop {
+            let calls = self.telegram.wait_for("sendMessage", wanted).await;
+            let all = calls.len();
+            let texts: Vec<_> = calls
+                .iter()
+                .filter(|call| call.params["chat_id"] == json!(user))
+                .map(|call| text(&call.params))
+                .collect();
+            if texts.len() >= count {
+                return texts;
+            }
+            wanted = all + 1;
+        }
+    }
+
+    /// Says something and waits for the next reply.
+    pub(crate) async fn ask(&self, user: i64, words: &str) -> String {
+        let before = self.sent_to(user);
+        self.telegram.says(user, words);
+        self.replies(user, before + 1).await.remove(before)
+    }
+
+    pub(crate) fn sent_to(&self, user: i64) -> usize {
+        let calls = self.telegram.calls("sendMessage");
+        calls
+            .iter()
+            .filter(|call| call.params["chat_id"] == json!(user))
+            .count()
+    }
+
+    /// What the model was shown, question by question.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.model
+            .received()
+            .iter()
+            .map(|asked| asked.body["messages"].to_string())
+            .collect()
+    }
+
+    /// The result of the last tool call in this question, as the tool wrote it.
+    pub(crate) fn tool_result(&self, question: usize) -> Value {
+        let asked = self.model.received().remove(question);
+        let messages = asked.body["messages"].as_array().unwrap().clone();
+        let result = messages
+            .iter()
+            .rfind(|message| message["role"] == "tool")
+            .unwrap();
+        let marked = result["content"].as_str().unwrap();
+        serde_json::from_str(marked.lines().nth(1).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        drop(self.gateway.take());
+        for id in self.sandboxes() {
+            self.hermetic.run(&["sandbox", "destroy", &id]);
+        }
+    }
+}
+
+/// The model calls the terminal.
+pub(crate) fn calls_terminal(command: &str) -> Reply {
+    let arguments = json!({"command": command}).to_string();
+    let call = json!({"index": 0, "id": "call_1", "type": "function",
+        "function": {"name": "terminal", "arguments": arguments}});
+    Reply::events([
+        json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}),
+        json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}),
+    ])
+}
+
+/// A pipe in a folder that sandboxes see as `/shared`: who opens it inside is heard outside.
+pub(crate) struct Shared {
+    folder: tempfile::TempDir,
+    open: Mutex<Vec<fs::File>>,
+}
+
+impl Shared {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, go) = (folder.path().join("pipe"), folder.path().join("go"));
+        let made = Command::new("mkfifo").args([&pipe, &go]).status().unwrap();
+        assert!(made.success());
+        // Whoever the sandbox runs as reads and writes here.
+        for (path, mode) in [(folder.path(), 0o777), (&pipe, 0o666), (&go, 0o666)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        Self {
+            folder,
+            open: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn config(&self) -> String {
+        format!(
+            "terminal: {{native_mounts: ['{}:/shared:rw']}}\n",
+            self.folder.path().display()
+        )
+    }
+
+    /// Waits until something inside writes into the pipe.
+    pub(crate) async fn heard(&self) -> String {
+        // Opened for both ends, so that opening does not wait for a writer.
+        let pipe = OpenOptions::new()
+            .read_write(true)
+            .open_receiver(self.path("pipe"))
+            .unwrap();
+        let mut line = String::new();
+        let mut lines = BufReader::new(pipe);
+        timeout(PATIENCE, lines.read_line(&mut line))
+            .await
+            .expect("nothing was heard")
+            .unwrap();
+        line
+    }
+
+    /// Lets something inside go on that reads from `go`.
+    pub(crate) fn say(&self, line: &str) {
+        let mut go = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(self.path("go"))
+            .unwrap();
+        go.write_all(line.as_bytes()).unwrap();
+        // Kept open until the folder goes, or the line might go with the last end of the pipe.
+        self.open.lock().unwrap().push(go);
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+fn text(params: &Value) -> String {
+    let text = params["text"].as_str().unwrap();
+    match params.get("parse_mode") {
+        Some(_) => visible_text(text).unwrap(),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,72 @@
+//! What came of a request, in the words the model and people read.
+
+use hermetic_policy::{Question, Refusal, RefusedBy};
+use hermetic_redact::Redacted;
+use serde_json::{Value, json};
+use thiserror::Error;
+
+/// A command that ran, or one that could not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Ran {
+        output: Redacted<String>,
+        /// 124 for a timeout, 130 for an interrupt, 126 for a folder that is not there.
+        code: i32,
+    },
+    /// Nothing ran, or nobody knows.
+    Failed { error: Redacted<String> },
+}
+
+/// The policy did not let it through.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{text}")]
+pub struct Blocked {
+    text: String,
+}
+
+impl Outcome {
+    /// The keys that models trained on Hermes know.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Ran { output, code } => {
+                json!({"output": output.as_str(), "exit_code": code, "error": null})
+            }
+            Self::Failed { error } => failed("error", error.as_str()),
+        }
+    }
+
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed { .. })
+    }
+}
+
+impl Blocked {
+    pub fn to_json(&self) -> Value {
+        failed("blocked", &self.text)
+    }
+
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
+        let by = match refusal.by() {
+            RefusedBy::Floor => "This is never run on a machine without a sandbox",
+            RefusedBy::Deny { .. } => "The operator's rules refuse this",
+        };
+        Self {
+            text: format!("{by}: {}. Nothing was run.", refusal.reasons().join("; ")),
+        }
+    }
+
+    pub(crate) fn unasked(question: &Question) -> Self {
+        Self {
+            text: format!(
+                "This needs a person's yes ({}), and this version cannot ask in the chat yet, so it is \
+                 refused. Nothing was run. The operator can put it on command_allowlist or use a sealed \
+                 backend.",
+                question.reasons().join("; ")
+            ),
+        }
+    }
+}
+
+fn failed(status: &str, error: &str) -> Value {
+    json!({"output": "", "exit_code": -1, "error": error, "status": status})
+}
