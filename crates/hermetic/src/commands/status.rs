@@ -62,7 +62,13 @@ fn as_text(config: &Config, resolved: &Resolved, seen: &Seen) -> String {
             limits.pids
         ),
     );
-    line("egress", config.egress().mode.name().to_owned());
+    line(
+        "egress",
+        format!(
+            "closed: sandboxes have no way out yet (configured: {})",
+            config.egress().mode.name()
+        ),
+    );
     let platforms: Vec<String> = config
         .platforms()
         .enabled()
@@ -102,7 +108,8 @@ fn as_json(config: &Config, resolved: &Resolved, seen: &Seen) -> serde_json::Val
         "image": resolved.image,
         "lifetime_seconds": config.gateway().sandbox_lifetime.as_secs(),
         "limits": config.terminal().limits,
-        "egress": config.egress().mode.name(),
+        // What holds, and what is written: the proxy is not tied to sandboxes yet.
+        "egress": { "active": "closed", "configured": config.egress().mode.name() },
         "platforms": config.platforms().all().map(|platform| json!({
             "name": platform.name,
             "enabled": platform.enabled,
