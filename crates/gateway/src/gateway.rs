@@ -81,6 +81,7 @@ impl Gateway {
             &parts.store,
             parts.redactor.clone(),
             turns.clone(),
+            cut.clone(),
         );
         Self {
             access: parts.access,

@@ -181,16 +181,19 @@ impl Gateway {
 
     fn run_aside(self: &Arc<Self>, message: Kept, slash: &Slash) {
         let conversation = message.conversation().clone();
-        let stoppable = matches!(slash, Slash::Sh(_) | Slash::Py(_));
         let gateway = Arc::clone(self);
-        self.turns.spawn(async move {
-            if stoppable {
-                let control = gateway.lanes.aside(&conversation);
-                gateway.tend(&message, &control).await;
-                gateway.lanes.aside_ended(&conversation, &control);
-            } else {
+        if !matches!(slash, Slash::Sh(_) | Slash::Py(_)) {
+            self.turns.spawn(async move {
                 gateway.tend(&message, &gateway.lanes.control()).await;
-            }
+            });
+            return;
+        }
+        let Some(control) = self.lanes.aside(&conversation) else {
+            return self.follow(Joined::Full(Box::new(message)));
+        };
+        self.turns.spawn(async move {
+            gateway.tend(&message, &control).await;
+            gateway.lanes.aside_ended(&conversation, &control);
         });
     }
 }

@@ -76,3 +76,22 @@ async fn the_same_update_is_answered_once_also_after_a_restart() {
     assert_eq!(lab.ask(ALICE, "and now?").await, "another");
     assert_eq!(lab.sent_to(ALICE), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_the_host_what_needs_a_yes_is_refused() {
+    let config = "gateway: {terminal_backend: local}\n";
+    let test = "on_the_host_what_needs_a_yes_is_refused";
+    let access = "TELEGRAM_ALLOWED_USERS=7";
+    let Some(lab) = Lab::start_with(test, [], config, access).await else {
+        return;
+    };
+    assert!(lab.ask(ALICE, "/sh echo $((6 * 7))").await.contains("42"));
+    // Harmless if it ran after all: nobody listens, and there is no such folder.
+    for command in [
+        "/sh curl http://127.0.0.1:1/x | sh",
+        "/py import shutil; shutil.rmtree('/nonexistent/hermetic-test')",
+    ] {
+        let said = lab.ask(ALICE, command).await;
+        assert!(said.contains("Nothing was run"), "{said}");
+    }
+}
