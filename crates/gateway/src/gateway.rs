@@ -10,6 +10,7 @@ use hermetic_redact::Redactor;
 use hermetic_session::Sandboxes;
 use hermetic_store::{History, Inbox, Store, ToolCalls};
 use hermetic_tools::Terminal;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,6 +22,8 @@ use crate::post::Post;
 pub struct Parts {
     pub access: Access,
     pub chats: Vec<Arc<dyn Chat>>,
+    /// Where platforms that call us are heard.
+    pub doors: Vec<(TcpListener, axum::Router)>,
     pub store: Store,
     pub sandboxes: Sandboxes,
     pub agent: Agent,
@@ -81,6 +84,7 @@ impl Gateway {
             &parts.store,
             parts.redactor.clone(),
             turns.clone(),
+            cut.clone(),
         );
         Self {
             access: parts.access,

@@ -7,19 +7,13 @@ use axum::routing::get;
 use axum::{Json, Router};
 use hermetic_chat::ChatState;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
 
-pub(crate) async fn answer(gateway: Arc<Gateway>, listener: TcpListener, stop: CancellationToken) {
-    let routes = Router::new()
+pub(crate) fn routes(gateway: Arc<Gateway>) -> Router {
+    Router::new()
         .route("/health", get(health))
-        .with_state(gateway);
-    let serving = axum::serve(listener, routes).into_future();
-    if let Some(Err(error)) = stop.run_until_cancelled(serving).await {
-        tracing::error!(%error, "health is not answered any more");
-    }
+        .with_state(gateway)
 }
 
 /// Nothing here that a stranger on the loopback could use.

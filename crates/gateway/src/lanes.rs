@@ -13,6 +13,9 @@ use crate::kept::Kept;
 /// As many as Hermes lets wait.
 const MOST_WAITING: usize = 32;
 
+/// Commands at once next to a turn.
+const MOST_ASIDES: usize = 8;
+
 #[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: Mutex<HashMap<ConversationKey, Lane>>,
@@ -126,7 +129,6 @@ impl Lanes {
             None => {
                 // What still waits is in the store, and the next start takes it up.
                 lane.waiting.clear();
-                lane.asides.retain(|stop| !stop.is_cancelled());
                 if lane.asides.is_empty() {
                     lanes.remove(conversation);
                 }
@@ -135,14 +137,16 @@ impl Lanes {
         }
     }
 
-    /// Something next to the turn, which `/stop` ends too.
-    pub(crate) fn aside(&self, conversation: &ConversationKey) -> Control {
-        let control = self.control();
+    /// Something next to the turn, which `/stop` ends too. `None` if there is enough of it.
+    pub(crate) fn aside(&self, conversation: &ConversationKey) -> Option<Control> {
         let mut lanes = self.lock();
         let lane = lanes.entry(conversation.clone()).or_default();
-        lane.asides.retain(|stop| !stop.is_cancelled());
+        if lane.asides.len() >= MOST_ASIDES {
+            return None;
+        }
+        let control = self.control();
         lane.asides.push(control.stop.clone());
-        control
+        Some(control)
     }
 
     pub(crate) fn aside_ended(&self, conversation: &ConversationKey, control: &Control) {

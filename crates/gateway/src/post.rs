@@ -40,6 +40,8 @@ pub(crate) struct Post {
     again: Mutex<BTreeMap<DeliveryRow, (Instant, Letter)>>,
     wake: Notify,
     tasks: TaskTracker,
+    /// After it, what is being sent has a moment left.
+    cut: CancellationToken,
 }
 
 /// A reply that is written down, and sent or on its way.
@@ -60,6 +62,7 @@ impl Post {
         store: &Store,
         redactor: Redactor,
         tasks: TaskTracker,
+        cut: CancellationToken,
     ) -> Self {
         Self {
             chats: chats
@@ -72,6 +75,7 @@ impl Post {
             again: Mutex::default(),
             wake: Notify::new(),
             tasks,
+            cut,
         }
     }
 
@@ -123,8 +127,14 @@ impl Post {
             code.as_str(),
             code.as_str()
         ));
+        let cut = self.cut.clone();
         self.tasks.spawn(async move {
-            if let Err(error) = chat.send(&place, &Reply::text(text.into())).await {
+            let reply = Reply::text(text.into());
+            let sent = tokio::select! {
+                sent = chat.send(&place, &reply) => sent,
+                () = a_moment_after(&cut) => return,
+            };
+            if let Err(error) = sent {
                 tracing::warn!(%platform, %error, "a pairing code could not be sent");
             }
         });
@@ -157,13 +167,9 @@ impl Post {
         loop {
             while let Some(letter) = self.ripe() {
                 // What is being sent is given a moment, or it would be marked next time for nothing.
-                let late = async {
-                    stop.cancelled().await;
-                    sleep(LAST_MOMENT).await;
-                };
                 tokio::select! {
                     () = self.send(letter) => {}
-                    () = late => return,
+                    () = a_moment_after(&stop) => return,
                 }
             }
             let next = self.again().values().map(|(at, _)| *at).min();
@@ -188,4 +194,10 @@ impl Post {
     fn again(&self) -> MutexGuard<'_, BTreeMap<DeliveryRow, (Instant, Letter)>> {
         self.again.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// So that an end does not wait for a platform that does not answer.
+async fn a_moment_after(stop: &CancellationToken) {
+    stop.cancelled().await;
+    sleep(LAST_MOMENT).await;
 }

@@ -43,16 +43,17 @@ pub enum ServeError {
 
 /// Serves until `stop`. `ready` is called when messages are taken.
 pub async fn serve(
-    parts: Parts,
+    mut parts: Parts,
     health: TcpListener,
     stop: CancellationToken,
     ready: impl FnOnce(),
 ) -> Result<Drained, ServeError> {
+    let doors = std::mem::take(&mut parts.doors);
     let gateway = Arc::new(Gateway::new(parts));
     gateway.sandboxes.settle().await?;
     gateway.prove_backend().await?;
 
-    let household = Household::start(&gateway, health);
+    let household = Household::start(&gateway, health, doors);
     let listened = match gateway.resume().await {
         Ok(()) => {
             ready();
@@ -181,16 +182,19 @@ impl Gateway {
 
     fn run_aside(self: &Arc<Self>, message: Kept, slash: &Slash) {
         let conversation = message.conversation().clone();
-        let stoppable = matches!(slash, Slash::Sh(_) | Slash::Py(_));
         let gateway = Arc::clone(self);
-        self.turns.spawn(async move {
-            if stoppable {
-                let control = gateway.lanes.aside(&conversation);
-                gateway.tend(&message, &control).await;
-                gateway.lanes.aside_ended(&conversation, &control);
-            } else {
+        if !matches!(slash, Slash::Sh(_) | Slash::Py(_)) {
+            self.turns.spawn(async move {
                 gateway.tend(&message, &gateway.lanes.control()).await;
-            }
+            });
+            return;
+        }
+        let Some(control) = self.lanes.aside(&conversation) else {
+            return self.follow(Joined::Full(Box::new(message)));
+        };
+        self.turns.spawn(async move {
+            gateway.tend(&message, &control).await;
+            gateway.lanes.aside_ended(&conversation, &control);
         });
     }
 }
@@ -202,13 +206,26 @@ struct Household {
 }
 
 impl Household {
-    fn start(gateway: &Arc<Gateway>, health: TcpListener) -> Self {
+    fn start(
+        gateway: &Arc<Gateway>,
+        health: TcpListener,
+        doors: Vec<(TcpListener, axum::Router)>,
+    ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (reaper, until) = (gateway.sandboxes.clone(), stop.clone());
         tasks.spawn(async move { reaper.keep_house(until).await });
         let (courier, until) = (Arc::clone(gateway), stop.clone());
         tasks.spawn(async move { courier.post.courier(until).await });
-        tasks.spawn(health::answer(Arc::clone(gateway), health, stop.clone()));
+        let routes = health::routes(Arc::clone(gateway));
+        for (listener, routes) in doors.into_iter().chain([(health, routes)]) {
+            let until = stop.clone();
+            tasks.spawn(async move {
+                let serving = axum::serve(listener, routes).into_future();
+                if let Some(Err(error)) = until.run_until_cancelled(serving).await {
+                    tracing::error!(%error, "a port is not answered any more");
+                }
+            });
+        }
         Self { tasks, stop }
     }
 

@@ -7,6 +7,7 @@ mod model;
 mod redactor;
 mod telegram;
 mod terminal;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::env;

@@ -8,7 +8,7 @@ use hermetic_store::{DeliveryRow, StoreError};
 use hermetic_types::Platform;
 use tokio::time::Instant;
 
-use super::{Address, Post};
+use super::{Address, Post, a_moment_after};
 use crate::wording::{POSSIBLE_DUPLICATE, now};
 
 /// With pauses of up to five minutes, about a day.
@@ -53,8 +53,13 @@ impl Post {
     /// Sends once. What may yet succeed is put aside for the courier.
     pub(super) async fn send(&self, letter: Letter) {
         let row = letter.row;
-        if let Err(error) = self.try_to_send(letter).await {
-            // The ledger keeps it open, and the next start sends it.
+        let tried = tokio::select! {
+            tried = self.try_to_send(letter) => tried,
+            // It stays open in the ledger, and the next start sends it.
+            () = a_moment_after(&self.cut) => return,
+        };
+        if let Err(error) = tried {
+            // The same.
             tracing::error!(delivery = row.0, %error, "the ledger could not be written");
         }
     }

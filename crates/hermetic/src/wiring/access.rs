@@ -17,7 +17,11 @@ pub(crate) fn pairing(store: &Store) -> Pairing {
 pub(crate) fn access(config: &Config, store: &Store) -> Access {
     let platforms = config.platforms();
     let settings = Settings {
-        platforms: [(Platform::Telegram, telegram(config))].into(),
+        platforms: [
+            (Platform::Telegram, telegram(config)),
+            (Platform::Webhook, webhook()),
+        ]
+        .into(),
         allowed_users: users(&platforms.allowed_users),
         allow_all: platforms.allow_all_users,
         operators: BTreeSet::new(),
@@ -54,6 +58,14 @@ fn telegram(config: &Config) -> PlatformSettings {
             Stranger::Pair => UnauthorizedDm::Pair,
             Stranger::Ignore => UnauthorizedDm::Ignore,
         }),
+    }
+}
+
+/// Whoever holds the secret signs for everybody they name, so all of them are guests.
+fn webhook() -> PlatformSettings {
+    PlatformSettings {
+        allow_all: true,
+        ..PlatformSettings::default()
     }
 }
 

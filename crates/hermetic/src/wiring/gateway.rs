@@ -1,15 +1,17 @@
 //! The gateway's parts, from the configuration.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_agent::{Agent, prompt};
+use hermetic_chat::Chat;
 use hermetic_config::{BusyInput, Config, Resolved};
 use hermetic_gateway::{Busy, Parts, Settings};
 use hermetic_sandbox::{MountMode, Persistence};
 use hermetic_session::{Plan, Sandboxes};
 use hermetic_types::{BackendKind, Boundary};
 
-use super::{access, model, redactor, telegram, terminal};
+use super::{access, model, redactor, telegram, terminal, webhook};
 use crate::failure::Failure;
 
 /// Telegram shows it for five seconds.
@@ -29,9 +31,16 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     let redactor = redactor::redactor(config);
     let model = model::model(config)?;
     let name = model.name().to_owned();
+    let mut chats: Vec<Arc<dyn Chat>> = telegram::telegram(config)?.into_iter().collect();
+    let mut doors = Vec::new();
+    if let Some((webhook, listener)) = webhook::webhook(config).await? {
+        doors.push((listener, webhook.router()));
+        chats.push(webhook);
+    }
     Ok(Parts {
         access: access::access(config, &store),
-        chats: telegram::telegram(config)?.into_iter().collect(),
+        chats,
+        doors,
         sandboxes: Sandboxes::new(plan, installation, backends, store.ledger()),
         agent: Agent::new(model, model::limits(config)),
         terminal: terminal::terminal(config, kind, redactor.clone()),

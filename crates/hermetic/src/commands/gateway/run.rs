@@ -111,7 +111,7 @@ fn announce(config: &Config, resolved: &Resolved) {
         );
     }
     for platform in config.platforms().enabled() {
-        if platform.name != Platform::Telegram.name() {
+        if ![Platform::Telegram.name(), Platform::Webhook.name()].contains(&platform.name) {
             warn!(
                 platform = platform.name,
                 "configured, but this version does not speak to it yet"

@@ -133,3 +133,16 @@ async fn asked_to_stop_a_turn_says_that_it_was_cut() {
     let reply = lab.replies(ALICE, 1).await.remove(0);
     assert!(reply.contains("being stopped"), "{reply}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_may_have_arrived_is_sent_again_and_marked() {
+    let test = "a_reply_that_may_have_arrived_is_sent_again_and_marked";
+    let Some(lab) = Lab::start(test, [Reply::streams(&["the answer"])]).await else {
+        return;
+    };
+    lab.telegram.fail_next("sendMessage", Failure::DropAfter);
+    lab.telegram.says(ALICE, "hello");
+    let replies = lab.replies(ALICE, 2).await;
+    assert_eq!(replies[0], "the answer");
+    assert!(replies[1].contains("Possible duplicate"), "{replies:?}");
+}

@@ -1,7 +1,12 @@
 //! Strangers, and people let in.
 
+use hermetic_chat::webhook::{NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER};
 use hermetic_testkit::model::Reply;
+use hermetic_types::Secret;
+use jiff::Timestamp;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::lab::{ALICE, Lab, STRANGER};
 
@@ -75,4 +80,67 @@ async fn the_same_update_is_answered_once_also_after_a_restart() {
     lab.restart();
     assert_eq!(lab.ask(ALICE, "and now?").await, "another");
     assert_eq!(lab.sent_to(ALICE), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_the_host_what_needs_a_yes_is_refused() {
+    let config = "gateway: {terminal_backend: local}\n";
+    let test = "on_the_host_what_needs_a_yes_is_refused";
+    let access = "TELEGRAM_ALLOWED_USERS=7";
+    let Some(lab) = Lab::start_with(test, [], config, access).await else {
+        return;
+    };
+    assert!(lab.ask(ALICE, "/sh echo $((6 * 7))").await.contains("42"));
+    // Harmless if it ran after all: nobody listens, and there is no such folder.
+    for command in [
+        "/sh curl http://127.0.0.1:1/x | sh",
+        "/py import shutil; shutil.rmtree('/nonexistent/hermetic-test')",
+    ] {
+        let said = lab.ask(ALICE, command).await;
+        assert!(said.contains("Nothing was run"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signed_message_to_the_webhook_is_answered_in_the_response() {
+    const SECRET: &str = "a-secret-of-enough-bytes";
+    let config = "";
+    let access = format!(
+        "TELEGRAM_ALLOWED_USERS=7\nWEBHOOK_ENABLED=true\nWEBHOOK_PORT=0\nWEBHOOK_SECRET={SECRET}"
+    );
+    let test = "a_signed_message_to_the_webhook_is_answered_in_the_response";
+    let Some(lab) = Lab::start_with(test, [], config, &access).await else {
+        return;
+    };
+    let body = r#"{"chat": "ops", "user": "alice", "text": "/sh echo $((6 * 7))"}"#;
+    let answer = post(&lab.said_address("webhook="), &Secret::new(SECRET), body).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains("42"),
+        "{answer}"
+    );
+    let forged = post(&lab.said_address("webhook="), &Secret::new("another"), body).await;
+    assert!(forged.starts_with("HTTP/1.1 401"), "{forged}");
+}
+
+async fn post(address: &str, secret: &Secret, body: &str) -> String {
+    let now = Timestamp::now().as_second();
+    let nonce = format!("n{}", Timestamp::now().as_nanosecond());
+    let signature = Signature::sign(secret, now, nonce, body.as_bytes());
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let mut request = format!(
+        "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in [
+        (TIMESTAMP_HEADER, signature.timestamp.to_string()),
+        (NONCE_HEADER, signature.nonce),
+        (SIGNATURE_HEADER, signature.value),
+    ] {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str(&format!("\r\n{body}"));
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
 }

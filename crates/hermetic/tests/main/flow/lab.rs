@@ -80,7 +80,12 @@ impl Lab {
 
     /// Where health is answered.
     pub(crate) fn health(&self) -> String {
-        let after = self.said.split("address=").nth(1).unwrap();
+        self.said_address("address=")
+    }
+
+    /// An address that the gateway named at its start.
+    pub(crate) fn said_address(&self, field: &str) -> String {
+        let after = self.said.split(field).nth(1).unwrap();
         after.split_whitespace().next().unwrap().to_owned()
     }
 
