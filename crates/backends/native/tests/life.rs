@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hermetic_native::{Config, Demand, Native};
 use hermetic_sandbox::{
     Backend, BackendError, FoundState, LayerState, Lifeline, Mount, MountMode, Persistence,
 };
@@ -58,6 +59,43 @@ stories! {
         assert!(!holders(lab.state.path()).is_empty());
         finished(lab.native.destroy(&spec.id)).await.unwrap();
         assert_eq!(holders(lab.state.path()), Vec::<u32>::new());
+    }
+
+    async fn one_that_nobody_comes_back_to_ends_itself(lab: &Lab) {
+        let mut spec = lab.spec();
+        spec.lifetime = Duration::from_secs(1);
+        let warden = lab.create(&spec).await.unwrap();
+        sh(&warden, "(setsid sleep 1000 &)").await;
+        assert!(!holders(lab.state.path()).is_empty());
+        warden.close();
+        drop(warden);
+        until("it ends itself", || holders(lab.state.path()).is_empty()).await;
+        assert_eq!(lab.native.list().await.unwrap()[0].state, FoundState::Broken);
+    }
+
+    async fn what_the_operator_requires_holds_or_nothing_runs(lab: &Lab) {
+        let strict = Native::open(Config {
+            state: lab.state.path().join("strict"),
+            installation: lab.installation.clone(),
+            program: hermetic_embedded::WARDEN,
+            require: vec![Demand::CgroupLimits],
+        })
+        .unwrap();
+        let layers = lab.native.readiness().await.layers;
+        let by_cgroups = layers
+            .iter()
+            .filter(|layer| layer.name.ends_with("limit") && layer.name != "disk limit")
+            .all(|layer| layer.state == LayerState::Active);
+        let spec = lab.spec();
+        match strict.create(&spec).await {
+            Ok(_) => assert!(by_cgroups, "a weaker limit was taken"),
+            Err(BackendError::Unavailable { remedy, .. }) => {
+                assert!(!by_cgroups && !remedy.is_empty());
+            }
+            Err(other) => panic!("{other}"),
+        }
+        strict.destroy(&spec.id).await.unwrap();
+        assert_eq!(strict.list().await.unwrap(), []);
     }
 
     async fn an_id_is_used_once(lab: &Lab) {
