@@ -1,6 +1,7 @@
 //! Killed at the worst moment: nothing is lost, nothing is silently done twice.
 
 use std::fs;
+use std::time::Duration;
 
 use hermetic_testkit::model::Reply;
 use hermetic_testkit::telegram::Failure;
@@ -145,4 +146,41 @@ async fn a_reply_that_may_have_arrived_is_sent_again_and_marked() {
     let replies = lab.replies(ALICE, 2).await;
     assert_eq!(replies[0], "the answer");
     assert!(replies[1].contains("Possible duplicate"), "{replies:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_any_moment_every_message_is_answered_and_nothing_runs_twice() {
+    const ROUNDS: i64 = 10;
+    let shared = Shared::new();
+    let test = "killed_at_any_moment_every_message_is_answered_and_nothing_runs_twice";
+    let access = "TELEGRAM_ALLOWED_USERS=100,101,102,103,104,105,106,107,108,109";
+    let Some(mut lab) = Lab::start_with(test, [], &shared.config(), access).await else {
+        return;
+    };
+    for user in 100..100 + ROUNDS {
+        lab.telegram
+            .says(user, &format!("/sh echo {user} >> /shared/log; echo done"));
+        // Not a wait for anything: the spread of moments at which it dies.
+        let moment = u64::try_from(user - 100).unwrap() * 12;
+        tokio::time::sleep(Duration::from_millis(moment)).await;
+        lab.kill();
+        lab.restart();
+    }
+    for user in 100..100 + ROUNDS {
+        let first = lab.replies(user, 1).await.remove(0);
+        let known = ["done", "may or may not have happened"];
+        assert!(known.iter().any(|text| first.contains(text)), "{first}");
+    }
+    let log = fs::read_to_string(shared.path("log")).unwrap();
+    let mut ran: Vec<_> = log.lines().collect();
+    ran.sort_unstable();
+    let before = ran.len();
+    ran.dedup();
+    assert_eq!(ran.len(), before, "something ran twice: {log}");
+    // A reply beyond the first says that it may be one.
+    for user in 100..100 + ROUNDS {
+        for more in &lab.replies(user, 1).await[1..] {
+            assert!(more.contains("Possible duplicate"), "{more}");
+        }
+    }
 }
