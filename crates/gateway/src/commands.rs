@@ -99,13 +99,18 @@ impl Gateway {
             hermetic_types::Boundary::Sealed => "sealed",
             hermetic_types::Boundary::Judged => "not sealed: commands are judged",
         };
-        self.redactor.redact(format!(
+        let mut text = format!(
             "conversation: {}\nturn: {}\nwaiting: {waiting}\nmodel: {}\nbackend: {} ({seal})",
             message.conversation(),
             if at_work { "at work" } else { "idle" },
             self.settings.model,
             facts.backend,
-        ))
+        );
+        for warning in &self.settings.warnings {
+            text.push_str("\n\n⚠ ");
+            text.push_str(warning);
+        }
+        self.redactor.redact(text)
     }
 
     fn whoami(&self, message: &Kept) -> Redacted<String> {

@@ -45,6 +45,8 @@ pub struct Settings {
     /// What the system prompt tells; the chat's name is put in for each message.
     pub facts: prompt::Facts,
     pub model: String,
+    /// What everybody who looks at the state should read: that chats run on the host.
+    pub warnings: Vec<String>,
 }
 
 /// What a message does while a turn is at work in its conversation.

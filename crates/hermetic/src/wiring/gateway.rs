@@ -57,6 +57,7 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
             grace: config.agent().drain_timeout,
             facts,
             model: name,
+            warnings: resolved.warnings(),
         },
         store,
     })

@@ -198,3 +198,22 @@ async fn health_is_answered_while_it_serves() {
 pub(super) fn stalls() -> Reply {
     Reply::events([]).then(Piece::Stall)
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chats_on_the_host_are_warned_about_in_the_chat_too() {
+    const NAME: &str = "chats_on_the_host_are_warned_about_in_the_chat_too";
+    let local = "gateway: {terminal_backend: local}\n";
+    let Some(lab) = Lab::start_with(NAME, [], local, "TELEGRAM_ALLOWED_USERS=7").await else {
+        return;
+    };
+    let status = lab.ask(ALICE, "/status").await;
+    assert!(status.contains("local terminal backend"), "{status}");
+    assert!(status.contains("not sealed"), "{status}");
+    // What is judged dangerous waits for a person, and there is no asking yet: it is refused.
+    let refused = lab.ask(ALICE, "/sh mkfs.ext4 /dev/no-such-disk").await;
+    assert!(!refused.contains("exit_code"), "{refused}");
+    assert!(
+        refused.to_lowercase().contains("refused") || refused.contains("format"),
+        "{refused}"
+    );
+}
