@@ -10,8 +10,11 @@ use crate::markdown;
 
 /// The smallest limit that leaves room for text next to what is added around it.
 const LEAST: usize = 128;
-/// For `\n(12345/12345)`.
-const NUMBERING: usize = 14;
+/// For `\n(12345/12345)` and a [`GUARD`] at each end.
+const NUMBERING: usize = 16;
+/// Put before the piece of a line that only looks like a fence because the line was cut. It has no
+/// width and is no space.
+const GUARD: char = '\u{2060}';
 
 /// The messages a text becomes, each at most `limit` units, numbered if there are several.
 pub fn split(text: &str, limit: usize) -> Vec<String> {
@@ -48,6 +51,9 @@ struct Part<'a> {
     raw: &'a str,
     opened: Option<Fence<'a>>,
     left_open: Option<Fence<'a>>,
+    /// Whether it begins, and ends, within a line.
+    cut_before: bool,
+    cut_after: bool,
 }
 
 impl Part<'_> {
@@ -58,7 +64,26 @@ impl Part<'_> {
             text.push_str(fence.language);
             text.push('\n');
         }
-        text.push_str(self.raw);
+        let (lines, last) = match self.raw.rfind('\n') {
+            Some(at) if at + 1 < self.raw.len() => self.raw.split_at(at + 1),
+            _ => ("", self.raw),
+        };
+        let first = if lines.is_empty() { last } else { lines };
+        let first = first.split_inclusive('\n').next().unwrap_or_default();
+        if self.cut_before && acts(first, self.opened) {
+            text.push(GUARD);
+        }
+        text.push_str(lines);
+        let before = if lines.is_empty() {
+            self.opened
+        } else {
+            self.left_open
+        };
+        let guarded = lines.is_empty() && text.ends_with(GUARD);
+        if self.cut_after && !guarded && acts(last, before) {
+            text.push(GUARD);
+        }
+        text.push_str(last);
         if let Some(fence) = &self.left_open {
             if !text.ends_with('\n') {
                 text.push('\n');
@@ -80,6 +105,14 @@ impl Part<'_> {
         text.push_str(&format!("({index}/{of})"));
         text
     }
+}
+
+/// Whether a line would open or close a fence.
+fn acts(line: &str, within: Option<Fence<'_>>) -> bool {
+    matches!(
+        Line::read(line, within.as_ref()),
+        Line::Opens(_) | Line::Closes
+    )
 }
 
 fn cut(text: &str, limit: usize) -> Vec<Part<'_>> {
@@ -229,6 +262,8 @@ impl<'a> Packer<'a> {
                 raw: &self.text[self.start..self.end],
                 opened: self.opened,
                 left_open: self.open_now,
+                cut_before: !at_line_start(self.text, self.start),
+                cut_after: self.end < self.text.len() && !at_line_start(self.text, self.end),
             });
         }
         self.start = self.end;
@@ -240,6 +275,10 @@ impl<'a> Packer<'a> {
         self.flush();
         self.parts
     }
+}
+
+fn at_line_start(text: &str, at: usize) -> bool {
+    at == 0 || text[..at].ends_with('\n')
 }
 
 /// Pieces of a line of code. None of them starts with what could be a fence, so no cut makes one.

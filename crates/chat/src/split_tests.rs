@@ -71,6 +71,22 @@ fn hostile_text_is_cut_in_reasonable_time() {
     }
 }
 
+#[test]
+fn a_cut_makes_no_fence_of_what_was_none() {
+    let words = "~~~ not a fence because it goes on and on ".repeat(8);
+    for limit in 128..200 {
+        for text in [
+            words.clone(),
+            format!("{words}\n{words}"),
+            format!("```\n{words}\n```\n{words}"),
+        ] {
+            for part in split(&text, limit) {
+                assert!(balanced(&part), "{part:?}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
