@@ -55,15 +55,29 @@ async fn a_timeout_ends_the_whole_tree() {
         request.env = vec![("PIDS".into(), file.clone().into())];
         request.timeout = Some(Duration::from_millis(300));
         request.grace = Duration::from_millis(100);
-        let told = run(&warden, request).await;
+        let told = told(warden.run(request).await.unwrap()).await;
+        // Whoever kills his keeper may do so before it could say that he was started.
         if name != "kills its keeper" {
-            assert_eq!(told.ended.cut, Some(Cut::TimedOut), "{name}");
+            assert_eq!(told.unwrap().ended.cut, Some(Cut::TimedOut), "{name}");
         }
         let pids = pids(&file);
         assert!(!pids.is_empty(), "{name}");
         until(name, || pids.iter().all(|pid| !alive(*pid))).await;
         until(name, || children(lab.pid()) == 0).await;
     }
+}
+
+#[tokio::test]
+async fn a_job_left_behind_does_not_outlive_its_keeper() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let left = run(&warden, sh("setsid sleep 1000 >/dev/null 2>&1 & echo $!")).await;
+    let pid: u32 = String::from_utf8_lossy(&left.out).trim().parse().unwrap();
+    assert!(alive(pid));
+    let kill = format!("kill -9 $(awk '{{print $4}}' /proc/{pid}/stat)");
+    run(&warden, sh(&kill)).await;
+    until("the job is gone", || !alive(pid)).await;
+    until("its keeper is gone", || children(lab.pid()) == 0).await;
 }
 
 #[tokio::test]

@@ -130,7 +130,7 @@ impl World {
     /// Waits for every child that ended, and for those nobody here knows.
     pub(crate) fn reap(&self) {
         let mut orphaned = false;
-        while let Ok(Some((pid, _))) = wait(WaitOptions::NOHANG) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             // What a keeper had to say is in the pipe before it ends.
             self.hear_reports();
             let pid = pid.as_raw_pid().unsigned_abs();
@@ -140,7 +140,9 @@ impl World {
                 .iter()
                 .find_map(|(slot, family)| (family.keeper == pid).then_some(*slot));
             if let Some(family) = slot.and_then(|slot| self.families.borrow_mut().remove(&slot)) {
-                orphaned |= family.exit().is_none() && family.pid().is_some();
+                // A keeper ends by itself only when nothing is left below it. One that was killed,
+                // before or after its command ended, left whatever there was to us.
+                orphaned |= status.exit_status() != Some(0);
                 family.lose();
             }
         }
