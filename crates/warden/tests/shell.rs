@@ -203,7 +203,6 @@ async fn a_timeout_ends_the_command_and_keeps_the_shell() {
         "trap '' INT; sleep 1000",
         "trap - INT; (trap '' INT TERM; while :; do sleep 1; done)",
         "bash -c 'trap \"\" INT TERM; while :; do sleep 1000; done'",
-        "read < <(sleep 1000)",
         "wait $(sleep 1000 | cat)",
         "yes | cat >/dev/null",
     ] {
@@ -213,6 +212,23 @@ async fn a_timeout_ends_the_command_and_keeps_the_shell() {
         let next = say(&warden, "echo $kept $(pgrep -c -P $$ sleep)").await;
         assert_eq!(text(&next), "yes 0\n", "{command}");
     }
+}
+
+/// bash does not always come back from a process substitution whose other end was killed. Then it
+/// is replaced, and that is told; either way the command is over and the next one works.
+#[tokio::test]
+async fn a_process_substitution_is_ended_and_the_shell_kept_or_replaced() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    say(&warden, "cd /usr; kept=yes").await;
+    let told = say_within(&warden, "read < <(sleep 1000)", Duration::from_millis(100)).await;
+    assert_eq!(told.ended.cut, Some(Cut::TimedOut));
+    let next = say(&warden, "echo $PWD $kept $(pgrep -c -P $$ sleep)").await;
+    let expected = match told.ended.shell_lost {
+        None => "/usr yes 0\n",
+        Some(_) => "/usr 0\n",
+    };
+    assert_eq!(text(&next), expected, "{told:?}");
 }
 
 #[tokio::test]
