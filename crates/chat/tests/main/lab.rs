@@ -20,13 +20,6 @@ pub(crate) struct Lab {
     pub(crate) telegram: Arc<Telegram>,
 }
 
-/// Text that went through redaction, as every text that leaves.
-pub(crate) fn redacted(text: impl Into<String>) -> Outgoing {
-    Redactor::new([], Settings::default())
-        .redact(text.into())
-        .into()
-}
-
 pub(crate) type Inbox<'a> = BoxStream<'a, Result<Received, ReceiveError>>;
 
 impl Lab {
