@@ -148,6 +148,16 @@ impl Running {
     }
 }
 
+impl Drop for Hermetic {
+    /// A gateway that was killed leaves its installation's empty cgroups; the next command that
+    /// ends by itself takes them away.
+    fn drop(&mut self) {
+        if self.path("hermetic/installation").exists() {
+            self.run(&["sandbox", "prune", "--stopped"]);
+        }
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
