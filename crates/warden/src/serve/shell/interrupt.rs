@@ -1,8 +1,10 @@
 //! Ending a command in a shell while the shell stays.
 //!
 //! bash leaves a loop on SIGINT only if the child it waits for died of SIGINT as well, so both get
-//! it, the child first. What ignores that is ended harder, step by step; jobs of earlier commands
-//! are left alone. A shell that does not come back at all is given up.
+//! it, the shell first: a shell that saw its child die before it knew of the interrupt goes round
+//! the loop and waits for the next. What ignores that is ended harder, step by step, and the pair is
+//! tried again in between; jobs of earlier commands are left alone. A shell that does not come back
+//! at all is given up.
 
 use std::time::Duration;
 
@@ -52,14 +54,19 @@ impl Ending {
         let newer = bash.newer();
         let pause = match self.step {
             0 => {
-                tree::signal(&newer, Signal::INT);
                 bash.signal(Signal::INT);
+                tree::signal(&newer, Signal::INT);
                 AFTER_INTERRUPT
             }
             1 => {
                 tree::signal(&newer, Signal::TERM);
                 bash.signal(Signal::INT);
                 AFTER_TERM
+            }
+            step if step < ROUNDS && step % 2 == 0 => {
+                bash.signal(Signal::INT);
+                tree::signal(&newer, Signal::INT);
+                ROUND
             }
             step if step < ROUNDS => {
                 tree::signal(&newer, Signal::STOP);
