@@ -47,7 +47,7 @@ seq 1000 | sort -rn | head -1
 diff <(echo a) <(echo a) && echo same
 set -m; sleep 30 & { kill %1; } 2>/dev/null; wait %1 2>/dev/null || echo killed; set +m
 perl -e 'print "perl\n"'
-ps -e -o comm= | grep -c bash
+ps -e -o comm= > /tmp/ps; grep -c bash /tmp/ps
 ls / | tr '\n' ' '; echo
 mkfifo /tmp/p; (echo through > /tmp/p &) ; cat /tmp/p
 flock /tmp/l true; ln -s f /workspace/link; chmod 700 /workspace; touch -d yesterday /workspace/old
