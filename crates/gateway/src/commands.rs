@@ -3,14 +3,14 @@
 use hermetic_redact::Redacted;
 use hermetic_session::LetGoError;
 use hermetic_store::StoreError;
-use hermetic_tools::{Outcome, Request};
+use hermetic_tools::{NoOneToAsk, Outcome, Request};
 use thiserror::Error;
 
 use crate::Gateway;
 use crate::kept::Kept;
 use crate::lanes::Control;
 use crate::slash::Slash;
-use crate::toolbox::Toolbox;
+use crate::toolbox::Own;
 use crate::wording;
 
 #[derive(Debug, Error)]
@@ -84,7 +84,8 @@ impl Gateway {
         if text.is_empty() || text.contains('\0') {
             return Redacted::constant("Nothing to run: write it after the command, as in /sh ls");
         }
-        let toolbox = Toolbox::new(&self.terminal, &self.sandboxes, message.conversation());
+        let own = Own::new(&self.sandboxes, message.conversation());
+        let toolbox = self.kit.toolbox(&own, &NoOneToAsk);
         match toolbox.run(request, &control.stop).await {
             Ok(Outcome::Ran { output, code }) => self.redactor.redact(ran(output.as_str(), code)),
             Ok(Outcome::Failed { error }) => self.redactor.redact(format!("Not run: {error}")),

@@ -9,7 +9,7 @@ use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
 use hermetic_session::Sandboxes;
 use hermetic_store::{History, Inbox, Store, ToolCalls};
-use hermetic_tools::Terminal;
+use hermetic_tools::Kit;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,7 +27,7 @@ pub struct Parts {
     pub store: Store,
     pub sandboxes: Sandboxes,
     pub agent: Agent,
-    pub terminal: Terminal,
+    pub kit: Kit,
     pub redactor: Redactor,
     pub settings: Settings,
 }
@@ -66,7 +66,7 @@ pub struct Gateway {
     pub(crate) tool_calls: ToolCalls,
     pub(crate) sandboxes: Sandboxes,
     pub(crate) agent: Agent,
-    pub(crate) terminal: Terminal,
+    pub(crate) kit: Kit,
     pub(crate) redactor: Redactor,
     pub(crate) settings: Settings,
     pub(crate) lanes: Lanes,
@@ -96,7 +96,7 @@ impl Gateway {
             tool_calls: parts.store.tool_calls(),
             sandboxes: parts.sandboxes,
             agent: parts.agent,
-            terminal: parts.terminal,
+            kit: parts.kit,
             redactor: parts.redactor,
             settings: parts.settings,
             lanes: Lanes::new(cut.clone()),

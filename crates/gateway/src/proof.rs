@@ -2,7 +2,7 @@
 
 use hermetic_sandbox::BackendError;
 use hermetic_session::{LeaseError, LetGoError};
-use hermetic_tools::{Blocked, Outcome, Request};
+use hermetic_tools::{Blocked, NoOneToAsk, Outcome, Request};
 use hermetic_types::ConversationKey;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -35,12 +35,14 @@ impl ProofError {
 impl Gateway {
     pub(crate) async fn prove_backend(&self) -> Result<(), ProofError> {
         let nobody = ConversationKey::new("hermetic:proof");
-        let cleared = self.terminal.clear(Request::shell("true"))?;
+        let stop = CancellationToken::new();
+        let terminal = &self.kit.terminal;
+        let cleared = terminal
+            .clear(Request::shell("true"), &NoOneToAsk, &stop)
+            .await?;
         let outcome = {
             let lease = self.sandboxes.lease(&nobody).await?;
-            self.terminal
-                .run(lease.sandbox(), cleared, &CancellationToken::new())
-                .await
+            terminal.run(lease.sandbox(), cleared, &stop).await
         };
         self.sandboxes.reset(&nobody).await?;
         match outcome {

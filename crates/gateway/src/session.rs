@@ -4,12 +4,13 @@ use std::collections::{BTreeSet, HashSet};
 
 use hermetic_agent::{Agent, CallId, Ended, Input, Message, Silent, Turn, TurnError, mend, prompt};
 use hermetic_store::{End, MessageRow, StoreError};
+use hermetic_tools::NoOneToAsk;
 
 use crate::Gateway;
 use crate::journal::{Line, StoreJournal};
 use crate::kept::Kept;
 use crate::lanes::Control;
-use crate::toolbox::Toolbox;
+use crate::toolbox::{AgentTools, Own};
 use crate::wording::{self, now};
 
 /// How much of a conversation is read; the agent shows the model what fits.
@@ -20,7 +21,7 @@ pub(crate) struct Session<'a> {
     system: String,
     history: Vec<Message>,
     journal: StoreJournal,
-    toolbox: Toolbox<'a>,
+    own: Own<'a>,
     stand: Stand,
 }
 
@@ -64,7 +65,7 @@ impl Gateway {
             system: prompt::system(&facts),
             history,
             journal,
-            toolbox: Toolbox::new(&self.terminal, &self.sandboxes, message.conversation()),
+            own: Own::new(&self.sandboxes, message.conversation()),
             stand,
         })
     }
@@ -120,11 +121,12 @@ impl Session<'_> {
             Stand::Fresh(text) => Input::Says(text),
             Stand::Resumed => Input::Resume,
         };
+        let tools = AgentTools(self.gateway.kit.toolbox(&self.own, &NoOneToAsk));
         let turn = Turn {
             system: &self.system,
             history: &self.history,
             input,
-            tools: &self.toolbox,
+            tools: &tools,
             journal: &self.journal,
             observer: &Silent,
             steer: &control.steer,

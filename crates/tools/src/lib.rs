@@ -1,17 +1,24 @@
 //! What an agent acts with.
 //!
 //! A tool here knows a sandbox, the policy and the redactor, and neither agent nor session: whoever
-//! brings them together hands over a living [`Sandbox`](hermetic_sandbox::Sandbox). The order cannot
-//! be changed, because each step takes what the one before made: a [`Request`] is read from
-//! arguments, [`Terminal::clear`] makes a `Cleared` of it or a [`Blocked`], and only that runs.
+//! brings them together hands over a [`Workplace`], which gives the conversation's one sandbox, and an
+//! [`Ask`], which reaches a person. The order cannot be changed, because each step takes what the one
+//! before made: a [`Request`] is read from arguments, [`Terminal::clear`] makes a `Cleared` of it or a
+//! [`Blocked`], and only that runs.
 
 #![forbid(unsafe_code)]
 
+mod ask;
 mod outcome;
 mod output;
 mod request;
 mod terminal;
+mod toolbox;
+mod workplace;
 
+pub use ask::{Ask, Denied, NoOneToAsk};
 pub use outcome::{Blocked, Outcome};
 pub use request::{BadRequest, Request, What};
 pub use terminal::{Settings, Terminal};
+pub use toolbox::{Answered, Described, Kit, Toolbox};
+pub use workplace::{Held, NoSandbox, Workplace};

@@ -1,9 +1,11 @@
 //! What came of a request, in the words the model and people read.
 
-use hermetic_policy::{Question, Refusal, RefusedBy};
+use hermetic_policy::{Refusal, RefusedBy};
 use hermetic_redact::Redacted;
 use serde_json::{Value, json};
 use thiserror::Error;
+
+use crate::Denied;
 
 /// A command that ran, or one that could not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,16 +56,11 @@ impl Blocked {
             text: format!("{by}: {}. Nothing was run.", refusal.reasons().join("; ")),
         }
     }
+}
 
-    pub(crate) fn unasked(question: &Question) -> Self {
-        Self {
-            text: format!(
-                "This needs a person's yes ({}), and this version cannot ask in the chat yet, so it is \
-                 refused. Nothing was run. The operator can put it on command_allowlist or use a sealed \
-                 backend.",
-                question.reasons().join("; ")
-            ),
-        }
+impl From<Denied> for Blocked {
+    fn from(denied: Denied) -> Self {
+        Self { text: denied.0 }
     }
 }
 

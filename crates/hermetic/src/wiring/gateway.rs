@@ -9,6 +9,7 @@ use hermetic_config::{BusyInput, Config, Resolved};
 use hermetic_gateway::{Busy, Parts, Settings};
 use hermetic_sandbox::{MountMode, Persistence};
 use hermetic_session::{Plan, Sandboxes};
+use hermetic_tools::Kit;
 use hermetic_types::{BackendKind, Boundary};
 
 use super::{access, model, redactor, telegram, terminal, webhook};
@@ -43,7 +44,9 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
         doors,
         sandboxes: Sandboxes::new(plan, installation, backends, store.ledger()),
         agent: Agent::new(model, model::limits(config)),
-        terminal: terminal::terminal(config, kind, redactor.clone()),
+        kit: Kit {
+            terminal: terminal::terminal(config, kind, redactor.clone()),
+        },
         redactor,
         settings: Settings {
             busy: match config.agent().busy_input {

@@ -1,0 +1,45 @@
+//! The seam to the person who decides what a sandbox cannot undo.
+
+use std::fmt;
+
+use futures::future::{self, BoxFuture, FutureExt};
+use hermetic_policy::{Cleared, Question};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+/// Puts a question to somebody who may answer it.
+///
+/// What an implementer promises: a yes comes from a person who may give it (or stands from one given
+/// before, for exactly this), the wait is bounded and ends soon after `stop` is cancelled, and
+/// silence, doubt and failure are a no.
+pub trait Ask: Send + Sync + fmt::Debug {
+    fn ask<'a>(
+        &'a self,
+        question: Question,
+        stop: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Cleared, Denied>>;
+}
+
+/// A no, with its reason in words for the model and the chat.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Denied(pub String);
+
+/// For one-shot runs, cron and whatever else has nobody to ask.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoOneToAsk;
+
+impl Ask for NoOneToAsk {
+    fn ask<'a>(
+        &'a self,
+        question: Question,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Cleared, Denied>> {
+        let denied = Denied(format!(
+            "This needs a person's yes ({}), and there is nobody to ask, so it is refused. Nothing was \
+             run. The operator can put it on command_allowlist or use a sealed backend.",
+            question.reasons().join("; ")
+        ));
+        future::ready(Err(denied)).boxed()
+    }
+}

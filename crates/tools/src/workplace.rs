@@ -1,0 +1,28 @@
+//! The seam to whoever keeps sandboxes.
+
+use std::fmt;
+use std::ops::Deref;
+
+use futures::future::BoxFuture;
+use hermetic_sandbox::Sandbox;
+use hermetic_types::ConversationKey;
+use thiserror::Error;
+
+/// Where the tools of one conversation act.
+///
+/// What an implementer promises: every call of `sandbox` gives the same one sandbox for as long as it
+/// lives, never one that another conversation has, and makes it if there is none.
+pub trait Workplace: Send + Sync + fmt::Debug {
+    fn conversation(&self) -> &ConversationKey;
+
+    fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>>;
+}
+
+/// A sandbox that is not let go for being idle while this is held.
+pub type Held = Box<dyn Deref<Target = Sandbox> + Send + Sync>;
+
+/// Why there is none, in words for the model, and with it the chat. Whoever made this has logged the
+/// rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct NoSandbox(pub &'static str);
