@@ -11,9 +11,11 @@ use hermetic_session::Sandboxes;
 use hermetic_store::{History, Inbox, Store, ToolCalls};
 use hermetic_tools::Kit;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::Stage;
 use crate::lanes::Lanes;
 use crate::post::Post;
 
@@ -71,6 +73,7 @@ pub struct Gateway {
     pub(crate) settings: Settings,
     pub(crate) lanes: Lanes,
     pub(crate) post: Post,
+    pub(crate) stage: watch::Sender<Stage>,
     /// Everything that works on a message. `serve` waits for it.
     pub(crate) turns: TaskTracker,
     /// Ends all that works on messages.
@@ -101,6 +104,7 @@ impl Gateway {
             settings: parts.settings,
             lanes: Lanes::new(cut.clone()),
             post,
+            stage: watch::Sender::new(Stage::Starting),
             turns,
             cut,
         }

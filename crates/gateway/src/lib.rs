@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod condition;
 mod gateway;
 mod health;
 mod journal;
@@ -31,6 +32,7 @@ mod slash;
 mod toolbox;
 mod wording;
 
+pub use condition::{Condition, Stage};
 pub use gateway::{Busy, Gateway, Parts, Settings};
 pub use pairings::StoredPairings;
 pub use proof::ProofError;

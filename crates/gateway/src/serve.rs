@@ -17,7 +17,7 @@ use crate::kept::Kept;
 use crate::lanes::{Control, Joined};
 use crate::slash::Slash;
 use crate::wording::{self, now};
-use crate::{Busy, Gateway, Parts, ProofError, health};
+use crate::{Busy, Condition, Gateway, Parts, ProofError, Stage, health};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
@@ -41,26 +41,28 @@ pub enum ServeError {
     NoChatLeft,
 }
 
-/// Serves until `stop`. `ready` is called when messages are taken.
+/// Serves until `stop`. Each change of condition is reported; messages are taken from the first
+/// [`Stage::Serving`] on.
 pub async fn serve(
     mut parts: Parts,
     health: TcpListener,
     stop: CancellationToken,
-    ready: impl FnOnce(),
+    report: impl Fn(&Condition) + Send + Sync + 'static,
 ) -> Result<Drained, ServeError> {
     let doors = std::mem::take(&mut parts.doors);
     let gateway = Arc::new(Gateway::new(parts));
     gateway.sandboxes.settle().await?;
     gateway.prove_backend().await?;
 
-    let household = Household::start(&gateway, health, doors);
+    let household = Household::start(&gateway, health, doors, report);
     let listened = match gateway.resume().await {
         Ok(()) => {
-            ready();
+            gateway.stage.send_replace(Stage::Serving);
             gateway.listen(&stop).await
         }
         Err(error) => Err(error.into()),
     };
+    gateway.stage.send_replace(Stage::Draining);
     let drained = gateway.drain().await;
     household.end().await;
     gateway.sandboxes.drain().await;
@@ -210,8 +212,10 @@ impl Household {
         gateway: &Arc<Gateway>,
         health: TcpListener,
         doors: Vec<(TcpListener, axum::Router)>,
+        report: impl Fn(&Condition) + Send + Sync + 'static,
     ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        tasks.spawn(Arc::clone(gateway).report(report, stop.clone()));
         let (reaper, until) = (gateway.sandboxes.clone(), stop.clone());
         tasks.spawn(async move { reaper.keep_house(until).await });
         let (courier, until) = (Arc::clone(gateway), stop.clone());

@@ -48,7 +48,11 @@ pub(crate) enum Command {
 impl Command {
     /// Whether it goes on by itself and its log is what a person has of it.
     pub(crate) fn serves(&self) -> bool {
-        matches!(self, Self::Gateway(_) | Self::Egress(_))
+        match self {
+            Self::Gateway(args) => args.serves(),
+            Self::Egress(_) => true,
+            _ => false,
+        }
     }
 }
 

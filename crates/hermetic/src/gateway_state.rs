@@ -1,44 +1,36 @@
 //! One gateway for each home, and what others can know about it.
 //!
 //! The kernel's lock on `gateway.lock` is the truth: it goes with the process, however that ends.
-//! `gateway_state.json` only describes, and is believed only while the lock is held.
+//! `gateway_state.json` only describes. While the lock is held it tells what runs; afterwards it
+//! tells how the last one ended, if that one had time to say so.
+
+mod description;
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use hermetic_config::Home;
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+pub(crate) use description::{GatewayState, PlatformState, Stage};
 
 /// Held for as long as a gateway runs.
 #[derive(Debug)]
 pub(crate) struct GatewayLock {
     /// Closing it lets go of the lock.
     _file: File,
-    state: PathBuf,
-}
-
-/// What a running gateway says of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct GatewayState {
-    pub(crate) pid: u32,
-    /// Seconds since 1970.
-    pub(crate) started: u64,
-    pub(crate) run: String,
-    pub(crate) version: String,
-    pub(crate) backend: String,
-    pub(crate) image: Option<String>,
-    pub(crate) platforms: Vec<String>,
+    folder: PathBuf,
 }
 
 /// What an onlooker sees.
 #[derive(Debug)]
 pub(crate) enum Seen {
-    Stopped,
+    /// With what the last one said of itself.
+    Stopped(Option<GatewayState>),
     /// The description may be missing: the lock comes first.
     Running(Option<GatewayState>),
     /// Somebody else's home, perhaps.
@@ -64,11 +56,7 @@ impl GatewayLock {
             path: path.to_owned(),
             source,
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)
-            .map_err(|error| refused(&folder, error))?;
+        make_folder(&folder).map_err(|error| refused(&folder, error))?;
         let path = folder.join("gateway.lock");
         let file = OpenOptions::new()
             .create(true)
@@ -78,10 +66,14 @@ impl GatewayLock {
             .open(&path)
             .map_err(|error| refused(&path, error))?;
         match lock_patiently(&file) {
-            Ok(()) => Ok(Self {
-                _file: file,
-                state: folder.join("gateway_state.json"),
-            }),
+            Ok(()) => {
+                // What the last one said does not describe this one.
+                let _ = fs::remove_file(folder.join(DESCRIPTION));
+                Ok(Self {
+                    _file: file,
+                    folder,
+                })
+            }
             Err(TryLockError::WouldBlock) => Err(LockError::Taken {
                 pid: described(&folder).map(|state| state.pid),
             }),
@@ -89,18 +81,54 @@ impl GatewayLock {
         }
     }
 
-    /// Written aside and moved into place, so that no reader sees half of it.
     pub(crate) fn describe(&self, state: &GatewayState) -> io::Result<()> {
-        let aside = self.state.with_extension("new");
+        let text = serde_json::to_vec_pretty(state)?;
+        self.put(PID, format!("{}\n", state.pid).as_bytes())?;
+        self.put(DESCRIPTION, &text)
+    }
+
+    /// Written aside and moved into place, so that no reader sees half of it.
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.folder.join(name);
+        let aside = path.with_extension("new");
         let mut file = OpenOptions::new()
             .create(true)
             .truncate(true)
             .write(true)
             .mode(0o600)
             .open(&aside)?;
-        serde_json::to_writer_pretty(&mut file, state)?;
-        file.flush()?;
-        fs::rename(aside, &self.state)
+        file.write_all(bytes)?;
+        fs::rename(aside, path)
+    }
+}
+
+impl Drop for GatewayLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.folder.join(PID));
+    }
+}
+
+const DESCRIPTION: &str = "gateway_state.json";
+const PID: &str = "gateway.pid";
+
+/// Only for who owns the home.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Looks without touching: nothing is made, nothing stays locked.
+pub(crate) fn look(home: &Home) -> Seen {
+    let folder = home.state();
+    let file = match File::open(folder.join("gateway.lock")) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Seen::Stopped(None),
+        Err(error) => return Seen::Unknown(error),
+    };
+    // A shared lock, so that two who look at once do not take each other for a gateway.
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Seen::Running(described(&folder)),
+        Ok(()) => Seen::Stopped(described(&folder)),
+        Err(TryLockError::Error(error)) => Seen::Unknown(error),
     }
 }
 
@@ -115,38 +143,8 @@ fn lock_patiently(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-impl Drop for GatewayLock {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.state);
-    }
-}
-
-impl GatewayState {
-    pub(crate) fn now() -> u64 {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs())
-    }
-}
-
-/// Looks without touching: nothing is made, nothing stays locked.
-pub(crate) fn look(home: &Home) -> Seen {
-    let folder = home.state();
-    let file = match File::open(folder.join("gateway.lock")) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Seen::Stopped,
-        Err(error) => return Seen::Unknown(error),
-    };
-    // A shared lock, so that two who look at once do not take each other for a gateway.
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => Seen::Running(described(&folder)),
-        Ok(()) => Seen::Stopped,
-        Err(TryLockError::Error(error)) => Seen::Unknown(error),
-    }
-}
-
 fn described(folder: &Path) -> Option<GatewayState> {
-    let text = fs::read_to_string(folder.join("gateway_state.json")).ok()?;
+    let text = fs::read_to_string(folder.join(DESCRIPTION)).ok()?;
     serde_json::from_str(&text).ok()
 }
 
@@ -154,23 +152,22 @@ fn described(folder: &Path) -> Option<GatewayState> {
 mod tests {
     use super::*;
 
+    fn state(pid: u32) -> GatewayState {
+        GatewayState {
+            pid,
+            ..GatewayState::of_this_process("r".into(), "native".into(), None)
+        }
+    }
+
     #[test]
     fn one_home_has_one_gateway() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
-        assert!(matches!(look(&home), Seen::Stopped));
+        assert!(matches!(look(&home), Seen::Stopped(None)));
 
         let lock = GatewayLock::take(&home).unwrap();
         assert!(matches!(look(&home), Seen::Running(None)));
-        let state = GatewayState {
-            pid: 4711,
-            started: 1,
-            run: "r".into(),
-            version: "0".into(),
-            backend: "native".into(),
-            image: None,
-            platforms: vec![],
-        };
+        let state = state(4711);
         lock.describe(&state).unwrap();
         assert!(matches!(
             GatewayLock::take(&home),
@@ -179,16 +176,21 @@ mod tests {
         assert!(matches!(look(&home), Seen::Running(Some(seen)) if seen == state));
 
         drop(lock);
-        assert!(matches!(look(&home), Seen::Stopped));
-        assert!(GatewayLock::take(&home).is_ok());
+        assert!(matches!(look(&home), Seen::Stopped(Some(_))));
+        let next = GatewayLock::take(&home).unwrap();
+        assert!(
+            matches!(look(&home), Seen::Running(None)),
+            "what an earlier one said is not believed"
+        );
+        drop(next);
     }
 
     #[test]
-    fn a_description_without_a_lock_is_not_believed() {
+    fn half_a_description_is_none() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
         drop(GatewayLock::take(&home).unwrap());
-        fs::write(home.state().join("gateway_state.json"), "{").unwrap();
-        assert!(matches!(look(&home), Seen::Stopped));
+        fs::write(home.state().join(DESCRIPTION), "{").unwrap();
+        assert!(matches!(look(&home), Seen::Stopped(None)));
     }
 }

@@ -12,6 +12,7 @@ mod failure;
 mod gateway_state;
 mod log;
 mod output;
+mod service;
 mod wiring;
 
 use clap::Parser;

@@ -1,6 +1,11 @@
 //! `hermetic gateway …`.
 
+mod chronicle;
+mod install;
 mod run;
+mod start;
+mod status;
+mod stop;
 
 use clap::Subcommand;
 
@@ -22,11 +27,40 @@ Ends on SIGTERM or SIGINT (Ctrl-C) with 0. One gateway runs for each home.
 
 Example:
   hermetic gateway run --log-format json")]
-    Run,
+    Run(run::Args),
+    /// Serve in the background; ends when it is ready, or says why it is not
+    Start(start::Args),
+    /// End the gateway of this home and wait until it is gone
+    Stop(stop::Args),
+    /// Stop, then start
+    Restart(stop::Args),
+    /// Whether it runs, and how its platforms are
+    #[command(after_help = "Ends with 0 if it serves, 3 if not, 4 if that cannot be told.")]
+    Status(status::Args),
+    /// Let systemd start it with the machine and again after a failure
+    Install(install::Args),
+    /// Take back what install did
+    Uninstall,
+}
+
+impl Args {
+    /// Whether it is the gateway itself, and not somebody who talks about one.
+    pub(crate) fn serves(&self) -> bool {
+        matches!(self.command, GatewayCommand::Run(_))
+    }
 }
 
 pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
-    match args.command {
-        GatewayCommand::Run => run::run(cli),
+    match &args.command {
+        GatewayCommand::Run(args) => run::run(cli, args),
+        GatewayCommand::Start(args) => start::run(cli, args),
+        GatewayCommand::Stop(args) => stop::run(cli, args),
+        GatewayCommand::Restart(args) => {
+            stop::run(cli, args)?;
+            start::run(cli, &start::Args::default())
+        }
+        GatewayCommand::Status(args) => status::run(cli, args),
+        GatewayCommand::Install(args) => install::install(cli, args),
+        GatewayCommand::Uninstall => install::uninstall(cli),
     }
 }

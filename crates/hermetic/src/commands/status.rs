@@ -94,7 +94,7 @@ fn as_text(config: &Config, resolved: &Resolved, seen: &Seen) -> String {
 
 fn as_json(config: &Config, resolved: &Resolved, seen: &Seen) -> serde_json::Value {
     let (running, state) = match seen {
-        Seen::Stopped => (Some(false), None),
+        Seen::Stopped(_) => (Some(false), None),
         Seen::Running(state) => (Some(true), state.as_ref()),
         Seen::Unknown(_) => (None, None),
     };
@@ -121,11 +121,12 @@ fn as_json(config: &Config, resolved: &Resolved, seen: &Seen) -> serde_json::Val
 
 fn gateway(seen: &Seen) -> String {
     match seen {
-        Seen::Stopped => "not running".to_owned(),
+        Seen::Stopped(_) => "not running".to_owned(),
         Seen::Unknown(error) => format!("unknown: its lock cannot be read ({error})"),
         Seen::Running(None) => "starting".to_owned(),
         Seen::Running(Some(state)) => format!(
-            "running (pid {}, since {} s, version {})",
+            "{} (pid {}, since {} s, version {})",
+            state.stage.name(),
             state.pid,
             GatewayState::now().saturating_sub(state.started),
             state.version

@@ -17,7 +17,10 @@ fn it_starts_with_no_configuration_and_ends_by_a_signal() {
         let (status, said) = gateway.signal(signal);
         assert_eq!(status.code(), Some(0), "{said}");
         assert!(said.contains("stopped"), "{said}");
-        assert!(!hermetic.path("hermetic/gateway_state.json").exists());
+        assert!(!hermetic.path("hermetic/gateway.pid").exists());
+        let status = hermetic.run(&["gateway", "status", "--json"]).json();
+        assert_eq!(status["state"]["gateway_state"], "stopped");
+        assert_eq!(status["state"]["exit_reason"], "asked to");
     }
 }
 
@@ -31,7 +34,7 @@ fn one_home_has_one_gateway() {
     let second = hermetic.run(&["gateway", "run"]);
     assert_eq!(second.code, 1);
     let expected = format!(
-        "error: a gateway is running for this home already\n  = end it first (kill {}), or use another --home\n",
+        "error: a gateway is running for this home already\n  = end it first (`hermetic gateway stop`, pid {}), or use another --home\n",
         gateway.id()
     );
     assert_eq!(second.err, expected);

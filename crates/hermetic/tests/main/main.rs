@@ -11,4 +11,5 @@ mod configuration;
 mod flow;
 mod gateway;
 mod hermetic;
+mod service;
 mod surface;

@@ -1,23 +1,39 @@
 //! `hermetic gateway run`: configuration, lock, parts, then serving until a signal.
 
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use hermetic_config::{Config, Resolved, resolve_gateway_backend};
 use hermetic_gateway::{Drained, Parts, ServeError, serve};
 use hermetic_types::{Platform, RunId};
+use sd_notify::NotifyState;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, info_span, warn};
 
+use super::chronicle::{Chronicle, tell_systemd};
 use crate::cli::Cli;
 use crate::commands::load;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway_state::{GatewayLock, GatewayState, LockError};
+use crate::service;
 use crate::wiring;
 
-pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Leave the terminal and say on stdout when it is ready: how `gateway start` starts it
+    #[arg(long, hide = true)]
+    detached: bool,
+}
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    if args.detached {
+        // Fails only for who leads a group already, and then there is nothing to leave.
+        let _ = rustix::process::setsid();
+    }
     let config = load(cli)?;
     let resolved = resolve_gateway_backend(&config)?;
     let lock = GatewayLock::take(config.home())?;
@@ -25,18 +41,32 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
     let span = info_span!("gateway", run = %id);
 
     span.in_scope(|| announce(&config, &resolved));
-    lock.describe(&state(&config, &resolved, &id))
+    let mut state = GatewayState::of_this_process(
+        id.to_string(),
+        resolved.backend.to_string(),
+        resolved.image.clone(),
+    );
+    state.service = service::own_name();
+    let chronicle = Chronicle::begin(lock, state, args.detached)
         .map_err(|error| Failure::file("write to", &config.home().state(), &error))?;
-    tokio::runtime::Builder::new_multi_thread()
+    let chronicle = Arc::new(chronicle);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
-        .block_on(live(&config, &resolved).instrument(span))?;
-    drop(lock);
-    Ok(Exit::Ok)
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
+    let ended = runtime.block_on(live(&config, &resolved, &chronicle).instrument(span));
+    drop(runtime);
+    if let Some(chronicle) = Arc::into_inner(chronicle) {
+        chronicle.end(&ended);
+    }
+    ended.map(|()| Exit::Ok)
 }
 
-async fn live(config: &Config, resolved: &Resolved) -> Result<(), Failure> {
+async fn live(
+    config: &Config,
+    resolved: &Resolved,
+    chronicle: &Arc<Chronicle>,
+) -> Result<(), Failure> {
     let stop = stop_on_signal().map_err(|error| {
         Failure::new(
             format!("cannot wait for signals: {error}"),
@@ -46,12 +76,29 @@ async fn live(config: &Config, resolved: &Resolved) -> Result<(), Failure> {
     let health = listen(config).await?;
     let parts = wiring::gateway(config, resolved).await?;
     announce_parts(config, &parts);
-    let drained = serve(parts, health, stop, || info!("ready")).await?;
+    let watchdog = config
+        .sessions()
+        .watchdog
+        .map(|every| tokio::spawn(pat(every)));
+    let note = Arc::clone(chronicle);
+    let drained = serve(parts, health, stop, move |condition| note.note(condition)).await;
+    if let Some(watchdog) = watchdog {
+        watchdog.abort();
+    }
+    let drained = drained?;
     match drained {
         Drained::Clean => info!("stopped"),
         Drained::CutShort { turns } => warn!(turns, "stopped; turns were interrupted"),
     }
     Ok(())
+}
+
+/// Tells systemd that we live, twice as often as it wants to hear it.
+async fn pat(every: Duration) {
+    loop {
+        tell_systemd(NotifyState::Watchdog);
+        tokio::time::sleep(every / 2).await;
+    }
 }
 
 /// The port of health, and later of the dashboard.
@@ -130,28 +177,12 @@ fn announce_parts(config: &Config, parts: &Parts) {
     }
 }
 
-fn state(config: &Config, resolved: &Resolved, run: &RunId) -> GatewayState {
-    GatewayState {
-        pid: std::process::id(),
-        started: GatewayState::now(),
-        run: run.to_string(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        backend: resolved.backend.to_string(),
-        image: resolved.image.clone(),
-        platforms: config
-            .platforms()
-            .enabled()
-            .map(|p| p.name.to_owned())
-            .collect(),
-    }
-}
-
 impl From<LockError> for Failure {
     fn from(error: LockError) -> Self {
         match &error {
             LockError::Taken { pid: Some(pid) } => Self::new(
                 error.to_string(),
-                format!("end it first (kill {pid}), or use another --home"),
+                format!("end it first (`hermetic gateway stop`, pid {pid}), or use another --home"),
             ),
             LockError::Taken { pid: None } => {
                 Self::new(error.to_string(), "end it first, or use another --home")

@@ -1,0 +1,182 @@
+//! The gateway as a unit of systemd, where there is one.
+//!
+//! A unit names the home it serves; of two homes of one person each has a unit of its own. What runs
+//! by a unit says so in its description, and is then stopped by that name and no other way.
+
+mod unit;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use hermetic_config::Home;
+
+use crate::failure::Failure;
+use crate::wiring;
+
+pub(crate) use unit::Unit;
+
+/// Whose systemd keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    User,
+    System,
+}
+
+/// A unit, by its name and keeper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Service {
+    pub(crate) keeper: Keeper,
+    pub(crate) name: String,
+}
+
+/// How a unit tells its gateway who it is.
+const VARIABLE: &str = "HERMETIC_SERVICE";
+
+/// The service that runs this very process.
+pub(crate) fn own_name() -> Option<String> {
+    env::var(VARIABLE)
+        .ok()
+        .filter(|name| Service::read(name).is_some())
+}
+
+impl Service {
+    /// The one of this home, whether or not it is installed.
+    pub(crate) fn of(home: &Home, keeper: Keeper) -> Result<Self, Failure> {
+        let usual = env::var_os("HOME").map(|folder| PathBuf::from(folder).join(".hermes"));
+        let name = if usual.is_some_and(|usual| usual == home.root()) {
+            "hermetic-gateway.service".to_owned()
+        } else {
+            let installation = wiring::installation(home)?;
+            format!("hermetic-gateway-{installation}.service")
+        };
+        Ok(Self { keeper, name })
+    }
+
+    /// The installed one of this home.
+    pub(crate) fn installed(home: &Home) -> Result<Option<Self>, Failure> {
+        for keeper in [Keeper::User, Keeper::System] {
+            let service = Self::of(home, keeper)?;
+            let text = service
+                .path()
+                .and_then(|path| std::fs::read_to_string(path).ok());
+            if text.is_some_and(|text| Unit::serves(&text, home)) {
+                return Ok(Some(service));
+            }
+        }
+        Ok(None)
+    }
+
+    /// From what a gateway says of itself.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let (keeper, name) = text.split_once(':')?;
+        let keeper = match keeper {
+            "user" => Keeper::User,
+            "system" => Keeper::System,
+            _ => return None,
+        };
+        // It becomes an argument.
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        (name.starts_with("hermetic-gateway") && name.bytes().all(plain)).then(|| Self {
+            keeper,
+            name: name.to_owned(),
+        })
+    }
+
+    pub(crate) fn written(&self) -> String {
+        let keeper = match self.keeper {
+            Keeper::User => "user",
+            Keeper::System => "system",
+        };
+        format!("{keeper}:{}", self.name)
+    }
+
+    /// Where its unit file belongs.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        let folder = match self.keeper {
+            Keeper::System => PathBuf::from("/etc/systemd/system"),
+            Keeper::User => env::var_os("XDG_CONFIG_HOME")
+                .map(PathBuf::from)
+                .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".config")))?
+                .join("systemd/user"),
+        };
+        Some(folder.join(&self.name))
+    }
+
+    /// `systemctl` with these words and the unit's name.
+    pub(crate) fn tell(&self, words: &[&str]) -> Result<(), Failure> {
+        let mut words = words.to_vec();
+        words.push(&self.name);
+        self.keeper.tell(&words)
+    }
+}
+
+impl Keeper {
+    /// Whether it is there to be spoken to.
+    pub(crate) fn is_there(self) -> bool {
+        self.systemctl()
+            .args(["show", "--property=Version"])
+            .output()
+            .is_ok_and(|output| output.status.success())
+    }
+
+    pub(crate) fn tell(self, words: &[&str]) -> Result<(), Failure> {
+        let output = self
+            .systemctl()
+            .args(words)
+            .output()
+            .map_err(|error| Failure::caused(&error, "is systemctl there?"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(Failure::new(
+            format!("systemctl {} failed: {}", words.join(" "), said.trim()),
+            format!(
+                "`{} status {}` and `journalctl{}` tell more",
+                self.words(),
+                words.last().unwrap_or(&""),
+                if self == Self::User { " --user" } else { "" },
+            ),
+        ))
+    }
+
+    fn systemctl(self) -> Command {
+        let mut command = Command::new("systemctl");
+        if self == Self::User {
+            command.arg("--user");
+        }
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::User => "systemctl --user",
+            Self::System => "systemctl",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_none_of_ours_becomes_no_argument() {
+        let service = Service {
+            keeper: Keeper::User,
+            name: "hermetic-gateway.service".to_owned(),
+        };
+        assert_eq!(Service::read(&service.written()), Some(service));
+        for text in [
+            "user:ssh.service",
+            "root:hermetic-gateway.service",
+            "user:hermetic-gateway --now",
+            "system:",
+            "",
+        ] {
+            assert_eq!(Service::read(text), None, "{text:?}");
+        }
+    }
+}
