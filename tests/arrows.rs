@@ -24,11 +24,18 @@ const LAYERS: [&[&str]; 8] = [
 ];
 
 /// Pairs inside one line of `LAYERS` that may look at each other: (who, whom, why).
-const NEIGHBOURS: [(&str, &str, &str); 1] = [(
-    "sandbox",
-    "warden",
-    "the contract is spoken over the warden's protocol",
-)];
+const NEIGHBOURS: [(&str, &str, &str); 2] = [
+    (
+        "sandbox",
+        "warden",
+        "the contract is spoken over the warden's protocol",
+    ),
+    (
+        "audit",
+        "redact",
+        "what is written down has been redacted, and the type proves it",
+    ),
+];
 
 /// Crates outside the layers, and all of ours that each may depend on.
 const APART: [(&str, &[&str]); 4] = [

@@ -1,0 +1,32 @@
+//! The record of what was decided and run.
+//!
+//! One file, one JSON object a line. Each line holds the hash of the one before, so that a changed,
+//! missing, added or moved line shows when the chain is walked ([`walk`]), offline and without any
+//! key. What a chain cannot show by itself is an end that was cut off: whoever cares notes the
+//! [`Head`] elsewhere and asks later whether it is still there.
+//!
+//! Several processes write to one file (the gateway and the command line). Each takes the kernel's
+//! lock, reads how the file ends now, and adds one line with one write: the chain cannot fork. A
+//! write cut by a crash leaves a line that is no record; the next writer leaves it where it is and
+//! adds a record that vouches for its bytes, so that a crash is told apart from tampering.
+//!
+//! A line survives the death of the process that wrote it; in a power cut the last moments may be
+//! lost, as with the store.
+
+#![forbid(unsafe_code)]
+
+mod audit;
+mod event;
+mod line;
+mod tail;
+mod walk;
+mod words;
+
+pub use audit::{AppendError, Audit};
+pub use event::{Act, Answer, Decision, Egress, Event, Pairing, Subject};
+pub use line::{Digest, Head, InvalidHead, Record};
+pub use walk::{Flaw, Report, Walk, WalkError, walk};
+pub use words::Words;
+
+/// No line is longer, so that whoever reads one knows how much memory that takes.
+pub const LONGEST_LINE: usize = 64 << 10;

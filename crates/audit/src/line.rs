@@ -1,0 +1,200 @@
+//! One line of the file: a record and its hash.
+//!
+//! ```text
+//! {"hash":"<64 hex>","record":{"seq":1,"at":<ms>,"prev":"<64 hex>","event":{…}}}
+//! ```
+//!
+//! The hash is over the record's own bytes, which hold the hash of the line before. The frame has one
+//! spelling only, so that it can be taken apart without asking what else JSON would allow.
+
+use std::fmt;
+use std::str::FromStr;
+
+use hermetic_types::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+use crate::Event;
+
+/// A SHA-256, written as 64 lower-case hex digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Digest([u8; 32]);
+
+/// Where a chain stands: the number of its last record and that record's hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Head {
+    pub seq: u64,
+    pub hash: Digest,
+}
+
+/// One record, as it was read.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Record {
+    pub seq: u64,
+    pub at: Timestamp,
+    pub prev: Digest,
+    /// As written: what a later version adds is shown as well.
+    pub event: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{text:?} is no head; expected a number, a colon and 64 hex digits")]
+pub struct InvalidHead {
+    text: String,
+}
+
+/// What a line turned out to be.
+#[derive(Debug)]
+pub(crate) enum Read {
+    Record(Record, Digest),
+    /// A whole line whose content and hash do not belong together.
+    Forged,
+    /// Not a whole line of ours: what a cut write leaves behind.
+    Scrap,
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    seq: u64,
+    at: Timestamp,
+    prev: Digest,
+    event: &'a Event,
+}
+
+const OPENING: &[u8] = b"{\"hash\":\"";
+const MIDDLE: &[u8] = b"\",\"record\":";
+const CLOSING: &[u8] = b"}";
+
+impl Head {
+    /// Before the first record.
+    pub(crate) const START: Self = Self {
+        seq: 0,
+        hash: Digest([0; 32]),
+    };
+
+    /// The line after this one, with its end of line, and where the chain stands then.
+    pub(crate) fn next(self, at: Timestamp, event: &Event) -> (Vec<u8>, Self) {
+        let written = Written {
+            seq: self.seq + 1,
+            at,
+            prev: self.hash,
+            event,
+        };
+        let body = serde_json::to_vec(&written).expect("plain data of strings and numbers");
+        let hash = Digest::of_record(&body);
+        let mut line = Vec::with_capacity(body.len() + 100);
+        line.extend_from_slice(OPENING);
+        line.extend_from_slice(hash.to_string().as_bytes());
+        line.extend_from_slice(MIDDLE);
+        line.extend_from_slice(&body);
+        line.extend_from_slice(CLOSING);
+        line.push(b'\n');
+        let head = Self {
+            seq: written.seq,
+            hash,
+        };
+        (line, head)
+    }
+}
+
+/// Reads a line without its end.
+pub(crate) fn read(line: &[u8]) -> Read {
+    let framed = line
+        .strip_prefix(OPENING)
+        .and_then(|rest| rest.split_at_checked(64))
+        .and_then(|(hash, rest)| {
+            let body = rest.strip_prefix(MIDDLE)?.strip_suffix(CLOSING)?;
+            Some((std::str::from_utf8(hash).ok()?, body))
+        });
+    let Some((hash, body)) = framed else {
+        return Read::Scrap;
+    };
+    // Whole JSON in a whole frame was not cut by anything.
+    let Ok(record) = serde_json::from_slice::<Record>(body) else {
+        let whole = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
+        return if whole { Read::Forged } else { Read::Scrap };
+    };
+    match hash.parse() {
+        Ok(hash) if hash == Digest::of_record(body) => Read::Record(record, hash),
+        _ => Read::Forged,
+    }
+}
+
+impl Digest {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    fn of_record(body: &[u8]) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(b"hermetic audit 1\n");
+        hash.update(body);
+        Self(hash.finalize().into())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = "expected 64 lower-case hex digits";
+        let lower = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        if text.len() != 64 || !text.bytes().all(lower) {
+            return Err(wrong);
+        }
+        let mut bytes = [0; 32];
+        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let digits = std::str::from_utf8(digits).map_err(|_| wrong)?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.seq, self.hash)
+    }
+}
+
+impl FromStr for Head {
+    type Err = InvalidHead;
+
+    fn from_str(text: &str) -> Result<Self, InvalidHead> {
+        let head = text.split_once(':').and_then(|(seq, hash)| {
+            Some(Self {
+                seq: seq.parse().ok()?,
+                hash: hash.parse().ok()?,
+            })
+        });
+        head.ok_or_else(|| InvalidHead {
+            text: text.chars().take(100).collect(),
+        })
+    }
+}

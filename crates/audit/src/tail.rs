@@ -1,0 +1,92 @@
+//! How the file ends: the last record, and what lies behind it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::LONGEST_LINE;
+use crate::line::{Digest, Head, Read, read};
+
+#[derive(Debug)]
+pub(crate) enum Tail {
+    /// The chain can go on from here, over the scrap where there is some.
+    Whole {
+        head: Head,
+        scrap: Option<Scrap>,
+        /// The last line has no end yet.
+        open: bool,
+    },
+    /// The last lines are no record, and no crash leaves such.
+    Broken,
+}
+
+/// What a cut write left behind the last record.
+#[derive(Debug)]
+pub(crate) struct Scrap {
+    pub(crate) bytes: u64,
+    pub(crate) sha256: Digest,
+}
+
+/// A record that was cut, the record that vouched for it and was cut as well, and the last whole one.
+const WINDOW: usize = 4 * LONGEST_LINE;
+
+impl Tail {
+    /// Of a file of that length, under the lock. `before` is where the chain stood when it was begun.
+    pub(crate) fn read(file: &File, length: u64, before: Head) -> io::Result<Self> {
+        let from = length.saturating_sub(WINDOW as u64);
+        let mut window = vec![0; usize::try_from(length - from).unwrap_or(WINDOW)];
+        file.read_exact_at(&mut window, from)?;
+
+        let mut end = window.len();
+        loop {
+            // `end` stands behind a line's end, or at the end of the file.
+            let line_end = match window[..end].last() {
+                None => break,
+                Some(b'\n') => end - 1,
+                Some(_) => end,
+            };
+            let start = window[..line_end]
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |at| at + 1);
+            if start == 0 && from > 0 {
+                return Ok(Self::Broken);
+            }
+            match read(&window[start..line_end]) {
+                Read::Record(record, hash) => {
+                    let head = Head {
+                        seq: record.seq,
+                        hash,
+                    };
+                    return Ok(Self::whole(head, &window, end));
+                }
+                Read::Forged => return Ok(Self::Broken),
+                Read::Scrap => end = start,
+            }
+        }
+        Ok(Self::whole(before, &window, 0))
+    }
+
+    fn whole(head: Head, window: &[u8], end: usize) -> Self {
+        let behind = &window[end..];
+        Self::Whole {
+            head,
+            scrap: (!behind.is_empty()).then(|| Scrap::of(behind)),
+            open: window.last().is_some_and(|byte| *byte != b'\n'),
+        }
+    }
+}
+
+impl Scrap {
+    /// With the end of line that it will have.
+    fn of(bytes: &[u8]) -> Self {
+        let mut ended = bytes.to_vec();
+        if !bytes.ends_with(b"\n") {
+            ended.push(b'\n');
+        }
+        Self {
+            bytes: ended.len() as u64,
+            sha256: Digest::of(&ended),
+        }
+    }
+}

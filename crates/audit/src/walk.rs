@@ -1,0 +1,202 @@
+//! Walking the chain from its first line to its last.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _, Take};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::line::{Digest, Head, Read, read};
+use crate::{LONGEST_LINE, Record};
+
+/// A file whose chain holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    pub records: u64,
+    /// The number of the first record: more than 1 where the file goes on after an earlier one.
+    pub first: Option<u64>,
+    pub head: Option<Head>,
+    /// Writes that were cut by a crash and vouched for by the next.
+    pub mended: u64,
+    /// Bytes of a cut write at the very end, which the next writer will vouch for.
+    pub torn: u64,
+}
+
+#[derive(Debug, Error)]
+pub enum WalkError {
+    #[error("cannot read {}", path.display())]
+    Io {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("line {line} of {}: {flaw}", path.display())]
+    Tampered {
+        path: PathBuf,
+        line: u64,
+        flaw: Flaw,
+    },
+}
+
+/// What no crash explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Flaw {
+    #[error("its content was changed: the hash is of something else")]
+    Changed,
+    #[error("the line before it was changed, removed or put there: the chain does not hold")]
+    Unchained,
+    #[error("it is no record, and the next one does not vouch for it")]
+    NoRecord,
+    #[error("it is longer than any record")]
+    TooLong,
+}
+
+/// The records of a file, each held against the one before.
+#[derive(Debug)]
+pub struct Walk {
+    path: PathBuf,
+    lines: BufReader<Take<File>>,
+    at: u64,
+    /// Bytes since the last record that are none.
+    scrap: Vec<u8>,
+    /// The line in which they begin.
+    scrap_at: u64,
+    report: Report,
+    ended: bool,
+}
+
+/// Opens a file to walk it. Writers are waited for only as long as it takes to learn its length:
+/// what they add later is not looked at.
+pub fn walk(path: &Path) -> Result<Walk, WalkError> {
+    let open = || {
+        let file = File::open(path)?;
+        file.lock_shared()?;
+        let length = file.metadata()?.len();
+        file.unlock()?;
+        Ok(BufReader::new(file.take(length)))
+    };
+    let lines = open().map_err(|source| WalkError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(Walk {
+        path: path.to_owned(),
+        lines,
+        at: 0,
+        scrap: Vec::new(),
+        scrap_at: 0,
+        report: Report::default(),
+        ended: false,
+    })
+}
+
+impl Walk {
+    /// What was seen so far: of the whole file once the walk is at its end.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// To the end, without looking at what the records say.
+    pub fn finish(mut self) -> Result<Report, WalkError> {
+        for next in self.by_ref() {
+            next?;
+        }
+        Ok(self.report)
+    }
+
+    fn step(&mut self) -> Result<Option<Record>, WalkError> {
+        loop {
+            let mut line = Vec::new();
+            let bound = LONGEST_LINE as u64 + 1;
+            let read_in = self.lines.by_ref().take(bound).read_until(b'\n', &mut line);
+            read_in.map_err(|source| WalkError::Io {
+                path: self.path.clone(),
+                source,
+            })?;
+            if line.is_empty() {
+                self.report.torn = self.scrap.len() as u64;
+                return Ok(None);
+            }
+            self.at += 1;
+            if line.len() > LONGEST_LINE {
+                return Err(self.flaw(self.at, Flaw::TooLong));
+            }
+            match read(line.strip_suffix(b"\n").unwrap_or(&line)) {
+                Read::Forged => return Err(self.flaw(self.at, Flaw::Changed)),
+                // Cut at its last byte, the end of line, it is whole all the same.
+                Read::Record(record, hash) => {
+                    self.chain(&record, hash)?;
+                    return Ok(Some(record));
+                }
+                Read::Scrap => self.keep_scrap(&line)?,
+            }
+        }
+    }
+
+    fn keep_scrap(&mut self, line: &[u8]) -> Result<(), WalkError> {
+        if self.scrap.is_empty() {
+            self.scrap_at = self.at;
+        }
+        self.scrap.extend_from_slice(line);
+        // No number of crashes between two records leaves more.
+        if self.scrap.len() > 3 * LONGEST_LINE {
+            return Err(self.flaw(self.scrap_at, Flaw::NoRecord));
+        }
+        Ok(())
+    }
+
+    fn chain(&mut self, record: &Record, hash: Digest) -> Result<(), WalkError> {
+        let follows = match self.report.head {
+            Some(head) => record.seq == head.seq + 1 && record.prev == head.hash,
+            // A first line starts the chain, or goes on after a file that is kept elsewhere.
+            None => record.seq > 1 || (record.seq == 1 && record.prev == Head::START.hash),
+        };
+        if !follows {
+            return Err(self.flaw(self.at, Flaw::Unchained));
+        }
+        if !self.scrap.is_empty() {
+            if !vouches(record, &self.scrap) {
+                return Err(self.flaw(self.scrap_at, Flaw::NoRecord));
+            }
+            self.scrap.clear();
+            self.report.mended += 1;
+        }
+        self.report.records += 1;
+        self.report.first.get_or_insert(record.seq);
+        self.report.head = Some(Head {
+            seq: record.seq,
+            hash,
+        });
+        Ok(())
+    }
+
+    fn flaw(&self, line: u64, flaw: Flaw) -> WalkError {
+        WalkError::Tampered {
+            path: self.path.clone(),
+            line,
+            flaw,
+        }
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Result<Record, WalkError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.step().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+fn vouches(record: &Record, scrap: &[u8]) -> bool {
+    let said = |name: &str| record.event.get(name);
+    said("kind").and_then(|kind| kind.as_str()) == Some("mended")
+        && said("bytes").and_then(|bytes| bytes.as_u64()) == Some(scrap.len() as u64)
+        && said("sha256").and_then(|hash| hash.as_str())
+            == Some(Digest::of(scrap).to_string().as_str())
+}

@@ -1,0 +1,84 @@
+//! A record in a folder of its own.
+
+use std::fs;
+use std::path::PathBuf;
+
+use hermetic_audit::{Audit, Decision, Event, Report, WalkError, Words, walk};
+use hermetic_redact::Redactor;
+use hermetic_types::{BackendKind, ConversationKey, Timestamp};
+
+pub(crate) struct Lab {
+    folder: tempfile::TempDir,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// With so many records.
+    pub(crate) fn with(records: u64) -> Self {
+        let lab = Self::new();
+        let audit = lab.open();
+        for number in 0..records {
+            audit
+                .append(&ran(&format!("echo {number}")), at(1))
+                .unwrap();
+        }
+        lab
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("audit.jsonl")
+    }
+
+    pub(crate) fn open(&self) -> Audit {
+        Audit::open(&self.path()).unwrap()
+    }
+
+    pub(crate) fn append(&self) {
+        self.open().append(&ran("true"), at(2)).unwrap();
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        fs::read(self.path()).unwrap()
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8(self.bytes()).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn put(&self, bytes: &[u8]) {
+        fs::write(self.path(), bytes).unwrap();
+    }
+
+    pub(crate) fn put_lines(&self, lines: &[String]) {
+        self.put(format!("{}\n", lines.join("\n")).as_bytes());
+    }
+
+    pub(crate) fn verify(&self) -> Result<Report, WalkError> {
+        walk(&self.path())?.finish()
+    }
+}
+
+pub(crate) fn ran(command: &str) -> Event {
+    Event::Command {
+        conversation: ConversationKey::new("agent:main:telegram:dm:7"),
+        backend: BackendKind::Native,
+        command: words(command),
+        decision: Decision::Run,
+        grounds: Words::constant("sealed"),
+    }
+}
+
+pub(crate) fn words(text: &str) -> Words {
+    let redactor = Redactor::new([], hermetic_redact::Settings::default());
+    Words::from(redactor.redact(text))
+}
+
+pub(crate) fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
