@@ -1,5 +1,6 @@
 //! The commands. A new one is a file, a line in [`Command`] and a line in [`run`].
 
+mod audit;
 mod completions;
 mod config;
 mod doctor;
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Status(status::Args),
     /// Who may write: codes of strangers, and people let in by one
     Pairing(pairing::Args),
+    /// The record of what was decided and run
+    Audit(audit::Args),
     /// Look at the configuration, check it, start one
     Config(config::Args),
     /// Print completions for a shell
@@ -66,6 +69,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Egress(args) => egress::run(cli, args),
         Command::Status(args) => status::run(cli, args),
         Command::Pairing(args) => pairing::run(cli, args),
+        Command::Audit(args) => audit::run(cli, args),
         Command::Config(args) => config::run(cli, args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

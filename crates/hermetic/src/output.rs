@@ -37,6 +37,13 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&format!("{text}\n"))
 }
 
+/// What strangers wrote is shown on a person's terminal: no control character of theirs acts there.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
 /// The problem as it reads, with its first word coloured.
 pub(crate) fn painted(problem: &Problem) -> String {
     let (word, style) = match problem.severity() {

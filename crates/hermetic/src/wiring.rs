@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermetic_audit::{AppendError, Audit};
 use hermetic_config::Config;
 use hermetic_local::Local;
 use hermetic_native::{Demand, Native};
@@ -28,6 +29,7 @@ use crate::failure::Failure;
 pub(crate) use access::pairing;
 pub(crate) use gateway::gateway;
 pub(crate) use installation::installation;
+pub(crate) use redactor::redactor;
 
 /// How many sandboxes live at once where the file does not say.
 const MOST_SANDBOXES: usize = 1000;
@@ -77,6 +79,16 @@ pub(crate) async fn sandboxes(
     let backends = backends(config, &installation)?;
     let ledger = store(config).await?.ledger();
     Ok(Sandboxes::new(plan, installation, backends, ledger))
+}
+
+/// Where the record of this home is.
+pub(crate) fn audit_file(config: &Config) -> PathBuf {
+    config.home().state().join("audit.jsonl")
+}
+
+/// The record of this home, to be added to. Its folder is there.
+pub(crate) fn audit(config: &Config) -> Result<Audit, Failure> {
+    Ok(Audit::open(&audit_file(config))?)
 }
 
 /// What every sandbox of this home is like, on the given backend.
@@ -162,4 +174,18 @@ fn local(config: &Config) -> Result<Arc<dyn Backend>, Failure> {
         env,
     })?;
     Ok(Arc::new(local))
+}
+
+impl From<AppendError> for Failure {
+    fn from(error: AppendError) -> Self {
+        let remedy = match &error {
+            AppendError::Io { .. } => "check its permissions and the space left",
+            AppendError::Busy { .. } => "end whoever holds it",
+            AppendError::Broken { .. } => {
+                "look with `hermetic audit verify`; move it aside and a new file goes on"
+            }
+            AppendError::TooLong { .. } => "report this as a bug",
+        };
+        Self::caused(&error, remedy)
+    }
 }

@@ -1,9 +1,11 @@
 //! `hermetic pairing …`: strangers who ask to be let in, and people who were.
 
 use std::fmt::Write as _;
+use std::time::SystemTime;
 
 use clap::Subcommand;
 use hermetic_access::{Pairing, PairingError};
+use hermetic_config::Config;
 use hermetic_types::{Platform, UserId};
 use jiff::Timestamp;
 use serde_json::json;
@@ -56,11 +58,17 @@ async fn act(cli: &Cli, command: &PairingCommand) -> Result<Exit, Failure> {
     wiring::installation(config.home())?;
     let pairing = wiring::pairing(&wiring::store(&config).await?);
     let now = Timestamp::now();
+    let note = |platform, act, user: &str| note(&config, platform, act, user);
     match command {
         PairingCommand::List { json } => list(&pairing, now, *json).await?,
         PairingCommand::Approve { platform, code } => {
             let approved = pairing.approve(*platform, code, now).await?;
             let approved = serde_json::to_value(&approved).unwrap_or_default();
+            note(
+                *platform,
+                hermetic_audit::Pairing::Approved,
+                &who(&approved),
+            )?;
             output::print(&format!("{} may write on {platform} now\n", who(&approved)))?;
         }
         PairingCommand::Revoke { platform, user } => {
@@ -73,6 +81,7 @@ async fn act(cli: &Cli, command: &PairingCommand) -> Result<Exit, Failure> {
                     "`hermetic pairing list` names who was; allowlists are in the configuration",
                 ));
             }
+            note(*platform, hermetic_audit::Pairing::Revoked, id.as_str())?;
             output::print(&format!("{id} is out on {platform}\n"))?;
         }
         PairingCommand::Clear { platform } => {
@@ -81,12 +90,38 @@ async fn act(cli: &Cli, command: &PairingCommand) -> Result<Exit, Failure> {
                 .into_iter()
                 .filter(|one| platform.is_none_or(|only| only == *one))
             {
-                void += pairing.clear_pending(one).await?;
+                let cleared = pairing.clear_pending(one).await?;
+                if cleared > 0 {
+                    note(
+                        one,
+                        hermetic_audit::Pairing::Cleared,
+                        &format!("{cleared} codes"),
+                    )?;
+                }
+                void += cleared;
             }
             output::print(&format!("{void} codes are void\n"))?;
         }
     }
     Ok(Exit::Ok)
+}
+
+/// In the record of this home.
+fn note(
+    config: &Config,
+    platform: Platform,
+    act: hermetic_audit::Pairing,
+    user: &str,
+) -> Result<(), Failure> {
+    let redactor = wiring::redactor(config);
+    let event = hermetic_audit::Event::Pairing {
+        platform,
+        act,
+        user: redactor.redact(user).into(),
+        by: hermetic_audit::Words::constant("the command line"),
+    };
+    wiring::audit(config)?.append(&event, SystemTime::now().into())?;
+    Ok(())
 }
 
 async fn list(pairing: &Pairing, now: Timestamp, as_json: bool) -> Result<(), Failure> {

@@ -15,7 +15,7 @@ use super::load;
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{self, BOLD};
+use crate::output::{self, BOLD, printable};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -152,11 +152,4 @@ fn as_text(explanation: &Explanation) -> String {
         let _ = writeln!(text, "  unclear  {}", printable(doubt));
     }
     text
-}
-
-/// A hostile command is shown on a person's terminal: no control character of its acts there.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
 }

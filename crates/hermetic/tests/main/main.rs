@@ -7,6 +7,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod audit;
 mod configuration;
 mod flow;
 mod gateway;
