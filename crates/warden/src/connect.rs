@@ -1,4 +1,4 @@
-//! `warden connect PATH`: a pair of pipes to the warden's socket and back.
+//! `warden connect [--wait SECONDS] PATH`: a pair of pipes to the warden's socket and back.
 //!
 //! Started inside the sandbox by whatever exec the backend offers. Each direction ends by itself:
 //! the end of stdin is passed on while answers still come.
@@ -10,16 +10,20 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// sysexits(3).
 const USAGE: u8 = 64;
 const UNAVAILABLE: u8 = 69;
 
-pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
-    let (Some(path), None) = (words.next(), words.next()) else {
+/// How often a warden that is not there yet is looked for.
+const BEAT: Duration = Duration::from_millis(1);
+
+pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
+    let Some((path, patience)) = parse(words) else {
         return ExitCode::from(USAGE);
     };
-    let Ok(socket) = UnixStream::connect(path) else {
+    let Ok(socket) = connect(&path, patience) else {
         return ExitCode::from(UNAVAILABLE);
     };
     let Ok(upward) = socket.try_clone() else {
@@ -37,6 +41,28 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     // When the warden closes there is nothing left to say, whatever stdin still holds.
     let _ = copy(&mut &socket, &mut stdout);
     ExitCode::SUCCESS
+}
+
+fn parse(mut words: impl Iterator<Item = OsString>) -> Option<(OsString, Duration)> {
+    let first = words.next()?;
+    let (path, patience) = if first == "--wait" {
+        let seconds = words.next()?.to_str()?.parse().ok()?;
+        (words.next()?, Duration::from_secs(seconds))
+    } else {
+        (first, Duration::ZERO)
+    };
+    words.next().is_none().then_some((path, patience))
+}
+
+/// A warden that was started a moment ago may not listen yet.
+fn connect(path: &OsString, patience: Duration) -> io::Result<UnixStream> {
+    let begun = Instant::now();
+    loop {
+        match UnixStream::connect(path) {
+            Err(_) if begun.elapsed() < patience => thread::sleep(BEAT),
+            other => return other,
+        }
+    }
 }
 
 fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {

@@ -1,0 +1,200 @@
+//! From a spec to a running container with a link into it, or to nothing.
+
+use std::sync::Arc;
+
+use bollard::Docker;
+use bollard::body_full;
+use bollard::errors::Error;
+use bollard::models::ContainerCreateBody;
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, StartContainerOptions, UploadToContainerOptionsBuilder,
+};
+use hermetic_sandbox::{BackendError, Link, Spec, SystemView};
+use hermetic_types::SandboxId;
+use tokio::sync::oneshot;
+
+use crate::archive::{Place, Whose};
+use crate::container::Look;
+use crate::death;
+use crate::docker::{Host, missing};
+use crate::engine::status;
+use crate::image;
+use crate::label;
+use crate::link;
+use crate::shape::{self, RootView, Shape};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Fresh,
+    Again,
+}
+
+/// Goes on when the caller gives up: cut in the middle, a request would leave a container that the
+/// engine is still making. One that nobody wants any more is seen out at once.
+pub(crate) async fn start(
+    host: &Arc<Host>,
+    spec: &Spec,
+    start: Start,
+) -> Result<Link, BackendError> {
+    let (hand_over, handed) = oneshot::channel();
+    let (host, spec) = (Arc::clone(host), spec.clone());
+    tokio::spawn(async move {
+        let made = match start {
+            Start::Fresh => create(&host, &spec).await,
+            Start::Again => resume(&host, &spec).await,
+        };
+        if let Err(Ok(unwanted)) = hand_over.send(made) {
+            drop(unwanted);
+            let gone = match start {
+                Start::Fresh => death::destroy(&host, &spec.id).await,
+                Start::Again => death::stop(&host, &spec.id).await,
+            };
+            if let Err(error) = gone {
+                tracing::warn!(sandbox = %spec.id, %error, "an unwanted sandbox is left");
+            }
+        }
+    });
+    let lost = |error| Err(BackendError::failed("finish the start", error));
+    handed.await.unwrap_or_else(lost)
+}
+
+async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
+    let image = image_of(spec)?;
+    host.check_mounts(spec)?;
+    let docker = host.engine.docker().await?;
+    let picture = image::provide(host, docker, image).await?;
+    let facts = host.facts().await?;
+    let shape = shape::shape(&host.config.options, spec, image, &picture, &facts)?;
+    let key = make(host, docker, &spec.id, shape.body.clone()).await?;
+    let born = bring_up(host, docker, spec, &key, &shape).await;
+    if born.is_err() {
+        death::clear(host, &spec.id).await;
+    }
+    born
+}
+
+async fn bring_up(
+    host: &Arc<Host>,
+    docker: &Docker,
+    spec: &Spec,
+    key: &str,
+    shape: &Shape,
+) -> Result<Link, BackendError> {
+    let trouble = |step: &'static str| move |error| host.engine.trouble(step, error);
+    place(host, docker, key, shape.place, shape.whose)
+        .await
+        .map_err(trouble("place the warden in the container"))?;
+    docker
+        .start_container(key, None::<StartContainerOptions>)
+        .await
+        .map_err(trouble("start the container"))?;
+    let link = link::reach(docker, key)
+        .await
+        .map_err(trouble("reach the warden"))?;
+    host.watch_over(&spec.id, spec.limits.disk_bytes);
+    Ok(link)
+}
+
+/// With the files it was stopped with, and the warden of this program's own version.
+async fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
+    let found = host.find(&spec.id, Look::Weigh).await?;
+    let found = found.ok_or_else(|| missing(&spec.id))?;
+    if found.layer_bytes > Some(spec.limits.disk_bytes) {
+        return Err(BackendError::Refused {
+            what: format!("sandbox {}", spec.id),
+            why: "its files take more than its disk limit".to_owned(),
+        });
+    }
+    let docker = host.engine.docker().await?;
+    let trouble = |step: &'static str| move |error| host.engine.trouble(step, error);
+    if !found.is_running {
+        let place_of = match host.config.options.root {
+            RootView::Writable => Place::Root,
+            RootView::ReadOnly => Place::Home,
+        };
+        let whose = shape::whose(found.user.as_deref());
+        place(host, docker, &found.key, place_of, whose)
+            .await
+            .map_err(trouble("place the warden in the container"))?;
+        docker
+            .start_container(&found.key, None::<StartContainerOptions>)
+            .await
+            .map_err(trouble("start the container"))?;
+    }
+    let link = link::reach(docker, &found.key)
+        .await
+        .map_err(trouble("reach the warden"))?;
+    host.watch_over(&spec.id, spec.limits.disk_bytes);
+    Ok(link)
+}
+
+/// The container, not started. An engine that turns out to know no sizes is asked without.
+async fn make(
+    host: &Host,
+    docker: &Docker,
+    id: &SandboxId,
+    mut body: ContainerCreateBody,
+) -> Result<String, BackendError> {
+    let options = || {
+        let name = label::name(id);
+        Some(CreateContainerOptionsBuilder::new().name(&name).build())
+    };
+    let mut made = docker.create_container(options(), body.clone()).await;
+    let sized = body
+        .host_config
+        .as_mut()
+        .is_some_and(|config| config.storage_opt.take().is_some());
+    if let Err(error) = &made
+        && sized
+        && is_about_storage(error)
+    {
+        host.knows_no_sizes();
+        made = docker.create_container(options(), body).await;
+    }
+    match made {
+        Ok(made) => Ok(made.id),
+        Err(error) if status(&error) == Some(409) => Err(BackendError::Refused {
+            what: format!("sandbox {id}"),
+            why: "the id is taken".to_owned(),
+        }),
+        Err(error) => {
+            let refused = host.engine.trouble("make the container", error);
+            // An answer that never came may hide a container that did.
+            if matches!(refused, BackendError::Unavailable { .. }) {
+                death::clear(host, id).await;
+            }
+            Err(refused)
+        }
+    }
+}
+
+fn is_about_storage(error: &Error) -> bool {
+    matches!(error, Error::DockerResponseServerError { message, .. }
+        if message.contains("storage-opt") || message.contains("quota"))
+}
+
+async fn place(
+    host: &Host,
+    docker: &Docker,
+    key: &str,
+    place: Place,
+    whose: Whose,
+) -> Result<(), Error> {
+    let archive = host.archives.get(host.config.program, place, whose);
+    let options = UploadToContainerOptionsBuilder::new()
+        .path(place.path())
+        .build();
+    docker
+        .upload_to_container(key, Some(options), body_full(archive))
+        .await
+}
+
+fn image_of(spec: &Spec) -> Result<&str, BackendError> {
+    match &spec.system {
+        SystemView::Image(image) => Ok(image),
+        SystemView::Host | SystemView::Rootfs(_) => Err(BackendError::Refused {
+            what: "a container without an image".to_owned(),
+            why: "name one in terminal.docker_image, gateway.sandbox_image or --image".to_owned(),
+        }),
+    }
+}

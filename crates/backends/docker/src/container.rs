@@ -1,0 +1,82 @@
+//! One container of ours, looked up by its name and known by its labels.
+
+use bollard::models::{ContainerInspectResponse, ContainerStateStatusEnum};
+use bollard::query_parameters::InspectContainerOptionsBuilder;
+use hermetic_sandbox::{BackendError, FoundState, Persistence};
+use hermetic_types::SandboxId;
+
+use crate::docker::Host;
+use crate::engine::status;
+use crate::label::{self, Owned};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Container {
+    /// The engine's own id: the name could pass on to another, this cannot.
+    pub(crate) key: String,
+    pub(crate) owned: Owned,
+    pub(crate) is_running: bool,
+    /// On the engine's machine; zero when it does not run.
+    pub(crate) pid: i64,
+    /// As the image or we said.
+    pub(crate) user: Option<String>,
+    /// What its layer takes, where that was asked.
+    pub(crate) layer_bytes: Option<u64>,
+}
+
+/// Whether the engine is to add up the layer, which takes it a walk over all files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Quick,
+    Weigh,
+}
+
+impl Host {
+    /// Nothing where there is none, or none of ours.
+    pub(crate) async fn find(
+        &self,
+        id: &SandboxId,
+        look: Look,
+    ) -> Result<Option<Container>, BackendError> {
+        let docker = self.engine.docker().await?;
+        let options = InspectContainerOptionsBuilder::new()
+            .size(look == Look::Weigh)
+            .build();
+        match docker
+            .inspect_container(&label::name(id), Some(options))
+            .await
+        {
+            Ok(found) => Ok(self.ours(found).filter(|found| &found.owned.id == id)),
+            Err(error) if status(&error) == Some(404) => Ok(None),
+            Err(error) => Err(self.engine.trouble("look at the container", error)),
+        }
+    }
+
+    fn ours(&self, found: ContainerInspectResponse) -> Option<Container> {
+        let config = found.config?;
+        let labels = config.labels?;
+        let state = found.state.unwrap_or_default();
+        Some(Container {
+            key: found.id?,
+            owned: Owned::read(&labels, &self.config.installation)?,
+            is_running: matches!(
+                state.status,
+                Some(ContainerStateStatusEnum::RUNNING | ContainerStateStatusEnum::PAUSED)
+            ),
+            pid: state.pid.unwrap_or_default(),
+            user: config.user,
+            layer_bytes: found.size_rw.and_then(|size| u64::try_from(size).ok()),
+        })
+    }
+}
+
+/// What the engine's word for a container's state means here.
+pub(crate) fn state(owned: &Owned, word: &str) -> FoundState {
+    match word {
+        "running" | "paused" | "restarting" => FoundState::Running,
+        "removing" => FoundState::Busy,
+        // Never started: somebody is at it, or died over it.
+        "created" if owned.is_being_made() => FoundState::Busy,
+        "exited" if owned.persistence == Persistence::Kept => FoundState::Stopped,
+        _ => FoundState::Broken,
+    }
+}

@@ -1,0 +1,80 @@
+//! Seeing a container out: by its name, and finished only when it is seen to be gone.
+
+use std::time::Duration;
+
+use bollard::query_parameters::{RemoveContainerOptionsBuilder, StopContainerOptionsBuilder};
+use hermetic_sandbox::{BackendError, Persistence};
+use hermetic_types::SandboxId;
+use tokio::time::{Instant, sleep};
+
+use crate::container::{Container, Look};
+use crate::docker::{Host, missing};
+use crate::engine::status;
+
+/// A warden that is asked to end takes milliseconds; after this the engine kills it.
+const ASKED: i32 = 10;
+/// How long an engine may take to remove what it said it removes.
+const PATIENCE: Duration = Duration::from_secs(60);
+const BEAT: Duration = Duration::from_millis(20);
+
+/// Ends every process and keeps the files of a kept one; any other is destroyed.
+pub(crate) async fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+    let found = host.find(id, Look::Quick).await?;
+    let found = found.ok_or_else(|| missing(id))?;
+    if found.owned.persistence != Persistence::Kept {
+        return destroy(host, id).await;
+    }
+    host.watch.forget(id);
+    let docker = host.engine.docker().await?;
+    let options = StopContainerOptionsBuilder::new().t(ASKED).build();
+    // 304 where it was stopped already, which bollard counts as done.
+    docker
+        .stop_container(&found.key, Some(options))
+        .await
+        .map_err(|error| host.engine.trouble("stop the container", error))?;
+    match host.find(id, Look::Quick).await? {
+        Some(found) if found.is_running => Err(BackendError::failed(
+            "stop the container",
+            "the engine says that it still runs",
+        )),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) async fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+    host.watch.forget(id);
+    let deadline = Instant::now() + PATIENCE;
+    // Asked again until it is gone: an engine that removes it already answers with a conflict.
+    while let Some(found) = host.find(id, Look::Quick).await? {
+        remove(host, &found).await?;
+        if Instant::now() > deadline {
+            return Err(BackendError::failed(
+                "remove the container",
+                "it is still there after a minute",
+            ));
+        }
+        sleep(BEAT).await;
+    }
+    Ok(())
+}
+
+/// After a failure, when there is nobody to tell about another one.
+pub(crate) async fn clear(host: &Host, id: &SandboxId) {
+    if let Err(error) = destroy(host, id).await {
+        tracing::warn!(sandbox = %id, %error, "a failed start left a container");
+    }
+}
+
+async fn remove(host: &Host, found: &Container) -> Result<(), BackendError> {
+    let docker = host.engine.docker().await?;
+    let options = RemoveContainerOptionsBuilder::new()
+        .force(true)
+        .v(true)
+        .build();
+    match docker.remove_container(&found.key, Some(options)).await {
+        Err(error) if !matches!(status(&error), Some(404 | 409)) => {
+            Err(host.engine.trouble("remove the container", error))
+        }
+        _ => Ok(()),
+    }
+}

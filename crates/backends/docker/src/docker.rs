@@ -1,0 +1,210 @@
+//! The backend itself.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bollard::query_parameters::ListContainersOptionsBuilder;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hermetic_sandbox::{Backend, BackendError, Found, Link, Readiness, Spec};
+use hermetic_types::{BackendKind, InstallationId, SandboxId};
+
+use crate::address::Address;
+use crate::archive::Archives;
+use crate::birth::{self, Start};
+use crate::container::{Look, state};
+use crate::death;
+use crate::engine::{Engine, Facts};
+use crate::image::Tell;
+use crate::label::{self, Owned};
+use crate::link;
+use crate::readiness;
+use crate::shape::{self, Options};
+use crate::volume::{Volume, VolumeError};
+use crate::watch::{Ended, Watch};
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub address: Address,
+    pub installation: InstallationId,
+    /// The embedded warden program.
+    pub program: &'static [u8],
+    /// The image that readiness looks for.
+    pub image: String,
+    /// Folders of ours that no container may be shown.
+    pub own: Vec<PathBuf>,
+    /// Volumes whose danger the operator accepts, by their source.
+    pub accepted: Vec<String>,
+    pub options: Options,
+    /// Hears how far a pull is.
+    pub tell: Tell,
+}
+
+#[derive(Clone)]
+pub struct Docker(Arc<Host>);
+
+/// What making, finding and ending containers shares.
+pub(crate) struct Host {
+    pub(crate) config: Config,
+    pub(crate) engine: Engine,
+    pub(crate) archives: Archives,
+    pub(crate) watch: Watch,
+    /// Held by whoever pulls.
+    pub(crate) pulling: tokio::sync::Mutex<()>,
+    sizes_refused: AtomicBool,
+}
+
+impl Docker {
+    /// Reaches for nothing yet: whether there is an engine is [`Backend::readiness`]'s to say.
+    pub fn open(config: Config) -> Result<Self, BackendError> {
+        let host = Host {
+            engine: Engine::new(config.address.clone()),
+            archives: Archives::default(),
+            watch: Watch::default(),
+            pulling: tokio::sync::Mutex::default(),
+            sizes_refused: AtomicBool::new(false),
+            config,
+        };
+        for volume in &host.config.options.volumes {
+            host.check_volume(volume)?;
+        }
+        Ok(Self(Arc::new(host)))
+    }
+
+    /// Why a sandbox was ended by us, if it was.
+    pub fn why_ended(&self, id: &SandboxId) -> Option<Ended> {
+        self.0.watch.why_ended(id)
+    }
+}
+
+impl Backend for Docker {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Docker
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+        readiness::examine(&self.0).boxed()
+    }
+
+    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        birth::start(&self.0, spec, Start::Fresh).boxed()
+    }
+
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+        async move {
+            let found = self.0.find(id, Look::Quick).await?;
+            let found = found
+                .filter(|found| found.is_running)
+                .ok_or_else(|| missing(id))?;
+            if let Some(bytes) = found.owned.disk_bytes {
+                self.0.watch_over(id, bytes);
+            }
+            let docker = self.0.engine.docker().await?;
+            link::reach(docker, &found.key)
+                .await
+                .map_err(|error| self.0.engine.trouble("reach the warden", error))
+        }
+        .boxed()
+    }
+
+    fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        death::stop(&self.0, id).boxed()
+    }
+
+    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        birth::start(&self.0, spec, Start::Again).boxed()
+    }
+
+    fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        death::destroy(&self.0, id).boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+        self.0.list().boxed()
+    }
+}
+
+impl Host {
+    async fn list(self: &Arc<Self>) -> Result<Vec<Found>, BackendError> {
+        let options = ListContainersOptionsBuilder::new()
+            .all(true)
+            .filters(&label::filter(&self.config.installation))
+            .build();
+        let docker = self.engine.brisk().await?;
+        let listed = docker
+            .list_containers(Some(options))
+            .await
+            .map_err(|error| self.engine.trouble("list the containers", error))?;
+        let mut found: Vec<Found> = listed
+            .into_iter()
+            .filter_map(|one| {
+                let owned = Owned::read(&one.labels?, &self.config.installation)?;
+                let word = one.state.map(|state| state.to_string()).unwrap_or_default();
+                Some(Found {
+                    state: state(&owned, &word),
+                    id: owned.id,
+                    conversation: owned.conversation,
+                    lifeline: Some(owned.lifeline),
+                })
+            })
+            .collect();
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(found)
+    }
+
+    /// The engine's own word, corrected by what it was seen to refuse.
+    pub(crate) async fn facts(&self) -> Result<Facts, BackendError> {
+        let mut facts = self.engine.facts().await?.clone();
+        facts.may_size &= !self.sizes_refused.load(Ordering::Relaxed);
+        Ok(facts)
+    }
+
+    pub(crate) fn knows_no_sizes(&self) {
+        self.sizes_refused.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn check_mounts(&self, spec: &Spec) -> Result<(), BackendError> {
+        for mount in &spec.mounts {
+            if !self.config.address.is_near() {
+                return Err(BackendError::Refused {
+                    what: format!("showing {} inside", mount.source.display()),
+                    why: "the engine is on another machine, which does not have that folder"
+                        .to_owned(),
+                });
+            }
+            let volume = shape::volume_of(mount).map_err(|error| refused(&error))?;
+            self.check_volume(&volume)?;
+        }
+        Ok(())
+    }
+
+    fn check_volume(&self, volume: &Volume) -> Result<(), BackendError> {
+        let mut own = self.config.own.clone();
+        own.extend(self.config.address.socket().map(PathBuf::from));
+        let near = self.config.address.is_near();
+        volume
+            .check(&own, near, &self.config.accepted)
+            .map_err(|error| refused(&error))
+    }
+}
+
+impl fmt::Debug for Docker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Docker")
+            .field(&self.0.config.address)
+            .finish()
+    }
+}
+
+pub(crate) fn missing(id: &SandboxId) -> BackendError {
+    BackendError::NoSuchSandbox { id: id.clone() }
+}
+
+fn refused(error: &VolumeError) -> BackendError {
+    BackendError::Refused {
+        what: "a volume".to_owned(),
+        why: error.to_string(),
+    }
+}

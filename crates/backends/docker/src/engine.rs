@@ -1,0 +1,160 @@
+//! The connection to the engine, made at its first use, and what is known of the engine.
+
+use std::time::Duration;
+
+use bollard::errors::Error;
+use bollard::models::SystemInfo;
+use bollard::{API_DEFAULT_VERSION, Docker};
+use hermetic_sandbox::BackendError;
+use tokio::sync::OnceCell;
+
+use crate::address::Address;
+use crate::ssh;
+
+/// For what takes the engine long: making, starting, removing.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// For what it knows by heart.
+const IMPATIENCE: Duration = Duration::from_secs(15);
+
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) address: Address,
+    docker: OnceCell<Docker>,
+    facts: OnceCell<Facts>,
+}
+
+/// What holds for every container of this engine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) cpus: Option<i64>,
+    /// The storage driver may know sizes; whether it does is seen when it is asked.
+    pub(crate) may_size: bool,
+}
+
+impl Engine {
+    pub(crate) fn new(address: Address) -> Self {
+        Self {
+            address,
+            docker: OnceCell::new(),
+            facts: OnceCell::new(),
+        }
+    }
+
+    /// Speaks the newest version that both sides know.
+    pub(crate) async fn docker(&self) -> Result<&Docker, BackendError> {
+        self.docker
+            .get_or_try_init(async || {
+                let docker = connect(&self.address)?;
+                docker
+                    .with_timeout(IMPATIENCE)
+                    .negotiate_version()
+                    .await
+                    .map(|docker| docker.with_timeout(PATIENCE))
+            })
+            .await
+            .map_err(|error| self.trouble("agree on a version with the engine", error))
+    }
+
+    /// For questions whose answer nobody should wait two minutes for.
+    pub(crate) async fn brisk(&self) -> Result<Docker, BackendError> {
+        Ok(self.docker().await?.clone().with_timeout(IMPATIENCE))
+    }
+
+    pub(crate) async fn facts(&self) -> Result<&Facts, BackendError> {
+        self.facts
+            .get_or_try_init(async || {
+                let info = self.brisk().await?.info().await;
+                info.map(|info| Facts::of(&info))
+                    .map_err(|error| self.trouble("ask the engine about itself", error))
+            })
+            .await
+    }
+
+    /// Tells an engine that is not there from one that would not.
+    pub(crate) fn trouble(&self, step: &str, error: Error) -> BackendError {
+        match &error {
+            Error::DockerResponseServerError { .. } | Error::DockerStreamError { .. } => {
+                BackendError::failed(step, error)
+            }
+            Error::IOError { .. }
+            | Error::HyperResponseError { .. }
+            | Error::HyperLegacyError { .. }
+            | Error::RequestTimeoutError
+            | Error::SocketNotFoundError(_) => BackendError::Unavailable {
+                what: format!(
+                    "the engine at {} does not answer when asked to {step} ({})",
+                    self.address,
+                    cause(&error)
+                ),
+                remedy: self.remedy(&error),
+            },
+            _ => BackendError::failed(step, error),
+        }
+    }
+
+    fn remedy(&self, error: &Error) -> String {
+        let denied = cause(error).contains("ermission denied");
+        match &self.address {
+            Address::Socket(_) if denied => {
+                "let this user use the socket: usermod -aG docker, or a rootless engine".to_owned()
+            }
+            Address::Socket(_) => {
+                "start it (systemctl start docker), or name another in DOCKER_HOST".to_owned()
+            }
+            Address::Ssh(host) => format!(
+                "`ssh {} docker version` has to work without a question",
+                host.destination
+            ),
+            Address::Plain(_) | Address::Tls(_) => {
+                "check DOCKER_HOST, and that the engine there is up".to_owned()
+            }
+        }
+    }
+}
+
+impl Facts {
+    fn of(info: &SystemInfo) -> Self {
+        let backing = info.driver_status.iter().flatten().find(|pair| {
+            pair.first()
+                .is_some_and(|name| name == "Backing Filesystem")
+        });
+        let on_xfs = backing.is_some_and(|pair| pair.get(1).is_some_and(|value| value == "xfs"));
+        Self {
+            cpus: info.ncpu,
+            may_size: match info.driver.as_deref() {
+                Some("overlay2" | "overlay") => on_xfs,
+                Some("btrfs" | "zfs" | "devicemapper") => true,
+                _ => false,
+            },
+        }
+    }
+}
+
+/// The status code, where it was the engine that answered.
+pub(crate) fn status(error: &Error) -> Option<u16> {
+    match error {
+        Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
+        _ => None,
+    }
+}
+
+fn connect(address: &Address) -> Result<Docker, Error> {
+    let patience = PATIENCE.as_secs();
+    match address {
+        Address::Socket(path) => {
+            Docker::connect_with_unix(&path.to_string_lossy(), patience, API_DEFAULT_VERSION)
+        }
+        Address::Plain(host) => Docker::connect_with_http(host, patience, API_DEFAULT_VERSION),
+        Address::Tls(host) => Docker::connect_with_host(&format!("https://{host}")),
+        Address::Ssh(host) => ssh::connect(host, patience, API_DEFAULT_VERSION),
+    }
+}
+
+/// The innermost reason: "connection refused" says more than "client error".
+fn cause(error: &Error) -> String {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}

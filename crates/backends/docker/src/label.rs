@@ -1,0 +1,105 @@
+//! What a container says of itself, in labels that only its maker can write.
+
+use std::collections::HashMap;
+
+use hermetic_sandbox::host::Process;
+use hermetic_sandbox::{Lifeline, Persistence, Spec};
+use hermetic_types::{ConversationKey, InstallationId, SandboxId};
+
+/// What is ours starts so; nobody else may set it.
+pub(crate) const PREFIX: &str = "hermetic.";
+
+const INSTALLATION: &str = "hermetic.installation";
+const SANDBOX: &str = "hermetic.sandbox";
+const CONVERSATION: &str = "hermetic.conversation";
+const PERSISTENCE: &str = "hermetic.persistence";
+const LIFELINE: &str = "hermetic.lifeline";
+const DISK: &str = "hermetic.disk";
+/// The process that was making it, so that others can tell a create under way from a dead one.
+const MAKER: &str = "hermetic.maker";
+
+const KEPT: &str = "kept";
+const CREATOR: &str = "creator";
+
+/// The container's name, from which it is found again.
+pub(crate) fn name(id: &SandboxId) -> String {
+    format!("hermetic-{id}")
+}
+
+pub(crate) fn of(spec: &Spec) -> HashMap<String, String> {
+    let mut labels = HashMap::from([
+        (INSTALLATION.to_owned(), spec.installation.to_string()),
+        (SANDBOX.to_owned(), spec.id.to_string()),
+        (CONVERSATION.to_owned(), spec.conversation.to_string()),
+        (DISK.to_owned(), spec.limits.disk_bytes.to_string()),
+    ]);
+    if spec.persistence == Persistence::Kept {
+        labels.insert(PERSISTENCE.to_owned(), KEPT.to_owned());
+    }
+    if spec.lifeline == Lifeline::Creator {
+        labels.insert(LIFELINE.to_owned(), CREATOR.to_owned());
+    }
+    let own = i32::try_from(std::process::id()).ok();
+    if let Some(maker) = own.and_then(Process::observe)
+        && let Ok(text) = serde_json::to_string(&maker)
+    {
+        labels.insert(MAKER.to_owned(), text);
+    }
+    labels
+}
+
+/// A filter that leaves only what is this installation's.
+pub(crate) fn filter(installation: &InstallationId) -> HashMap<String, Vec<String>> {
+    HashMap::from([(
+        "label".to_owned(),
+        vec![format!("{INSTALLATION}={installation}")],
+    )])
+}
+
+/// The labels of a container that is ours.
+#[derive(Clone, Debug)]
+pub(crate) struct Owned {
+    pub(crate) id: SandboxId,
+    pub(crate) conversation: Option<ConversationKey>,
+    pub(crate) persistence: Persistence,
+    pub(crate) lifeline: Lifeline,
+    pub(crate) disk_bytes: Option<u64>,
+    maker: Option<Process>,
+}
+
+impl Owned {
+    /// Nothing for a container of another installation, or of nobody we know.
+    pub(crate) fn read(
+        labels: &HashMap<String, String>,
+        installation: &InstallationId,
+    ) -> Option<Self> {
+        if labels.get(INSTALLATION)? != installation.as_str() {
+            return None;
+        }
+        let is = |label: &str, value: &str| labels.get(label).is_some_and(|found| found == value);
+        Some(Self {
+            id: labels.get(SANDBOX)?.parse().ok()?,
+            conversation: labels.get(CONVERSATION).map(ConversationKey::new),
+            persistence: if is(PERSISTENCE, KEPT) {
+                Persistence::Kept
+            } else {
+                Persistence::Ephemeral
+            },
+            lifeline: if is(LIFELINE, CREATOR) {
+                Lifeline::Creator
+            } else {
+                Lifeline::Ledger
+            },
+            disk_bytes: labels.get(DISK).and_then(|text| text.parse().ok()),
+            maker: labels
+                .get(MAKER)
+                .and_then(|text| serde_json::from_str(text).ok()),
+        })
+    }
+
+    pub(crate) fn is_being_made(&self) -> bool {
+        self.maker
+            .as_ref()
+            .is_some_and(|maker| maker.open().is_some())
+    }
+}

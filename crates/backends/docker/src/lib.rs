@@ -1,0 +1,38 @@
+//! Sandboxes as containers, over the engine's API: Docker, Podman, near or far.
+//!
+//! A container has no network, no capability and our warden as its first process. The warden is
+//! placed by the archive API before the start, so an engine on another machine serves as well as a
+//! near one, and the link is one attached `exec` of `warden connect`, for as long as it holds.
+//!
+//! The engine is the only memory: a container's labels say whose it is and for which conversation,
+//! its writable layer holds the files, stopping it keeps them. What carries no label of this
+//! installation is never touched.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod archive;
+mod birth;
+mod container;
+mod context;
+mod death;
+mod docker;
+mod engine;
+mod extra;
+mod hidden;
+mod image;
+mod label;
+mod link;
+mod readiness;
+mod shape;
+mod ssh;
+mod volume;
+mod watch;
+
+pub use address::{Address, AddressError};
+pub use docker::{Config, Docker};
+pub use extra::{Extra, ExtraError};
+pub use image::{Progress, Tell};
+pub use shape::{Options, RootView, Seal, User};
+pub use volume::{Volume, VolumeError};
+pub use watch::Ended;

@@ -1,0 +1,288 @@
+//! What this engine has to offer, told by asking it and, where the image is there, by trying.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bollard::models::SystemInfo;
+use hermetic_sandbox::{
+    BackendError, Layer, LayerState, Lifeline, Network, Persistence, Readiness, Sandbox, Spec,
+    SystemView,
+};
+use hermetic_types::{BackendKind, ConversationKey, Limits, SandboxId};
+use rustix::process::getuid;
+
+use crate::address::Address;
+use crate::birth::{self, Start};
+use crate::death;
+use crate::docker::Host;
+use crate::image;
+use crate::shape::{Seal, User};
+
+pub(crate) async fn examine(host: &Arc<Host>) -> Readiness {
+    let info = match ask(host).await {
+        Ok(info) => info,
+        Err(error) => {
+            return Readiness {
+                layers: vec![broken("engine", &error)],
+            };
+        }
+    };
+    let mut layers = vec![engine(host, &info), connection(host)];
+    layers.extend(runtime(host, &info));
+    layers.push(trial(host).await);
+    layers.push(network(host));
+    layers.push(held("capabilities", "none in any set, no-new-privileges"));
+    layers.push(seccomp(&info));
+    layers.push(identity(host, &info));
+    layers.extend([
+        limit("process limit", info.pids_limit),
+        limit("memory limit", info.memory_limit),
+        limit("swap limit", info.swap_limit),
+        limit("cpu limit", info.cpu_cfs_quota),
+        disk(host).await,
+    ]);
+    Readiness { layers }
+}
+
+async fn ask(host: &Host) -> Result<SystemInfo, BackendError> {
+    let docker = host.engine.brisk().await?;
+    docker
+        .info()
+        .await
+        .map_err(|error| host.engine.trouble("tell about itself", error))
+}
+
+fn engine(host: &Host, info: &SystemInfo) -> Layer {
+    let version = info
+        .server_version
+        .as_deref()
+        .unwrap_or("of unknown version");
+    let detail = format!("{version} at {}", host.config.address);
+    if info
+        .os_type
+        .as_deref()
+        .is_none_or(|system| system == "linux")
+    {
+        held("engine", &detail)
+    } else {
+        Layer {
+            name: "engine",
+            state: LayerState::Required,
+            detail: format!("{detail} runs no Linux containers"),
+            remedy: Some("switch it to Linux containers".to_owned()),
+        }
+    }
+}
+
+fn connection(host: &Host) -> Layer {
+    match &host.config.address {
+        Address::Plain(at) if !at.starts_with("127.") && !at.starts_with("localhost") => Layer {
+            name: "connection",
+            state: LayerState::Weaker,
+            detail: "neither hidden nor proven: whoever is on the way owns the engine".to_owned(),
+            remedy: Some("DOCKER_TLS_VERIFY=1 with certificates, or ssh://".to_owned()),
+        },
+        Address::Plain(_) | Address::Socket(_) => held("connection", "on this machine"),
+        Address::Tls(_) => held("connection", "TLS"),
+        Address::Ssh(_) => held("connection", "ssh"),
+    }
+}
+
+/// The operator's choice has to be there.
+fn runtime(host: &Host, info: &SystemInfo) -> Option<Layer> {
+    let wanted = host.config.options.runtime.as_ref()?;
+    let known = info.runtimes.as_ref();
+    if known.is_none_or(|known| known.contains_key(wanted)) {
+        return Some(held("runtime", wanted));
+    }
+    let mut names: Vec<_> = known
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    names.sort_unstable();
+    Some(Layer {
+        name: "runtime",
+        state: LayerState::Required,
+        detail: format!(
+            "the engine has no runtime {wanted:?}; it has {}",
+            names.join(", ")
+        ),
+        remedy: Some("add it to the engine's daemon.json, or change docker_runtime".to_owned()),
+    })
+}
+
+/// A container made, greeted and removed, where that takes no pull.
+async fn trial(host: &Arc<Host>) -> Layer {
+    let image = &host.config.image;
+    let there = match host.engine.docker().await {
+        Ok(docker) => image::look(host, docker, image).await,
+        Err(error) => Err(error),
+    };
+    match there {
+        Err(error) => return broken("image", &error),
+        Ok(None) => {
+            return Layer {
+                name: "image",
+                state: LayerState::Weaker,
+                detail: format!("{image} is not there; it is pulled when first needed"),
+                remedy: Some(format!("docker pull {image}")),
+            };
+        }
+        Ok(Some(_)) => {}
+    }
+    let spec = trial_spec(host);
+    let tried = async {
+        let link = birth::start(host, &spec, Start::Fresh).await?;
+        Sandbox::greet(&spec.id, BackendKind::Docker, link)
+            .await
+            .map_err(|error| BackendError::failed("greet the warden of a trial", error))?;
+        Ok::<_, BackendError>(())
+    };
+    let tried = tried.await;
+    let gone = death::destroy(host, &spec.id).await;
+    match tried.and(gone) {
+        Ok(()) => held(
+            "image",
+            &format!("{image}: a container was made, greeted and removed"),
+        ),
+        Err(error) => broken("image", &error),
+    }
+}
+
+fn trial_spec(host: &Host) -> Spec {
+    Spec {
+        installation: host.config.installation.clone(),
+        conversation: ConversationKey::new("doctor"),
+        id: SandboxId::random(),
+        system: SystemView::Image(host.config.image.clone()),
+        limits: Limits {
+            memory_bytes: 64 << 20,
+            disk_bytes: 1 << 20,
+            ..Limits::default()
+        },
+        mounts: Vec::new(),
+        env: BTreeMap::new(),
+        network: Network::Closed,
+        persistence: Persistence::Ephemeral,
+        lifeline: Lifeline::Creator,
+        lifetime: Duration::from_secs(30),
+    }
+}
+
+fn network(host: &Host) -> Layer {
+    match host.config.options.seal {
+        Seal::Whole => held("network", "none but its own loopback"),
+        Seal::BrokenByNetwork => Layer {
+            name: "network",
+            state: LayerState::Missing,
+            detail: "open: docker_network is true".to_owned(),
+            remedy: Some("write terminal.docker_network: false, or leave it out".to_owned()),
+        },
+    }
+}
+
+fn seccomp(info: &SystemInfo) -> Layer {
+    let options = info.security_options.iter().flatten();
+    let profile = options
+        .filter(|option| option.starts_with("name=seccomp"))
+        .find(|option| !option.contains("unconfined"));
+    match profile {
+        Some(_) => held("seccomp", "the engine's own filter of system calls"),
+        None => Layer {
+            name: "seccomp",
+            state: LayerState::Missing,
+            detail: "the engine filters no system calls".to_owned(),
+            remedy: Some("an engine built with seccomp, and a kernel that has it".to_owned()),
+        },
+    }
+}
+
+fn identity(host: &Host, info: &SystemInfo) -> Layer {
+    let options: Vec<&str> = info
+        .security_options
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let has = |name: &str| options.iter().any(|option| option.starts_with(name));
+    if has("name=userns") {
+        return held("identity", "root inside is nobody outside (userns-remap)");
+    }
+    if has("name=rootless") {
+        return held("identity", "the engine itself is not root");
+    }
+    match host.config.options.user {
+        User::Host { uid, gid } if uid != 0 => held(
+            "identity",
+            &format!("{uid}:{gid}, the user who runs hermetic"),
+        ),
+        User::Host { .. } | User::Image => Layer {
+            name: "identity",
+            state: LayerState::Weaker,
+            detail: "whoever the image says; root inside is root outside, without a capability"
+                .to_owned(),
+            remedy: Some("docker_run_as_host_user, or an engine with userns-remap".to_owned()),
+        },
+    }
+}
+
+fn limit(name: &'static str, kept: Option<bool>) -> Layer {
+    match kept {
+        Some(false) => Layer {
+            name,
+            state: LayerState::Missing,
+            detail: "the engine's host cannot keep it".to_owned(),
+            remedy: Some("switch the cgroup controller on, on the engine's host".to_owned()),
+        },
+        // Podman does not say; it refuses a container whose limit it cannot keep.
+        Some(true) | None => held(name, "kept by the engine's cgroups"),
+    }
+}
+
+async fn disk(host: &Host) -> Layer {
+    if host.facts().await.is_ok_and(|facts| facts.may_size) {
+        return held("disk limit", "kept by the engine's storage");
+    }
+    let near = host.config.address.is_near() && getuid().is_root();
+    Layer {
+        name: "disk limit",
+        state: LayerState::Weaker,
+        detail: if near {
+            "RLIMIT_FSIZE for each file, and a watch that stops the sandbox within moments of \
+             passing the limit"
+        } else {
+            "RLIMIT_FSIZE for each file, and a watch that stops the sandbox within moments of \
+             passing the limit; files deleted while open are counted only by root on the \
+             engine's own machine"
+        }
+        .to_owned(),
+        remedy: Some("the engine's data on xfs mounted with pquota".to_owned()),
+    }
+}
+
+fn broken(name: &'static str, error: &BackendError) -> Layer {
+    let mut detail = error.to_string();
+    if let Some(source) = std::error::Error::source(error) {
+        detail = format!("{detail}: {source}");
+    }
+    Layer {
+        name,
+        state: LayerState::Required,
+        detail,
+        remedy: match error {
+            BackendError::Unavailable { remedy, .. } => Some(remedy.clone()),
+            _ => None,
+        },
+    }
+}
+
+fn held(name: &'static str, detail: &str) -> Layer {
+    Layer {
+        name,
+        state: LayerState::Active,
+        detail: detail.to_owned(),
+        remedy: None,
+    }
+}

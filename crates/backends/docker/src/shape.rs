@@ -1,0 +1,346 @@
+//! From a spec to what the engine is asked to make: every layer of the seal in one place.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bollard::models::{
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig,
+    ResourcesUlimits,
+};
+use hermetic_sandbox::{BackendError, Lifeline, Mount, MountMode, Persistence, Spec};
+use hermetic_types::{Limits, Secret};
+
+use crate::archive::{self, Place, Whose};
+use crate::engine::Facts;
+use crate::extra::Extra;
+use crate::image::Picture;
+use crate::label;
+use crate::volume::{Volume, VolumeError};
+
+/// How containers are, beyond what every sandbox's spec says.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub user: User,
+    pub root: RootView,
+    /// An OCI runtime that the engine knows, such as `runsc`.
+    pub runtime: Option<String>,
+    /// Variables of every container. Not part of a spec, which is written into the ledger.
+    pub env: BTreeMap<String, Secret>,
+    pub volumes: Vec<Volume>,
+    pub extra: Extra,
+    pub seal: Seal,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum User {
+    /// Whoever the image says.
+    #[default]
+    Image,
+    Host {
+        uid: u32,
+        gid: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RootView {
+    #[default]
+    Writable,
+    ReadOnly,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Seal {
+    /// Loopback and nothing else.
+    #[default]
+    Whole,
+    /// The engine's own bridge: the operator wrote it, and was warned.
+    BrokenByNetwork,
+}
+
+/// Writable without a disk: as large as Hermes users know them.
+const SCRATCH: [(&str, u64, &str); 3] = [
+    ("/tmp", 512 << 20, "exec"),
+    ("/var/tmp", 256 << 20, "noexec"),
+    ("/run", 64 << 20, "noexec"),
+];
+/// The least that tmpfs takes for a size; zero would be no limit.
+const PAGE: u64 = 4096;
+
+/// What goes to the engine.
+pub(crate) struct Shape {
+    pub(crate) body: ContainerCreateBody,
+    pub(crate) place: Place,
+    pub(crate) whose: Whose,
+}
+
+pub(crate) fn shape(
+    options: &Options,
+    spec: &Spec,
+    image: &str,
+    picture: &Picture,
+    facts: &Facts,
+) -> Result<Shape, BackendError> {
+    check(options, spec)?;
+    let mut body = ContainerCreateBody {
+        image: Some(image.to_owned()),
+        hostname: Some("hermetic".to_owned()),
+        user: match options.user {
+            User::Image => None,
+            User::Host { uid, gid } => Some(format!("{uid}:{gid}")),
+        },
+        env: Some(env(options, spec)?),
+        entrypoint: Some(vec![archive::WARDEN.to_owned()]),
+        cmd: Some(serve(spec)),
+        working_dir: Some(archive::WORKSPACE.to_owned()),
+        stop_signal: Some("SIGTERM".to_owned()),
+        // An image's own check would be a command that nobody judged.
+        healthcheck: Some(HealthConfig {
+            test: Some(vec!["NONE".to_owned()]),
+            ..HealthConfig::default()
+        }),
+        // The warden's own place, where the root cannot be written; it goes with the container.
+        volumes: (options.root == RootView::ReadOnly).then(|| vec![archive::HOME.to_owned()]),
+        host_config: Some(host(options, spec, picture, facts)),
+        ..ContainerCreateBody::default()
+    };
+    options.extra.apply(&mut body);
+    body.labels.get_or_insert_default().extend(label::of(spec));
+    let whose = whose(body.user.as_deref().or(picture.user.as_deref()));
+    Ok(Shape {
+        body,
+        place: match options.root {
+            RootView::Writable => Place::Root,
+            RootView::ReadOnly => Place::Home,
+        },
+        whose,
+    })
+}
+
+fn check(options: &Options, spec: &Spec) -> Result<(), BackendError> {
+    if options.root == RootView::ReadOnly && spec.persistence == Persistence::Kept {
+        return Err(BackendError::Refused {
+            what: "a read-only root that keeps its files".to_owned(),
+            why: "files are kept in the root; write container_persistent: false, or leave \
+                  docker_read_only out"
+                .to_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn serve(spec: &Spec) -> Vec<String> {
+    let lifetime = spec.lifetime.as_secs().to_string();
+    let mut words: Vec<String> = [
+        "serve",
+        "--listen",
+        archive::SOCKET,
+        "--lifetime",
+        &lifetime,
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    if spec.lifeline == Lifeline::Creator {
+        words.push("--tied".to_owned());
+    }
+    words
+}
+
+fn env(options: &Options, spec: &Spec) -> Result<Vec<String>, BackendError> {
+    let mut all: BTreeMap<&str, &str> = options
+        .env
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.expose()))
+        .collect();
+    if matches!(options.user, User::Host { .. }) {
+        // Somebody the image has never heard of has no home there.
+        all.insert("HOME", archive::WORKSPACE);
+    }
+    all.extend(
+        spec.env
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str())),
+    );
+    let bad = all.iter().find(|(name, value)| {
+        name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+    });
+    if let Some((name, _)) = bad {
+        return Err(BackendError::Refused {
+            what: format!("the variable {name:?}"),
+            why: "a name holds no '=' and neither side a NUL byte".to_owned(),
+        });
+    }
+    Ok(all
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect())
+}
+
+fn host(options: &Options, spec: &Spec, picture: &Picture, facts: &Facts) -> HostConfig {
+    let limits = &spec.limits;
+    let memory = signed(limits.memory_bytes);
+    let closed = options.seal == Seal::Whole;
+    HostConfig {
+        network_mode: Some(if closed { "none" } else { "bridge" }.to_owned()),
+        // The engine would copy the host's resolvers and search domains into the container.
+        dns: closed.then(|| vec!["127.0.0.1".to_owned()]),
+        dns_search: closed.then(|| vec![".".to_owned()]),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
+        ipc_mode: Some("private".to_owned()),
+        readonly_rootfs: Some(options.root == RootView::ReadOnly),
+        runtime: options.runtime.clone(),
+        pids_limit: Some(i64::from(limits.pids)),
+        memory: Some(memory),
+        // The same figure for memory and swap together: no swap.
+        memory_swap: Some(memory),
+        nano_cpus: Some(nano_cpus(limits.cpu, facts.cpus)),
+        ulimits: Some(ulimits(limits)),
+        storage_opt: facts
+            .may_size
+            .then(|| HashMap::from([("size".to_owned(), limits.disk_bytes.to_string())])),
+        tmpfs: Some(tmpfs(options, spec, picture)),
+        binds: Some(binds(options, spec)),
+        // Nothing of what the warden says belongs into a log of the engine's.
+        log_config: Some(HostConfigLogConfig {
+            typ: Some("none".to_owned()),
+            config: None,
+        }),
+        // One that ends by itself leaves nothing, also when nobody is there to see it.
+        auto_remove: Some(spec.persistence == Persistence::Ephemeral),
+        init: Some(false),
+        ..HostConfig::default()
+    }
+}
+
+fn ulimits(limits: &Limits) -> Vec<ResourcesUlimits> {
+    let files = i64::from(limits.open_files);
+    [
+        ("nofile", files),
+        ("core", 0),
+        ("fsize", signed(limits.disk_bytes)),
+    ]
+    .into_iter()
+    .map(|(name, value)| ResourcesUlimits {
+        name: Some(name.to_owned()),
+        soft: Some(value),
+        hard: Some(value),
+    })
+    .collect()
+}
+
+fn tmpfs(options: &Options, spec: &Spec, picture: &Picture) -> HashMap<String, String> {
+    let limits = &spec.limits;
+    let least = |bytes: u64| {
+        bytes
+            .min(limits.disk_bytes)
+            .min(limits.memory_bytes / 2)
+            .max(PAGE)
+    };
+    let inodes = limits.inodes.clamp(64, 1 << 20);
+    let sized = |bytes: u64, exec: &str| {
+        format!("rw,nosuid,nodev,{exec},size={bytes},nr_inodes={inodes},mode=1777")
+    };
+    let mut mounts: HashMap<String, String> = SCRATCH
+        .into_iter()
+        .map(|(path, bytes, exec)| (path.to_owned(), sized(least(bytes), exec)))
+        .collect();
+    let mut add = |path: &str, bytes: u64| {
+        mounts.insert(path.to_owned(), sized(bytes, "exec"));
+    };
+    // What an image declares as a volume would be a disk of its own that nobody bounds.
+    for path in &picture.volumes {
+        add(path, least(u64::MAX));
+    }
+    if options.root == RootView::ReadOnly {
+        add(
+            archive::WORKSPACE,
+            limits.disk_bytes.min(limits.memory_bytes).max(PAGE),
+        );
+        add("/root", least(256 << 20));
+    } else if workspace_in_memory(spec) {
+        add(archive::WORKSPACE, limits.disk_bytes.max(PAGE));
+    }
+    for target in targets(options, spec) {
+        mounts.remove(target.trim_end_matches('/'));
+    }
+    mounts
+}
+
+/// A sized tmpfs is a disk limit that nothing gets around, where memory can afford it.
+pub(crate) fn workspace_in_memory(spec: &Spec) -> bool {
+    spec.persistence == Persistence::Ephemeral
+        && spec.limits.disk_bytes <= spec.limits.memory_bytes / 2
+}
+
+/// Where something of the user's is shown.
+fn targets<'a>(options: &'a Options, spec: &'a Spec) -> impl Iterator<Item = &'a str> {
+    let volumes = options.volumes.iter().map(Volume::target);
+    let mounts = spec.mounts.iter();
+    volumes.chain(mounts.filter_map(|mount| mount.target.to_str()))
+}
+
+fn binds(options: &Options, spec: &Spec) -> Vec<String> {
+    let taken: Vec<_> = spec
+        .mounts
+        .iter()
+        .filter_map(|m| m.target.to_str())
+        .collect();
+    let mut binds: Vec<String> = options
+        .volumes
+        .iter()
+        .filter(|volume| !taken.contains(&volume.target()))
+        .map(ToString::to_string)
+        .collect();
+    binds.extend(spec.mounts.iter().map(bind));
+    binds
+}
+
+fn bind(mount: &Mount) -> String {
+    let mode = match mount.mode {
+        MountMode::ReadOnly => "ro",
+        MountMode::ReadWrite => "rw",
+    };
+    format!(
+        "{}:{}:{mode}",
+        mount.source.display(),
+        mount.target.display()
+    )
+}
+
+/// As a volume, so that both kinds are judged by the same rules.
+pub(crate) fn volume_of(mount: &Mount) -> Result<Volume, VolumeError> {
+    Volume::parse(&bind(mount)).and_then(|volume| {
+        volume.ok_or_else(|| VolumeError::Malformed {
+            text: mount.source.display().to_string(),
+        })
+    })
+}
+
+pub(crate) fn whose(user: Option<&str>) -> Whose {
+    let name = user.map(|user| user.split(':').next().unwrap_or_default());
+    match name {
+        None | Some("" | "0" | "root") => Whose::Root,
+        Some(_) => Whose::SomebodyElse,
+    }
+}
+
+/// An engine refuses more CPUs than it has, which is no bound anyway.
+fn nano_cpus(cpus: f64, there: Option<i64>) -> i64 {
+    const NANO: f64 = 1e9;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a float cast saturates, and the figure is a number of CPUs"
+    )]
+    let wanted = (cpus * NANO) as i64;
+    let most = there.map_or(i64::MAX, |there| there.saturating_mul(1_000_000_000));
+    wanted.clamp(10_000_000, most.max(10_000_000))
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+#[path = "shape_tests.rs"]
+mod tests;

@@ -1,0 +1,212 @@
+//! A place for one story: an installation of its own on the engine of `DOCKER_HOST`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hermetic_docker::{Address, Config, Docker, Options, Tell};
+use hermetic_policy::Cleared;
+use hermetic_sandbox::{
+    Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView,
+};
+use hermetic_types::{BackendKind, Command, ConversationKey, InstallationId, Limits, SandboxId};
+use tokio_util::sync::CancellationToken;
+
+/// Long enough for a loaded machine; nothing waits for it when all is well.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+const BOUND: usize = 1 << 20;
+
+pub(crate) struct Lab {
+    pub(crate) docker: Docker,
+    pub(crate) installation: InstallationId,
+}
+
+/// A story is told where there is an engine with the test image, and skipped aloud elsewhere.
+macro_rules! stories {
+    ($($(#[$meta:meta])* async fn $name:ident($lab:ident: &Lab) $body:block)*) => {
+        $($(#[$meta])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            if let Some(why) = crate::lab::skip().await {
+                return eprintln!("SKIP: {}: {why}", stringify!($name));
+            }
+            let lab = crate::lab::Lab::open(|_| {});
+            let $lab = &lab;
+            tokio::time::timeout(crate::lab::PATIENCE * 2, async { $body })
+                .await
+                .expect("the story ends");
+            lab.close().await;
+        })*
+    };
+}
+pub(crate) use stories;
+
+/// Why stories cannot be told here.
+pub(crate) async fn skip() -> Option<String> {
+    if std::env::var_os("HERMETIC_TEST_IMAGE").is_none() {
+        return Some("no HERMETIC_TEST_IMAGE; `cargo xtask test` provides one".to_owned());
+    }
+    let reached = open(&InstallationId::random(), |_| {}).list().await;
+    reached.err().map(|error| error.to_string())
+}
+
+pub(crate) fn image() -> String {
+    std::env::var("HERMETIC_TEST_IMAGE").unwrap_or_default()
+}
+
+pub(crate) fn open(installation: &InstallationId, change: impl FnOnce(&mut Config)) -> Docker {
+    let mut config = Config {
+        address: Address::find(&|name| std::env::var(name).ok()).unwrap(),
+        installation: installation.clone(),
+        program: hermetic_embedded::WARDEN,
+        image: image(),
+        own: Vec::new(),
+        accepted: Vec::new(),
+        options: Options::default(),
+        tell: Tell::default(),
+    };
+    change(&mut config);
+    Docker::open(config).unwrap()
+}
+
+impl Lab {
+    pub(crate) fn open(change: impl FnOnce(&mut Config)) -> Self {
+        let installation = InstallationId::random();
+        Self {
+            docker: open(&installation, change),
+            installation,
+        }
+    }
+
+    /// The same installation with other options.
+    pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Self {
+        Self {
+            docker: open(&self.installation, change),
+            installation: self.installation.clone(),
+        }
+    }
+
+    pub(crate) fn spec(&self) -> Spec {
+        spec(&self.installation)
+    }
+
+    pub(crate) async fn create(&self, spec: &Spec) -> Sandbox {
+        let link = self.docker.create(spec).await.unwrap();
+        greet(spec, link).await
+    }
+
+    /// Runs shell text in a fresh sandbox and returns what it said, both streams.
+    pub(crate) async fn run(&self, text: &str) -> String {
+        self.run_in(&self.spec(), text).await
+    }
+
+    pub(crate) async fn run_in(&self, spec: &Spec, text: &str) -> String {
+        let sandbox = self.create(spec).await;
+        let said = sh(&sandbox, text).await;
+        self.docker.destroy(&spec.id).await.unwrap();
+        said
+    }
+
+    /// Nothing of this installation is left, or the story was not clean.
+    pub(crate) async fn close(self) {
+        let left = self.docker.list().await.unwrap();
+        for found in &left {
+            self.docker.destroy(&found.id).await.unwrap();
+        }
+        assert_eq!(left, [], "a story left a container");
+    }
+}
+
+pub(crate) fn spec(installation: &InstallationId) -> Spec {
+    Spec {
+        installation: installation.clone(),
+        conversation: ConversationKey::new("story"),
+        id: SandboxId::random(),
+        system: SystemView::Image(image()),
+        limits: Limits::default(),
+        mounts: Vec::new(),
+        env: BTreeMap::new(),
+        network: Network::Closed,
+        persistence: Persistence::Ephemeral,
+        lifeline: Lifeline::Ledger,
+        lifetime: Duration::from_secs(600),
+    }
+}
+
+pub(crate) async fn greet(spec: &Spec, link: hermetic_sandbox::Link) -> Sandbox {
+    Sandbox::greet(&spec.id, BackendKind::Docker, link)
+        .await
+        .unwrap()
+}
+
+pub(crate) async fn finish(sandbox: &Sandbox, text: &str) -> Finished {
+    let mut command = Command::script(text);
+    command.timeout = Some(PATIENCE);
+    sandbox
+        .run(
+            Cleared::typed_by_operator(command),
+            BOUND,
+            &CancellationToken::new(),
+        )
+        .await
+        .unwrap()
+}
+
+pub(crate) async fn sh(sandbox: &Sandbox, text: &str) -> String {
+    let finished = finish(sandbox, &format!("exec 2>&1\n{text}")).await;
+    String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned()
+}
+
+/// Something on the engine that is not a sandbox, made by docker's own client.
+pub(crate) struct Thing {
+    pub(crate) name: String,
+    kind: &'static str,
+}
+
+impl Thing {
+    pub(crate) async fn remove(self) {
+        let force = ["-f"].iter().filter(|_| self.kind == "container").copied();
+        let words: Vec<&str> = [self.kind, "rm"].into_iter().chain(force).collect();
+        docker(&words, &[&self.name]).await;
+    }
+
+    pub(crate) async fn is_still_there(&self) {
+        let state = docker(&["inspect", "-f", "{{.State.Status}}"], &[&self.name]).await;
+        assert_eq!(state.trim(), "running");
+    }
+}
+
+/// Runs docker's own client, which has to be content.
+pub(crate) async fn docker(words: &[&str], more: &[&str]) -> String {
+    let output = tokio::process::Command::new("docker")
+        .args(words)
+        .args(more)
+        .output()
+        .await
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "docker {words:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A running container that is nobody's sandbox.
+pub(crate) async fn stranger(name: &str) -> Thing {
+    let words = ["run", "-d", "--network", "none", "--name", name];
+    docker(&words, &[&image(), "sleep", "600"]).await;
+    Thing {
+        name: name.to_owned(),
+        kind: "container",
+    }
+}
+
+/// The test image with lines of a Dockerfile on top, by way of a commit: no builder is needed.
+pub(crate) async fn derive(lines: &[&str]) -> Thing {
+    let name = format!("hermetic-test:{}", SandboxId::random());
+    let made = docker(&["create"], &[&image()]).await;
+    let changes = lines.iter().flat_map(|line| ["--change", line]);
+    let words: Vec<&str> = ["commit"].into_iter().chain(changes).collect();
+    docker(&words, &[made.trim(), &name]).await;
+    docker(&["rm"], &[made.trim()]).await;
+    Thing {
+        name,
+        kind: "image",
+    }
+}

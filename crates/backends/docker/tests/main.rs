@@ -1,0 +1,12 @@
+//! The docker backend on a real engine.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking and skips by saying so"
+)]
+
+mod conformance;
+mod lab;
+mod seal;

@@ -1,0 +1,155 @@
+//! Ways out of a container, each tried; and what it can learn of its host.
+
+use std::net::TcpListener;
+
+use hermetic_docker::{Options, RootView, User, Volume};
+use hermetic_sandbox::{Backend, BackendError, Mount, MountMode};
+
+use crate::lab::{sh, stories};
+
+stories! {
+    async fn no_capability_is_left_in_any_set(lab: &Lab) {
+        let said = lab.run("grep -E '^Cap' /proc/self/status | awk '{print $2}' | sort -u; grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | awk '{print $2}'; grep -E '^Cap(Bnd|Eff)' /proc/1/status | awk '{print $2}' | sort -u").await;
+        assert_eq!(said, "0000000000000000\n1\n2\n0000000000000000\n");
+    }
+
+    async fn it_has_loopback_and_no_other_way_out(lab: &Lab) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let said = lab.run(&format!(r#"exec python3 - <<'P'
+import os, socket
+print(sorted(os.listdir("/sys/class/net")), open("/proc/net/route").read().count("\n"))
+try: socket.create_connection(("127.0.0.1", {port}), 2); print("CONNECTED")
+except OSError as e: print(e.errno)
+try: print(socket.getaddrinfo("localhost.invalid", 80))
+except OSError: print("unresolved")
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
+socket.create_connection(s.getsockname()); print("own loopback")
+P"#)).await;
+        assert_eq!(said, "['lo'] 1\n111\nunresolved\nown loopback\n");
+    }
+
+    async fn the_hosts_resolvers_are_not_told(lab: &Lab) {
+        let said = lab.run("grep -v '^#' /etc/resolv.conf | grep -v '^$'; hostname; cut -d: -f3 /proc/self/cgroup | sort -u").await;
+        let mut lines = said.lines();
+        for line in lines.by_ref().take_while(|line| *line != "hermetic") {
+            let known = ["nameserver 127.0.0.1", "search .", "options ndots:0"];
+            assert!(known.contains(&line), "{said}");
+        }
+        assert_eq!(lines.collect::<Vec<_>>(), ["/"], "{said}");
+    }
+
+    async fn the_kernel_cannot_be_touched(lab: &Lab) {
+        let said = lab.run(r#"
+for f in /proc/sys/kernel/hostname /proc/sys/kernel/core_pattern /proc/sysrq-trigger /sys/kernel/uevent_helper /sys/fs/cgroup/x; do ( : > $f ) 2>/dev/null && [ ! -c $f ] && echo "WROTE $f"; done
+for f in kcore keys timer_list sched_debug; do head -c 10 /proc/$f 2>/dev/null | grep -q . && echo "READ $f"; done
+mknod /tmp/disk b 254 0 2>/dev/null && echo DEVICE
+mount -t tmpfs none /mnt 2>/dev/null && echo MOUNTED
+(unshare -Ur true || unshare -m true || nsenter -t 1 -m true || chroot / true || dmesg) >/dev/null 2>&1 && echo OUT
+ls /dev | grep -E 'kvm|mem$|sd|vd|nvme|fuse|tun'
+echo done"#).await;
+        assert_eq!(said, "done\n");
+    }
+
+    async fn setuid_programs_give_nothing(lab: &Lab) {
+        let lab = lab.with(|config| config.options.user = User::Host { uid: 1234, gid: 1234 });
+        let said = lab.run("id -u; id -g; for p in /bin/su /usr/bin/newgrp /usr/bin/passwd; do [ -u $p ] && echo \"$p is setuid\" >/dev/null; done; su root -c id >/dev/null 2>&1 && echo ROOT; echo mine > /workspace/f && cat /workspace/f; echo $HOME; touch /etc/x 2>/dev/null && echo WROTE; ls -ld /.hermetic/warden | cut -c1-10; rm -f /.hermetic/warden 2>/dev/null; [ -x /.hermetic/warden ] && echo there").await;
+        assert_eq!(said, "1234\n1234\nmine\n/workspace\n-r-xr-xr-x\nthere\n");
+    }
+
+    async fn a_read_only_root_is_one(lab: &Lab) {
+        let lab = lab.with(|config| config.options.root = RootView::ReadOnly);
+        let said = lab.run("for d in / /usr /etc /var /home; do touch $d/x 2>/dev/null && echo WROTE $d; done; for d in /tmp /workspace /root /run; do touch $d/x || echo NO $d; done; pwd").await;
+        assert_eq!(said, "/workspace\n");
+        let mut kept = lab.spec();
+        kept.persistence = hermetic_sandbox::Persistence::Kept;
+        let refused = lab.docker.create(&kept).await.unwrap_err();
+        assert!(matches!(refused, BackendError::Refused { .. }), "{refused}");
+    }
+
+    async fn scratch_is_sized_and_its_own(lab: &Lab) {
+        let said = lab.run("for d in /tmp /var/tmp /run; do stat -f -c '%T %b %S' $d; grep \" $d \" /proc/mounts | grep -c nosuid; done; ls -A /tmp /var/tmp /workspace").await;
+        assert_eq!(said, "tmpfs 131072 4096\n1\ntmpfs 65536 4096\n1\ntmpfs 16384 4096\n1\n/tmp:\n\n/var/tmp:\n\n/workspace:\n");
+    }
+
+    async fn what_is_mounted_is_what_was_asked(lab: &Lab) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("note"), "from outside").unwrap();
+        let text = format!("{}:/data:ro", folder.path().display());
+        let volume = Volume::parse(&text).unwrap().unwrap();
+        let lab = lab.with(|config| config.options.volumes = vec![volume]);
+        let said = lab.run("cat /data/note; touch /data/x 2>/dev/null && echo WROTE").await;
+        assert_eq!(said, "from outside");
+
+        let mut spec = lab.spec();
+        spec.mounts = vec![Mount {
+            source: "/var/run/docker.sock".into(),
+            target: "/engine.sock".into(),
+            mode: MountMode::ReadWrite,
+        }];
+        let refused = lab.docker.create(&spec).await.unwrap_err();
+        assert!(matches!(refused, BackendError::Refused { .. }), "{refused}");
+        assert_eq!(lab.docker.list().await.unwrap(), []);
+    }
+
+    async fn a_volume_of_the_image_is_bounded(lab: &Lab) {
+        let image = crate::lab::derive(&["VOLUME /data", "USER nobody", "HEALTHCHECK CMD touch /tmp/checked"]).await;
+        let mut spec = lab.spec();
+        spec.system = hermetic_sandbox::SystemView::Image(image.name.clone());
+        let said = lab.run_in(&spec, "stat -f -c %T /data; id -un; touch /workspace/x /data/x && echo wrote").await;
+        assert_eq!(said, "tmpfs\nnobody\nwrote\n");
+        image.remove().await;
+    }
+
+    async fn variables_arrive_and_secrets_stay_out_of_the_spec(lab: &Lab) {
+        let lab = lab.with(|config| {
+            config.options.env.insert("TOKEN".to_owned(), hermetic_types::Secret::new("s3cr3t=1"));
+            config.options.env.insert("BOTH".to_owned(), hermetic_types::Secret::new("options"));
+        });
+        let mut spec = lab.spec();
+        spec.env.insert("BOTH".to_owned(), "spec".to_owned());
+        assert_eq!(lab.run_in(&spec, "echo $TOKEN $BOTH").await, "s3cr3t=1 spec\n");
+    }
+
+    async fn a_neighbours_container_is_not_ours(lab: &Lab) {
+        // Somebody else's container that happens to have our kind of name.
+        let spec = lab.spec();
+        let theirs = crate::lab::stranger(&format!("hermetic-{}", spec.id)).await;
+        assert_eq!(lab.docker.list().await.unwrap(), []);
+        assert!(lab.docker.connect(&spec.id).await.is_err());
+        lab.docker.destroy(&spec.id).await.unwrap();
+        let refused = lab.docker.create(&spec).await.unwrap_err();
+        assert!(refused.to_string().contains("taken"), "{refused}");
+        theirs.is_still_there().await;
+        theirs.remove().await;
+    }
+
+    async fn what_the_sandbox_replaces_costs_only_itself(lab: &Lab) {
+        let mut spec = lab.spec();
+        spec.persistence = hermetic_sandbox::Persistence::Kept;
+        let sandbox = lab.create(&spec).await;
+        let said = sh(&sandbox, "rm -rf /.hermetic/warden /.hermetic/run; ln -s /etc /.hermetic/run; ln -s /bin/cat /.hermetic/warden; kill -9 1; echo alive; echo kept > /workspace/note").await;
+        assert_eq!(said, "alive\n");
+        drop(sandbox);
+        // The link would now be `cat`: it does not speak our language.
+        let link = lab.docker.connect(&spec.id).await;
+        if let Ok(link) = link {
+            let greeted = hermetic_sandbox::Sandbox::greet(&spec.id, lab.docker.kind(), link).await;
+            assert!(greeted.is_err());
+        }
+        lab.docker.stop(&spec.id).await.unwrap();
+        let sandbox = crate::lab::greet(&spec, lab.docker.resume(&spec).await.unwrap()).await;
+        assert_eq!(sh(&sandbox, "cat /workspace/note").await, "kept\n");
+        lab.docker.destroy(&spec.id).await.unwrap();
+    }
+
+    async fn another_runtime_holds_too(lab: &Lab) {
+        let lab = lab.with(|config| config.options = Options { runtime: Some("runsc".to_owned()), ..Options::default() });
+        let readiness = lab.docker.readiness().await;
+        if let Some(layer) = readiness.missing() {
+            return eprintln!("SKIP: another_runtime_holds_too: {}: {}", layer.name, layer.detail);
+        }
+        let said = lab.run("dmesg 2>/dev/null | grep -c -i gvisor; grep CapEff /proc/self/status | awk '{print $2}'; ls /sys/class/net 2>/dev/null | grep -v lo").await;
+        assert!(said.ends_with("0000000000000000\n"), "{said}");
+    }
+}
