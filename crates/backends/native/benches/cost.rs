@@ -1,7 +1,8 @@
-//! What a sandbox costs, next to bubblewrap in the same run.
+//! What a sandbox costs, next to bubblewrap and `docker run` in the same run.
 //!
 //! `cargo bench -p hermetic-native --bench cost` prints a table; nothing is asserted, because a
-//! busy machine is no failure. `HERMETIC_BENCH_ALIVE` says how many to hold at once.
+//! busy machine is no failure. `HERMETIC_BENCH_ALIVE` says how many to hold at once. Docker is
+//! measured where `HERMETIC_TEST_IMAGE` names an image, as `cargo xtask docker` does.
 
 #![allow(
     clippy::print_stdout,
@@ -25,6 +26,7 @@ use tokio::task::JoinSet;
 
 const ROUNDS: usize = 60;
 const AT_ONCE: usize = 20;
+const DOCKER_ROUNDS: usize = 7;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() {
@@ -43,14 +45,16 @@ fn main() {
             require: Vec::new(),
         })
         .unwrap();
-        side_by_side(&native, &installation).await;
+        let ours = side_by_side(&native, &installation).await;
+        beside_docker(ours);
         at_once(&native, &installation).await;
         alive(&native, &installation).await;
     });
 }
 
 /// Turn by turn, so that whatever else the machine does hits both.
-async fn side_by_side(native: &Native, installation: &InstallationId) {
+/// Returns our own middle, in milliseconds.
+async fn side_by_side(native: &Native, installation: &InstallationId) -> Option<f64> {
     let (mut ours, mut create, mut theirs, mut plain) = (vec![], vec![], vec![], vec![]);
     for round in 0..ROUNDS + 3 {
         let begun = Instant::now();
@@ -76,6 +80,24 @@ async fn side_by_side(native: &Native, installation: &InstallationId) {
     row("native: create, true, destroyed", &mut ours);
     if let (Some(ours), Some(theirs)) = (middle(&ours), middle(&theirs)) {
         println!("native / bwrap: {:.2}", ours / theirs);
+    }
+    middle(&ours)
+}
+
+fn beside_docker(ours: Option<f64>) {
+    let Ok(image) = std::env::var("HERMETIC_TEST_IMAGE") else {
+        return;
+    };
+    let mut runs: Vec<Duration> = (0..DOCKER_ROUNDS)
+        .filter_map(|_| {
+            let mut docker = Command::new("docker");
+            docker.args(["run", "--rm", "--network", "none", &image, "/bin/true"]);
+            timed(&mut docker)
+        })
+        .collect();
+    row("docker run --rm --network none true", &mut runs);
+    if let (Some(ours), Some(theirs)) = (ours, middle(&runs)) {
+        println!("docker run / native: {:.0}", theirs / ours);
     }
 }
 
