@@ -123,15 +123,15 @@ fn living(state: &Path) -> Vec<u32> {
         .unwrap()
         .flatten();
     let lives: Vec<PathBuf> = folders
-        .map(|folder| folder.path().join("life.json"))
+        .map(|folder| folder.path().join("sandbox.json"))
         .collect();
     lives
         .iter()
         .filter_map(|life| std::fs::read_to_string(life).ok())
         .filter_map(|text| {
             let digits: String = text
-                .split("\"pid\":")
-                .nth(1)?
+                .rsplit("\"pid\":")
+                .next()?
                 .chars()
                 .take_while(char::is_ascii_digit)
                 .collect();

@@ -3,22 +3,22 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, Lifeline, Persistence, Spec};
-use hermetic_types::SandboxId;
+use hermetic_sandbox::{BackendError, Lifeline, Spec};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::death;
-use super::folder::{Folder, LOCK_PATIENCE, Made};
+use super::folder::{Folder, LOCK_PATIENCE};
 use super::kin::{Born, Tie};
 use super::mounts;
 use super::native::{Demand, Host, missing};
 use super::planning;
+use super::record::Made;
 use super::remedy;
+use super::waiting::Waiting;
 use crate::cord::Cord;
 use crate::plan::{Files, GO, Plan, Report};
 use hermetic_sandbox::host::{self as process, Process};
@@ -60,17 +60,18 @@ impl Drop for Newborn {
 pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendError> {
     check(host, spec)?;
     let folder = host.folder(&spec.id);
-    let lock = folder.make(spec).map_err(|source| match source.kind() {
+    let planned = planning::plan(host, &folder, spec)?;
+    let cage = Waiting::start(&host.program)?;
+    let made = folder.make(spec, made(&planned));
+    let lock = made.map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => BackendError::Refused {
             what: format!("sandbox {}", spec.id),
             why: "the id is taken".to_owned(),
         },
         _ => BackendError::failed("write down the sandbox", source),
     })?;
-    let born = planning::plan(host, &folder, spec).and_then(|planned| {
-        prepare(&folder, &planned)?;
-        bear(host, &folder, spec, &planned, &lock)
-    });
+    let born =
+        prepare(&folder, &planned).and_then(|()| bear(host, cage, &folder, spec, &planned, &lock));
     drop(lock);
     if born.is_err() {
         let _ = death::destroy(host, &spec.id);
@@ -81,9 +82,8 @@ pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
 pub(super) fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendError> {
     check(host, spec)?;
     let folder = host.folder(&spec.id);
-    match folder.spec() {
-        Some(before) if before.persistence == Persistence::Kept && folder.was_alive() => {}
-        _ => return Err(missing(&spec.id)),
+    if !folder.record().is_some_and(|record| record.is_kept()) {
+        return Err(missing(&spec.id));
     }
     let lock = folder
         .lock(LOCK_PATIENCE)
@@ -92,8 +92,12 @@ pub(super) fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
     death::halt(host, &spec.id)?;
     folder.forget_ended();
     let born = planning::plan(host, &folder, spec).and_then(|planned| {
-        note(&folder, &planned)?;
-        bear(host, &folder, spec, &planned, &lock)
+        let before = folder.record().ok_or_else(|| missing(&spec.id))?;
+        folder
+            .note_made(before, made(&planned))
+            .map_err(|source| BackendError::failed("write down the cgroups", source))?;
+        let cage = Waiting::start(&host.program)?;
+        bear(host, cage, &folder, spec, &planned, &lock)
     });
     drop(lock);
     if born.is_err() {
@@ -114,30 +118,28 @@ fn check(host: &Host, spec: &Spec) -> Result<(), BackendError> {
 }
 
 fn prepare(folder: &Folder, planned: &Plan) -> Result<(), BackendError> {
-    if let Files::Disk { .. } = planned.files {
-        folder
+    match planned.files {
+        Files::Disk { .. } => folder
             .make_files(planned.owner())
-            .map_err(|source| BackendError::failed("make the workspace", source))?;
+            .map_err(|source| BackendError::failed("make the workspace", source)),
+        Files::Memory => Ok(()),
     }
-    note(folder, planned)
 }
 
-fn note(folder: &Folder, planned: &Plan) -> Result<(), BackendError> {
-    let made = Made {
+fn made(planned: &Plan) -> Made {
+    Made {
         groups: planned
             .groups
             .iter()
             .map(|group| group.folder.clone())
             .collect(),
         on_disk: matches!(planned.files, Files::Disk { .. }),
-    };
-    folder
-        .note_made(&made)
-        .map_err(|source| BackendError::failed("write down the cgroups", source))
+    }
 }
 
 fn bear(
     host: &Arc<Host>,
+    cage: Waiting,
     folder: &Folder,
     spec: &Spec,
     planned: &Plan,
@@ -148,10 +150,8 @@ fn bear(
         .map_err(|source| BackendError::failed("listen for the warden's callers", source))?;
     let (link, theirs) =
         UnixStream::pair().map_err(|source| BackendError::failed("make the link", source))?;
-    let (cord, end) =
-        Cord::pair().map_err(|source| BackendError::failed("make the cord", source))?;
+    let (cord, outer) = cage.into_parts();
     let _ = set_socket_timeout(&cord, Timeout::Recv, Some(PATIENCE));
-    let outer = spawn(host, end)?;
     let labour = Labour {
         outer: Some(outer),
         pidfd: None,
@@ -169,26 +169,6 @@ fn bear(
     })
 }
 
-/// A plain spawn: no fork of a process with threads, and nothing inherited but the cord.
-fn spawn(host: &Host, cord: OwnedFd) -> Result<Child, BackendError> {
-    Command::new(host.program.path())
-        .arg0("hermetic-cage")
-        .arg("cage")
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(cord))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => BackendError::Unavailable {
-                what: "the kernel does not let a memory file be executed".to_owned(),
-                remedy: "sysctl vm.memfd_noexec=0".to_owned(),
-            },
-            _ => BackendError::failed("start the cage", source),
-        })
-}
-
 /// What exists between the spawn and the confirmation. Dropped, it ends all of it.
 struct Labour {
     outer: Option<Child>,
@@ -203,17 +183,13 @@ impl Labour {
         folder: &Folder,
         spec: &Spec,
     ) -> Result<(Born, Option<u8>), BackendError> {
-        let (pid, landlock) = self.await_seal(&cord, &spec.id)?;
+        let landlock = self.await_seal(&cord, folder)?;
         if landlock.is_none() && host.demands(Demand::Landlock) {
             return Err(BackendError::Unavailable {
                 what: "this kernel has no Landlock, which the configuration requires".to_owned(),
                 remedy: "boot a kernel since 5.13 with landlock in its lsm= list".to_owned(),
             });
         }
-        let process = Process::observe(pid).ok_or_else(|| missing(&spec.id))?;
-        folder
-            .note_life(&process)
-            .map_err(|source| BackendError::failed("write down the process", source))?;
         cord.send_bytes(GO, &[])
             .map_err(|source| BackendError::failed("confirm the sandbox", source))?;
 
@@ -237,17 +213,14 @@ impl Labour {
         Ok((born, landlock))
     }
 
-    /// Two processes report over one cord, so the order is open.
-    fn await_seal(
-        &mut self,
-        cord: &Cord,
-        id: &SandboxId,
-    ) -> Result<(i32, Option<u8>), BackendError> {
-        let (mut pid, mut sealed, mut failure) = (None, None, None);
+    /// Two processes report over one cord, so the order is open. The process is written down while
+    /// it builds its cage. Returns the Landlock ABI that holds.
+    fn await_seal(&mut self, cord: &Cord, folder: &Folder) -> Result<Option<u8>, BackendError> {
+        let (mut born, mut sealed, mut failure) = (false, None, None);
         loop {
-            match (pid, sealed, failure.take()) {
-                (Some(pid), Some(landlock), None) => return Ok((pid, landlock)),
-                (Some(_), _, Some(error)) => return Err(error),
+            match (born, sealed, failure.take()) {
+                (true, Some(landlock), None) => return Ok(landlock),
+                (true, _, Some(error)) => return Err(error),
                 (_, _, kept) => failure = kept,
             }
             let (report, mut fds) = match cord.receive::<Report>() {
@@ -258,12 +231,16 @@ impl Labour {
                 }
             };
             match report {
-                Report::Born { pid: number } => {
-                    pid = Some(number);
+                Report::Born { pid } => {
+                    born = true;
                     self.pidfd = fds.pop().map(Arc::new);
+                    let process = Process::observe(pid).ok_or_else(|| missing(&folder.id))?;
+                    folder
+                        .note_life(&process)
+                        .map_err(|source| BackendError::failed("write down the process", source))?;
                 }
                 Report::Ready { landlock } => {
-                    tracing::debug!(sandbox = %id, landlock, "sealed");
+                    tracing::debug!(sandbox = %folder.id, landlock, "sealed");
                     sealed = Some(landlock);
                 }
                 Report::Failed { step, errno } => {

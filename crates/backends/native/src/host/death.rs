@@ -12,6 +12,7 @@ use hermetic_types::SandboxId;
 
 use super::folder::{Folder, LOCK_PATIENCE};
 use super::native::Host;
+use super::record::Record;
 use hermetic_sandbox::host as process;
 
 /// How long processes get to vanish after SIGKILL. Only an unresponsive disk makes them need it.
@@ -27,11 +28,13 @@ pub(super) fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
 
 /// [`stop`] for one who holds the lock.
 pub(super) fn halt(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
-    let folder = host.folder(id);
+    let record = host.folder(id).record();
     host.watch.forget(id);
-    end_processes(&folder)?;
+    if let Some(record) = &record {
+        end_processes(record)?;
+    }
     host.kin.part(id);
-    remove_groups(&folder)
+    record.map_or(Ok(()), |record| remove_groups(id, &record))
 }
 
 pub(super) fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
@@ -58,8 +61,8 @@ fn lock(folder: &Folder) -> Result<Option<OwnedFd>, BackendError> {
     }
 }
 
-fn end_processes(folder: &Folder) -> Result<(), BackendError> {
-    let Some((process, pidfd)) = folder.living() else {
+fn end_processes(record: &Record) -> Result<(), BackendError> {
+    let Some((process, pidfd)) = record.living() else {
         return Ok(());
     };
     if process::kill(pidfd.as_fd(), PATIENCE) {
@@ -71,13 +74,10 @@ fn end_processes(folder: &Folder) -> Result<(), BackendError> {
     ))
 }
 
-fn remove_groups(folder: &Folder) -> Result<(), BackendError> {
-    let Some(made) = folder.made() else {
-        return Ok(());
-    };
-    for group in &made.groups {
+fn remove_groups(id: &SandboxId, record: &Record) -> Result<(), BackendError> {
+    for group in &record.made.groups {
         // What the folder says is believed only for groups that carry this sandbox's name.
-        if group.file_name().and_then(|name| name.to_str()) == Some(folder.id.as_str()) {
+        if group.file_name().and_then(|name| name.to_str()) == Some(id.as_str()) {
             remove_group(group).map_err(|source| {
                 BackendError::failed(format!("remove the cgroup {}", group.display()), source)
             })?;

@@ -1,8 +1,7 @@
 //! What the host knows of one sandbox, in a folder that the sandbox never sees.
 //!
-//! `spec.json` comes first, before anything exists that would have to be cleaned up; `life.json`
-//! once there is a process, before that process is told to go on. Whatever a crash leaves, one of
-//! the two says what it was.
+//! Its [`Record`] comes first, before anything exists that would have to be cleaned up. Whatever a
+//! crash leaves, that says what it was.
 
 use std::fs;
 use std::io;
@@ -13,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hermetic_sandbox::Spec;
+use hermetic_sandbox::{Persistence, Spec};
 use hermetic_types::SandboxId;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 use rustix::io::Errno;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
+use super::record::{Made, Record};
 use super::tree;
 use super::watch::Ended;
 use hermetic_sandbox::host::Process;
@@ -33,14 +33,6 @@ pub(super) struct Folder {
     path: PathBuf,
 }
 
-/// What was made for it elsewhere, and so must be unmade.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Made {
-    pub(super) groups: Vec<PathBuf>,
-    /// Workspace and home are files on disk, to be watched and counted.
-    pub(super) on_disk: bool,
-}
-
 impl Folder {
     pub(super) fn new(sandboxes: &Path, id: &SandboxId) -> Self {
         Self {
@@ -50,10 +42,16 @@ impl Folder {
     }
 
     /// Fails where the id is taken.
-    pub(super) fn make(&self, spec: &Spec) -> io::Result<OwnedFd> {
+    pub(super) fn make(&self, spec: &Spec, made: Made) -> io::Result<OwnedFd> {
         private_dir(&self.path)?;
         let lock = self.lock(LOCK_PATIENCE)?;
-        self.write("spec.json", spec)?;
+        let record = Record {
+            spec: spec.clone(),
+            made,
+            lived: false,
+            life: None,
+        };
+        record.write_first(&self.path)?;
         Ok(lock)
     }
 
@@ -94,31 +92,17 @@ impl Folder {
         Ok(())
     }
 
-    pub(super) fn spec(&self) -> Option<Spec> {
-        self.read("spec.json")
+    pub(super) fn record(&self) -> Option<Record> {
+        Record::read(&self.path)
     }
 
-    pub(super) fn note_made(&self, made: &Made) -> io::Result<()> {
-        self.write("made.json", made)
-    }
-
-    pub(super) fn made(&self) -> Option<Made> {
-        self.read("made.json")
+    /// What the next life needs may not be what the last one did.
+    pub(super) fn note_made(&self, before: Record, made: Made) -> io::Result<()> {
+        Record { made, ..before }.replace(&self.path)
     }
 
     pub(super) fn note_life(&self, process: &Process) -> io::Result<()> {
-        self.write("life.json", process)
-    }
-
-    /// Whether it ever was confirmed: its files then are somebody's work.
-    pub(super) fn was_alive(&self) -> bool {
-        self.read::<Process>("life.json").is_some()
-    }
-
-    pub(super) fn living(&self) -> Option<(Process, OwnedFd)> {
-        let process: Process = self.read("life.json")?;
-        let pidfd = process.open()?;
-        Some((process, pidfd))
+        Record::add_life(&self.path, process)
     }
 
     pub(super) fn note_ended(&self, ended: Ended) -> io::Result<()> {
@@ -181,6 +165,19 @@ impl Folder {
     fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let text = fs::read(self.path.join(name)).ok()?;
         serde_json::from_slice(&text).ok()
+    }
+}
+
+impl Record {
+    pub(super) fn living(&self) -> Option<(Process, OwnedFd)> {
+        let life = self.life.clone()?;
+        let pidfd = life.open()?;
+        Some((life, pidfd))
+    }
+
+    /// A kept one that was confirmed once: its files are somebody's work.
+    pub(super) fn is_kept(&self) -> bool {
+        self.spec.persistence == Persistence::Kept && self.lived
     }
 }
 

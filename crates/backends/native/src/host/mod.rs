@@ -12,10 +12,12 @@ mod mounts;
 mod native;
 mod planning;
 mod readiness;
+mod record;
 mod remedy;
 #[allow(unsafe_code, reason = "registering a descriptor with the runtime")]
 mod sys;
 mod tree;
+mod waiting;
 mod watch;
 
 pub use native::{Config, Demand, Native};

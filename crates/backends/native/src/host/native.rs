@@ -21,6 +21,7 @@ use super::folder::Folder;
 use super::groups::Groups;
 use super::kin::Kin;
 use super::readiness;
+use super::record::Record;
 use super::watch::{Ended, Watch};
 use hermetic_sandbox::host::Program;
 
@@ -147,11 +148,12 @@ impl Backend for Native {
     fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
         async move {
             let folder = self.0.folder(id);
-            let living = folder.living().ok_or_else(|| missing(id))?;
+            let record = folder.record().ok_or_else(|| missing(id))?;
+            let living = record.living().ok_or_else(|| missing(id))?;
             let stream = folder
                 .connect()
                 .map_err(|source| BackendError::failed("reach the warden", source))?;
-            self.0.watch_over(&folder, living);
+            self.0.watch_over(&folder, &record, living);
             let stream = tokio::net::UnixStream::from_std(stream)
                 .map_err(|source| BackendError::failed("wait for the warden", source))?;
             Ok(Link::new(stream))
@@ -165,8 +167,8 @@ impl Backend for Native {
         async move {
             blocking(move || {
                 let folder = host.folder(&id);
-                match folder.spec() {
-                    Some(spec) if spec.persistence == Persistence::Kept => death::stop(&host, &id),
+                match folder.record().map(|record| record.spec.persistence) {
+                    Some(Persistence::Kept) => death::stop(&host, &id),
                     Some(_) => death::destroy(&host, &id),
                     None => Err(missing(&id)),
                 }
@@ -225,22 +227,21 @@ impl Host {
 
     fn describe(&self, id: SandboxId) -> Found {
         let folder = self.folder(&id);
-        let spec = folder.spec();
-        let state = match (&spec, folder.living()) {
-            (Some(_), Some(living)) => {
-                self.watch_over(&folder, living);
+        let record = folder.record();
+        let living = record.as_ref().and_then(Record::living);
+        let state = match (&record, living) {
+            (Some(record), Some(living)) => {
+                self.watch_over(&folder, record, living);
                 FoundState::Running
             }
-            (Some(spec), None) if spec.persistence == Persistence::Kept && folder.was_alive() => {
-                FoundState::Stopped
-            }
+            (Some(record), None) if record.is_kept() => FoundState::Stopped,
             _ if folder.is_locked() => FoundState::Busy,
             _ => FoundState::Broken,
         };
         Found {
             id,
-            lifeline: spec.as_ref().map(|spec| spec.lifeline),
-            conversation: spec.map(|spec| spec.conversation),
+            lifeline: record.as_ref().map(|record| record.spec.lifeline),
+            conversation: record.map(|record| record.spec.conversation),
             state,
         }
     }
@@ -252,8 +253,10 @@ impl Newborn {
         let (link, born) = self.into_parts();
         let folder = host.folder(&born.id);
         host.kin.adopt(born);
-        if let Some(living) = folder.living() {
-            host.watch_over(&folder, living);
+        if let Some(record) = folder.record()
+            && let Some(living) = record.living()
+        {
+            host.watch_over(&folder, &record, living);
         }
         let stream = tokio::net::UnixStream::from_std(link)
             .map_err(|source| BackendError::failed("wait for the warden", source))?;

@@ -18,6 +18,7 @@ use super::disk::{self, Usage};
 use super::folder::Folder;
 use super::memory;
 use super::native::Host;
+use super::record::Record;
 use hermetic_sandbox::host::{self as process, Process};
 
 /// Why a sandbox was ended by its host.
@@ -95,10 +96,13 @@ impl Watch {
 
 impl Host {
     /// Where a limit is kept by the kernel there is nothing to watch.
-    pub(super) fn watch_over(&self, folder: &Folder, (process, pidfd): (Process, OwnedFd)) {
-        let (Some(spec), Some(made)) = (folder.spec(), folder.made()) else {
-            return;
-        };
+    pub(super) fn watch_over(
+        &self,
+        folder: &Folder,
+        record: &Record,
+        (process, pidfd): (Process, OwnedFd),
+    ) {
+        let (spec, made) = (&record.spec, &record.made);
         if self.watch.knows(&folder.id) {
             return;
         }
