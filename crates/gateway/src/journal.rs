@@ -27,9 +27,10 @@ pub(crate) struct StoreJournal {
 
 /// One line of the history.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Line {
-    pub(crate) row: i64,
-    pub(crate) message: Message,
+pub struct Line {
+    /// The message it came from; 0 for one that was typed.
+    pub row: i64,
+    pub message: Message,
 }
 
 impl StoreJournal {

@@ -34,6 +34,8 @@ mod wording;
 
 pub use condition::{Condition, Stage};
 pub use gateway::{Busy, Gateway, Parts, Settings};
+pub use journal::Line;
 pub use pairings::StoredPairings;
 pub use proof::ProofError;
 pub use serve::{Drained, ServeError, serve};
+pub use toolbox::{AgentTools, Own};

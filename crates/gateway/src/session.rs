@@ -121,7 +121,7 @@ impl Session<'_> {
             Stand::Fresh(text) => Input::Says(text),
             Stand::Resumed => Input::Resume,
         };
-        let tools = AgentTools(self.gateway.kit.toolbox(&self.own, &NoOneToAsk));
+        let tools = AgentTools::new(self.gateway.kit.toolbox(&self.own, &NoOneToAsk));
         let turn = Turn {
             system: &self.system,
             history: &self.history,

@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 /// The one sandbox of a conversation, made at the first call that needs it.
 #[derive(Debug)]
-pub(crate) struct Own<'a> {
+pub struct Own<'a> {
     sandboxes: &'a Sandboxes,
     conversation: ConversationKey,
 }
 
 impl<'a> Own<'a> {
-    pub(crate) fn new(sandboxes: &'a Sandboxes, conversation: &ConversationKey) -> Self {
+    pub fn new(sandboxes: &'a Sandboxes, conversation: &ConversationKey) -> Self {
         Self {
             sandboxes,
             conversation: conversation.clone(),
@@ -43,7 +43,14 @@ impl Workplace for Own<'_> {
 }
 
 /// A toolbox behind the agent's seam.
-pub(crate) struct AgentTools<'a>(pub(crate) Toolbox<'a>);
+#[derive(Debug)]
+pub struct AgentTools<'a>(Toolbox<'a>);
+
+impl<'a> AgentTools<'a> {
+    pub fn new(toolbox: Toolbox<'a>) -> Self {
+        Self(toolbox)
+    }
+}
 
 impl Tools for AgentTools<'_> {
     fn specs(&self) -> Vec<ToolSpec> {

@@ -47,4 +47,5 @@ Examples:
   hermetic config init          write a starter configuration
   hermetic config check         is it right?
   hermetic gateway run          serve the chats, in the foreground
+  hermetic chat                 talk to the agent here
   hermetic status               what runs, and how sealed it is";

@@ -1,6 +1,7 @@
 //! The commands. A new one is a file, a line in [`Command`] and a line in [`run`].
 
 mod audit;
+mod chat;
 mod completions;
 mod config;
 mod doctor;
@@ -24,6 +25,8 @@ use crate::failure::Failure;
 pub(crate) enum Command {
     /// Serve the chats
     Gateway(gateway::Args),
+    /// Talk to the agent here; what it runs, it runs in a sandbox
+    Chat(chat::Args),
     /// Run one command in a sandbox
     Exec(exec::Args),
     /// The sandboxes of this home
@@ -62,6 +65,7 @@ impl Command {
 pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Gateway(args) => gateway::run(cli, args),
+        Command::Chat(args) => chat::run(cli, args),
         Command::Exec(args) => exec::run(cli, args),
         Command::Sandbox(args) => sandbox::run(cli, args),
         Command::Doctor(args) => doctor::run(cli, args),

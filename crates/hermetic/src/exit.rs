@@ -21,12 +21,16 @@ Exit codes:
   125  exec: hermetic itself failed      126  exec: the command cannot be run
   127  exec: no such command             otherwise exec passes the command's own code on";
 
+impl Exit {
+    pub(crate) const BAD_CONFIG: u8 = 78;
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         match exit {
             Exit::Ok => Self::SUCCESS,
             Exit::Failed => Self::FAILURE,
-            Exit::BadConfig => Self::from(78),
+            Exit::BadConfig => Self::from(Exit::BAD_CONFIG),
             Exit::Passed(code) => Self::from(code),
         }
     }

@@ -1,6 +1,8 @@
 //! From configuration to parts. Only this program knows which backends exist.
 
 mod access;
+mod desk;
+mod facts;
 mod gateway;
 mod installation;
 mod model;
@@ -27,6 +29,7 @@ use hermetic_types::{BackendKind, InstallationId};
 use crate::failure::Failure;
 
 pub(crate) use access::pairing;
+pub(crate) use desk::{Desk, desk};
 pub(crate) use gateway::gateway;
 pub(crate) use installation::installation;
 pub(crate) use redactor::redactor;

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_agent::{Agent, prompt};
+use hermetic_agent::Agent;
 use hermetic_chat::Chat;
 use hermetic_config::{BusyInput, Config, Resolved};
 use hermetic_gateway::{Busy, Parts, Settings};
-use hermetic_sandbox::{MountMode, Persistence};
-use hermetic_session::{Plan, Sandboxes};
+use hermetic_session::Sandboxes;
 use hermetic_tools::Kit;
-use hermetic_types::{BackendKind, Boundary};
 
+use super::facts::facts;
 use super::{access, model, redactor, telegram, terminal, webhook};
 use crate::failure::Failure;
 
@@ -80,37 +79,5 @@ fn refuse_elsewhere(config: &Config, resolved: &Resolved) -> Result<(), Failure>
             ),
             format!("leave platforms.{platform}.terminal_backend out, or switch the platform off"),
         )),
-    }
-}
-
-fn facts(config: &Config, plan: &Plan) -> prompt::Facts {
-    let sealed = plan.backend.boundary() == Boundary::Sealed;
-    prompt::Facts {
-        backend: plan.backend,
-        boundary: plan.backend.boundary(),
-        network: if sealed {
-            prompt::Network::Closed
-        } else {
-            prompt::Network::Open
-        },
-        workspace: terminal::workspace(config, plan.backend),
-        shared: plan
-            .mounts
-            .iter()
-            .filter(|_| plan.backend == BackendKind::Native)
-            .map(|mount| prompt::Shared {
-                path: mount.target.display().to_string(),
-                writable: mount.mode == MountMode::ReadWrite,
-            })
-            .collect(),
-        limits: sealed.then(|| plan.limits.clone()),
-        persistence: match plan.persistence {
-            Persistence::Ephemeral => prompt::Persistence::Ephemeral,
-            Persistence::Kept => prompt::Persistence::Kept,
-        },
-        lifetime: Some(plan.lifetime),
-        max_turns: config.agent().max_turns,
-        chat: String::new(),
-        instructions: config.agent().system_prompt.clone(),
     }
 }

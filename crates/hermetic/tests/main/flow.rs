@@ -3,4 +3,4 @@
 mod answers;
 mod crash;
 mod doors;
-mod lab;
+pub(crate) mod lab;

@@ -8,6 +8,7 @@
 )]
 
 mod audit;
+mod chat;
 mod configuration;
 mod flow;
 mod gateway;

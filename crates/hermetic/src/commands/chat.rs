@@ -1,0 +1,98 @@
+//! `hermetic chat`: the agent at a keyboard, in a sandbox like any other conversation's.
+
+mod book;
+mod screen;
+mod talk;
+mod typed;
+
+use hermetic_config::resolve_cli_backend;
+use hermetic_types::{BackendKind, ConversationKey, RunId};
+use tracing::warn;
+
+use self::talk::Talk;
+use super::load;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::wiring;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Ctrl-C interrupts the answer, twice leaves. /help tells what can be typed.
+
+Without --session what was said is forgotten at the end and the sandbox is destroyed. With it both
+come back the next time; `hermetic exec --session` of the same name sees the same files.
+
+With -q the answer is the only thing on stdout. Ends with 0, with 1 if there was no whole answer, with
+130 if it was interrupted, with 78 if no model is configured.
+
+Examples:
+  hermetic chat
+  hermetic chat --session work
+  hermetic chat -q 'what does this traceback mean?'")]
+pub(crate) struct Args {
+    /// Ask this, print the answer, end
+    #[arg(short, long, value_name = "TEXT")]
+    query: Option<String>,
+    /// A conversation that is kept, by its name
+    #[arg(long, value_name = "NAME", value_parser = session_name)]
+    session: Option<String>,
+    /// Where commands run, instead of terminal.backend
+    #[arg(long, value_name = "BACKEND")]
+    backend: Option<BackendKind>,
+}
+
+const HOW_TO_GET_A_MODEL: &str = "\
+write model.default and model.base_url (any OpenAI-compatible endpoint, ending in /v1) into config.yaml \
+and its key into .env as OPENAI_API_KEY; with OPENROUTER_API_KEY no base_url is needed";
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
+    let done = runtime.block_on(chat(cli, args));
+    // A reader of our stdin may still sit in its system call; it has nothing to finish.
+    runtime.shutdown_background();
+    done
+}
+
+async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let config = load(cli)?;
+    if args.query.is_some() && config.model().name.is_none() {
+        let failure = Failure::new("no model is configured", HOW_TO_GET_A_MODEL);
+        return Err(failure.with(Exit::BAD_CONFIG));
+    }
+    let kind = match args.backend {
+        Some(kind) => kind,
+        None => resolve_cli_backend(&config)?,
+    };
+    if kind == BackendKind::Local {
+        warn!("⚠ commands run on this machine, not in a sandbox: the backend is local");
+    }
+    let desk = wiring::desk(&config, kind).await?;
+    let (conversation, kept) = match &args.session {
+        Some(name) => (ConversationKey::new(format!("cli:{name}")), true),
+        None => {
+            let passing = format!("cli:once-{}", RunId::random());
+            (ConversationKey::new(passing), false)
+        }
+    };
+    let talk = Talk::new(&desk, conversation)?;
+    let ended = match &args.query {
+        Some(text) => talk.once(text).await,
+        None => talk.until_left().await,
+    };
+    let tidied = if kept { Ok(()) } else { talk.forget().await };
+    desk.sandboxes.drain().await;
+    ended.and_then(|exit| tidied.map(|()| exit))
+}
+
+fn session_name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    if text.is_empty() || text.len() > 64 || !text.chars().all(plain) {
+        return Err("expected up to 64 letters, digits, '-', '_' and '.'".to_owned());
+    }
+    Ok(text.to_owned())
+}

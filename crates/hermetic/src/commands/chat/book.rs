@@ -1,0 +1,84 @@
+//! What was said, kept in the store under the session's name.
+
+use std::collections::HashSet;
+use std::future::ready;
+use std::pin::Pin;
+use std::time::SystemTime;
+
+use hermetic_agent::{CallId, Journal, JournalError, Message, ToolCall, mend};
+use hermetic_gateway::Line;
+use hermetic_store::{History, StoreError};
+use hermetic_types::ConversationKey;
+
+/// How much of a conversation is read; the agent shows the model what fits.
+const MOST_LINES: u32 = 500;
+
+/// No message of a platform stands behind a line that was typed.
+const TYPED: i64 = 0;
+
+#[derive(Debug)]
+pub(super) struct Book {
+    history: History,
+    conversation: ConversationKey,
+}
+
+type Writing<'a> = Pin<Box<dyn Future<Output = Result<(), JournalError>> + Send + 'a>>;
+
+impl Book {
+    pub(super) fn new(history: History, conversation: ConversationKey) -> Self {
+        Self {
+            history,
+            conversation,
+        }
+    }
+
+    pub(super) async fn read(&self) -> Result<Vec<Message>, StoreError> {
+        let lines = self.history.recent(&self.conversation, MOST_LINES).await?;
+        let messages: Vec<Message> = lines
+            .iter()
+            .filter_map(|line| serde_json::from_str::<Line>(line).ok())
+            .map(|line| line.message)
+            .collect();
+        // Of a call without a result nobody knows whether it happened: it is written down first.
+        let begun: HashSet<CallId> = messages
+            .iter()
+            .flat_map(|message| match message {
+                Message::Assistant { tool_calls, .. } => tool_calls.as_slice(),
+                _ => &[],
+            })
+            .map(|call| call.id.clone())
+            .collect();
+        Ok(mend(messages, &begun))
+    }
+
+    pub(super) async fn clear(&self) -> Result<(), StoreError> {
+        self.history.clear(&self.conversation).await
+    }
+
+    async fn write(&self, message: &Message) -> Result<(), JournalError> {
+        let line = Line {
+            row: TYPED,
+            message: message.clone(),
+        };
+        let broken = |source: Box<dyn std::error::Error + Send + Sync>| JournalError { source };
+        let text = serde_json::to_string(&line).map_err(|error| broken(error.into()))?;
+        self.history
+            .append(&self.conversation, &[text], SystemTime::now().into())
+            .await
+            .map_err(|error| broken(error.into()))
+    }
+}
+
+impl Journal for Book {
+    fn said<'a>(&'a self, message: &'a Message) -> Writing<'a> {
+        Box::pin(self.write(message))
+    }
+
+    fn tool_about_to_run<'a>(&'a self, _: &'a ToolCall) -> Writing<'a> {
+        Box::pin(ready(Ok(())))
+    }
+
+    fn tool_ended<'a>(&'a self, _: &'a CallId, result: &'a Message) -> Writing<'a> {
+        Box::pin(self.write(result))
+    }
+}

@@ -1,0 +1,238 @@
+//! Turn after turn, until somebody leaves.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::thread;
+
+use hermetic_agent::{Answer, Ended, Input, Steer, Turn, prompt};
+use hermetic_gateway::{AgentTools, Own};
+use hermetic_tools::{NoOneToAsk, Outcome, Request};
+use hermetic_types::ConversationKey;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::book::Book;
+use super::screen::{Manner, Screen};
+use super::typed::{HELP, Typed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::wiring::Desk;
+
+/// 128 and the number of SIGINT.
+const INTERRUPTED: u8 = 130;
+
+pub(super) struct Talk<'a> {
+    desk: &'a Desk,
+    conversation: ConversationKey,
+    book: Book,
+    interrupts: tokio::sync::Mutex<Signal>,
+    /// Lets the sandbox go while nobody types.
+    _house: AbortOnDropHandle<()>,
+}
+
+/// How something that can be interrupted ended.
+enum Done<T> {
+    With(T),
+    /// Asked twice.
+    Left,
+}
+
+impl<'a> Talk<'a> {
+    pub(super) fn new(desk: &'a Desk, conversation: ConversationKey) -> Result<Self, Failure> {
+        let interrupts = signal(SignalKind::interrupt())
+            .map_err(|error| Failure::caused(&error, "report this as a bug"))?;
+        let sandboxes = desk.sandboxes.clone();
+        let house = async move { sandboxes.keep_house(CancellationToken::new()).await };
+        Ok(Self {
+            desk,
+            book: Book::new(desk.history.clone(), conversation.clone()),
+            conversation,
+            interrupts: tokio::sync::Mutex::new(interrupts),
+            _house: AbortOnDropHandle::new(tokio::spawn(house)),
+        })
+    }
+
+    pub(super) async fn once(&self, text: &str) -> Result<Exit, Failure> {
+        let screen = self.screen(Manner::OneShot);
+        let Done::With(answer) = self.say(text, &screen).await? else {
+            return Ok(Exit::Passed(INTERRUPTED));
+        };
+        screen.close(&answer.text);
+        Ok(match answer.ended {
+            Ended::Finished => Exit::Ok,
+            Ended::CutShort | Ended::TurnLimit => Exit::Failed,
+            Ended::Interrupted => Exit::Passed(INTERRUPTED),
+        })
+    }
+
+    pub(super) async fn until_left(&self) -> Result<Exit, Failure> {
+        let screen = self.screen(Manner::Conversation);
+        screen.tell(&format!(
+            "model: {}, backend: {}; /help tells what can be typed",
+            self.desk.model, self.desk.facts.backend
+        ));
+        let mut lines = lines();
+        let mut asked = false;
+        loop {
+            prompt_line();
+            let line = {
+                let mut interrupts = self.interrupts.lock().await;
+                tokio::select! {
+                    line = lines.recv() => line,
+                    _ = interrupts.recv() => {
+                        if asked {
+                            return Ok(Exit::Passed(INTERRUPTED));
+                        }
+                        asked = true;
+                        screen.tell("\nCtrl-C once more leaves");
+                        continue;
+                    }
+                }
+            };
+            asked = false;
+            let Some(line) = line else {
+                screen.tell("");
+                return Ok(Exit::Ok);
+            };
+            match self.obey(Typed::read(&line)).await {
+                Ok(Done::With(true)) => {}
+                Ok(Done::With(false)) => return Ok(Exit::Ok),
+                Ok(Done::Left) => return Ok(Exit::Passed(INTERRUPTED)),
+                // The conversation goes on: what failed may work the next time.
+                Err(failure) => crate::output::failure(&failure),
+            }
+        }
+    }
+
+    /// Nothing of the conversation stays.
+    pub(super) async fn forget(&self) -> Result<(), Failure> {
+        self.book.clear().await?;
+        self.desk
+            .sandboxes
+            .reset(&self.conversation)
+            .await
+            .map_err(|error| Failure::caused(&error, "`hermetic sandbox list` shows it"))
+    }
+
+    /// Whether there is more to come.
+    async fn obey(&self, typed: Typed) -> Result<Done<bool>, Failure> {
+        let screen = self.screen(Manner::Conversation);
+        match typed {
+            Typed::Nothing => {}
+            Typed::Leave => return Ok(Done::With(false)),
+            Typed::Help => screen.tell(HELP),
+            Typed::New => {
+                self.book.clear().await?;
+                screen.tell("A fresh conversation. The files in its sandbox stay.");
+            }
+            Typed::Reset => {
+                self.forget().await?;
+                screen.tell("The sandbox and its files are gone, and what was said is forgotten.");
+            }
+            Typed::Sh(text) => return self.run(Request::shell(&text), &screen).await,
+            Typed::Py(text) => return self.run(Request::python(&text), &screen).await,
+            Typed::Says(text) => match self.say(&text, &screen).await? {
+                Done::Left => return Ok(Done::Left),
+                Done::With(answer) => screen.close(&answer.text),
+            },
+        }
+        Ok(Done::With(true))
+    }
+
+    async fn say(&self, text: &str, screen: &Screen) -> Result<Done<Answer>, Failure> {
+        let history = self.book.read().await?;
+        let system = prompt::system(&self.desk.facts);
+        let own = Own::new(&self.desk.sandboxes, &self.conversation);
+        // Where nobody can be asked yet, what would need a yes is refused.
+        let tools = AgentTools::new(self.desk.kit.toolbox(&own, &NoOneToAsk));
+        let steer = Steer::default();
+        let turn = Turn {
+            system: &system,
+            history: &history,
+            input: Input::Says(text),
+            tools: &tools,
+            journal: &self.book,
+            observer: screen,
+            steer: &steer,
+        };
+        let stop = CancellationToken::new();
+        let taking = self.desk.agent.take_turn(turn, stop.clone());
+        match self.interruptible(&stop, taking).await {
+            Done::Left => Ok(Done::Left),
+            Done::With(Ok(answer)) => Ok(Done::With(answer)),
+            Done::With(Err(error)) => Err(Failure::caused(
+                &error,
+                "look at model and its base_url with `hermetic config show model`",
+            )),
+        }
+    }
+
+    async fn run(&self, request: Request, screen: &Screen) -> Result<Done<bool>, Failure> {
+        let own = Own::new(&self.desk.sandboxes, &self.conversation);
+        let toolbox = self.desk.kit.toolbox(&own, &NoOneToAsk);
+        let stop = CancellationToken::new();
+        let Done::With(outcome) = self.interruptible(&stop, toolbox.run(request, &stop)).await
+        else {
+            return Ok(Done::Left);
+        };
+        match outcome {
+            Ok(Outcome::Ran { output, code }) => {
+                screen.tell(output.as_str());
+                if code != 0 {
+                    screen.tell(&format!("exit code {code}"));
+                }
+            }
+            Ok(Outcome::Failed { error }) => screen.tell(&format!("Not run: {error}")),
+            Err(blocked) => screen.tell(&blocked.to_string()),
+        }
+        Ok(Done::With(true))
+    }
+
+    /// The first Ctrl-C asks it to end, the second does not wait for that.
+    async fn interruptible<T>(
+        &self,
+        stop: &CancellationToken,
+        work: impl Future<Output = T>,
+    ) -> Done<T> {
+        let mut interrupts = self.interrupts.lock().await;
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Done::With(done),
+                _ = interrupts.recv() => {
+                    if stop.is_cancelled() {
+                        return Done::Left;
+                    }
+                    stop.cancel();
+                }
+            }
+        }
+    }
+
+    fn screen(&self, manner: Manner) -> Screen {
+        Screen::new(manner, self.desk.redactor.clone())
+    }
+}
+
+/// Reading blocks in a thread of its own. What is typed during a turn is heard after it.
+fn lines() -> mpsc::Receiver<String> {
+    let (typed, lines) = mpsc::channel(64);
+    thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if typed.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+fn prompt_line() {
+    if std::io::stdin().is_terminal() {
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all("› ".as_bytes());
+        let _ = out.flush();
+    }
+}

@@ -1,0 +1,54 @@
+//! What somebody typed.
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    Nothing,
+    Says(String),
+    Sh(String),
+    Py(String),
+    New,
+    Reset,
+    Help,
+    Leave,
+}
+
+pub(super) const HELP: &str = "\
+/sh <command>  run a shell command in this conversation's sandbox, without the model
+/py <code>     run Python there
+/new           forget what was said; files stay
+/reset         forget what was said and destroy the sandbox with its files
+/quit          leave; Ctrl-D does the same
+";
+
+impl Typed {
+    pub(super) fn read(line: &str) -> Self {
+        let line = line.trim();
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        match name {
+            "" => Self::Nothing,
+            "/sh" if !rest.is_empty() => Self::Sh(rest.to_owned()),
+            "/py" if !rest.is_empty() => Self::Py(rest.to_owned()),
+            "/new" => Self::New,
+            "/reset" => Self::Reset,
+            "/help" | "/sh" | "/py" => Self::Help,
+            "/quit" | "/exit" => Self::Leave,
+            _ => Self::Says(line.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_looks_like_a_command_is_said() {
+        assert_eq!(Typed::read(" /sh  ls -l \n"), Typed::Sh("ls -l".to_owned()));
+        assert_eq!(Typed::read("/sh"), Typed::Help);
+        assert_eq!(Typed::read("  "), Typed::Nothing);
+        assert_eq!(Typed::read("/exit"), Typed::Leave);
+        let path = "/etc/passwd, what is it?";
+        assert_eq!(Typed::read(path), Typed::Says(path.to_owned()));
+    }
+}

@@ -1,0 +1,48 @@
+//! What a conversation at a keyboard needs, from the configuration.
+
+use hermetic_agent::{Agent, prompt};
+use hermetic_config::Config;
+use hermetic_redact::Redactor;
+use hermetic_session::Sandboxes;
+use hermetic_store::History;
+use hermetic_tools::Kit;
+use hermetic_types::BackendKind;
+
+use super::{facts, model, redactor, terminal};
+use crate::failure::Failure;
+
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) agent: Agent,
+    /// Its name, for people.
+    pub(crate) model: String,
+    pub(crate) kit: Kit,
+    pub(crate) sandboxes: Sandboxes,
+    pub(crate) history: History,
+    pub(crate) redactor: Redactor,
+    pub(crate) facts: prompt::Facts,
+}
+
+pub(crate) async fn desk(config: &Config, kind: BackendKind) -> Result<Desk, Failure> {
+    let installation = super::installation(config.home())?;
+    // Opened first: where no sandbox can be had, nothing else matters.
+    super::backend(config, &installation, kind)?;
+    let plan = super::plan(config, kind, config.terminal().lifetime);
+    let store = super::store(config).await?;
+    let mut facts = facts::facts(config, &plan);
+    facts.chat = "a terminal".to_owned();
+    let backends = super::backends(config, &installation)?;
+    let redactor = redactor::redactor(config);
+    let model = model::model(config)?;
+    Ok(Desk {
+        model: model.name().to_owned(),
+        agent: Agent::new(model, model::limits(config)),
+        kit: Kit {
+            terminal: terminal::terminal(config, kind, redactor.clone()),
+        },
+        sandboxes: Sandboxes::new(plan, installation, backends, store.ledger()),
+        history: store.history(),
+        redactor,
+        facts,
+    })
+}
