@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use hermetic_warden::client::Warden;
-use hermetic_warden::protocol::{Endpoint, PathAt, Read, Run, hello};
+use hermetic_warden::protocol::{Endpoint, PathAt, Read, Resolve, Run, hello};
 use libfuzzer_sys::fuzz_target;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
@@ -33,6 +33,11 @@ fuzz_target!(|bytes: &[u8]| {
             if let Ok(file) = warden.read_file(Read::whole(PathAt::anywhere("/"))).await {
                 let _ = file.collect(1 << 20).await;
             }
+            let resolve = Resolve {
+                path: "file".into(),
+                shell: None,
+            };
+            let _ = warden.resolve(resolve).await;
             let _ = warden.listen(Endpoint::Tcp(0), 1).await;
         };
         let both = async { tokio::join!(hostile, calls) };

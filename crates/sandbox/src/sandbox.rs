@@ -5,7 +5,9 @@ use std::time::Duration;
 use hermetic_policy::Cleared;
 use hermetic_types::{BackendKind, Boundary, Program, RunId, SandboxId, Stdin};
 use hermetic_warden::client::{CallError, GreetError, Running, Warden};
-use hermetic_warden::protocol::{Kill, Output, Run, Shell, StdinMode, WindowSize};
+use hermetic_warden::protocol::{
+    Kill, Output, Resolve, Resolved, Run, Shell, StdinMode, WindowSize,
+};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -62,6 +64,15 @@ impl Sandbox {
     /// Files, listeners and what else needs no judgement: it stays inside.
     pub fn warden(&self) -> &Warden {
         &self.warden
+    }
+
+    /// Where a path leads, from where the conversation's shell is.
+    pub async fn resolve(&self, path: &str) -> Result<Resolved, CallError> {
+        let resolve = Resolve {
+            path: path.into(),
+            shell: Some(SHELL.to_owned()),
+        };
+        self.warden.resolve(resolve).await
     }
 
     /// Runs a command to its end, keeping at most `bound` bytes of its output.

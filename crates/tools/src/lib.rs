@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod files;
 mod outcome;
 mod output;
 mod request;
@@ -17,6 +18,7 @@ mod toolbox;
 mod workplace;
 
 pub use ask::{Ask, Denied, NoOneToAsk};
+pub use files::{Bounds, Files};
 pub use outcome::{Blocked, Outcome};
 pub use request::{BadRequest, Request, What};
 pub use terminal::{Settings, Terminal};

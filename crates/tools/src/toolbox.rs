@@ -4,12 +4,14 @@ use hermetic_types::ConversationKey;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::files::{FileTool, Files};
 use crate::{Ask, Blocked, Outcome, Request, Terminal, Workplace};
 
 /// The tools of an installation. Holds nothing of a conversation.
 #[derive(Clone, Debug)]
 pub struct Kit {
     pub terminal: Terminal,
+    pub files: Files,
 }
 
 /// The tools as one conversation's agent holds them. The sandbox is made at the first call that needs
@@ -55,11 +57,13 @@ impl Toolbox<'_> {
 
     pub fn described(&self) -> Vec<Described> {
         let terminal = &self.kit.terminal;
-        vec![Described {
+        let mut all = vec![Described {
             name: Terminal::NAME,
             description: terminal.description(),
             schema: terminal.schema(),
-        }]
+        }];
+        all.extend(self.kit.files.described());
+        all
     }
 
     /// `None` if there is no such tool. Any arguments are answered.
@@ -69,10 +73,16 @@ impl Toolbox<'_> {
         arguments: &Map<String, Value>,
         stop: &CancellationToken,
     ) -> Option<Answered> {
-        match name {
-            Terminal::NAME => Some(self.call_terminal(arguments, stop).await),
-            _ => None,
+        if name == Terminal::NAME {
+            return Some(self.call_terminal(arguments, stop).await);
         }
+        let files = &self.kit.files;
+        let tool = FileTool::of_name(name)?;
+        Some(
+            files
+                .call(tool, arguments, self.workplace, self.ask, stop)
+                .await,
+        )
     }
 
     /// Judged, then into the conversation's sandbox.

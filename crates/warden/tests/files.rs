@@ -1,11 +1,13 @@
 //! Files in and out.
 
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use hermetic_warden::client::{CallError, Warden};
-use hermetic_warden::protocol::{ByteString, FailureKind, FileKind, PathAt, Read, Write};
+use hermetic_warden::protocol::{
+    ByteString, FailureKind, FileKind, PathAt, Read, Resolve, Resolved, Shell, Write,
+};
 
 use crate::lab::Lab;
 
@@ -201,4 +203,87 @@ async fn only_regular_files_are_opened() {
         kind(get(&warden, PathAt::anywhere("/no/such")).await),
         FailureKind::System
     );
+}
+
+async fn resolve(warden: &Warden, path: impl Into<ByteString>) -> Result<Resolved, CallError> {
+    let resolve = Resolve {
+        path: path.into(),
+        shell: Some("main".to_owned()),
+    };
+    warden.resolve(resolve).await
+}
+
+#[tokio::test]
+async fn a_path_is_followed_to_where_it_leads() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let root = lab.folder.path().canonicalize().unwrap();
+    std::fs::create_dir(root.join("real")).unwrap();
+    std::fs::write(root.join("real/file"), "x").unwrap();
+    symlink("real", root.join("link")).unwrap();
+    symlink("nowhere", root.join("dangling")).unwrap();
+    symlink("loop", root.join("loop")).unwrap();
+
+    let there = resolve(&warden, root.join("link/./file")).await.unwrap();
+    assert_eq!(there.path, root.join("real/file").into());
+    assert_eq!(there.metadata.unwrap().size, 1);
+    let missing = resolve(&warden, root.join("link/new/er")).await.unwrap();
+    assert_eq!(missing.path, root.join("real/new/er").into());
+    assert_eq!((missing.missing, missing.metadata), (2, None));
+
+    for odd in ["dangling", "loop", "dangling/x", "none/../x"] {
+        let refused = resolve(&warden, root.join(odd)).await;
+        assert_eq!(kind(refused), FailureKind::Refused, "{odd}");
+    }
+    let empty = resolve(&warden, "").await;
+    assert_eq!(kind(empty), FailureKind::BadRequest);
+
+    let go = format!("cd {}/link", root.display());
+    let mut running = warden.shell(Shell::new("main", go)).await.unwrap();
+    while running.next().await.unwrap().is_some() {}
+    let here = resolve(&warden, "file").await.unwrap();
+    assert_eq!(here.path, root.join("real/file").into());
+}
+
+#[tokio::test]
+async fn a_resolved_path_has_no_symlink_left() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let root = lab.folder.path().canonicalize().unwrap();
+    std::fs::create_dir(root.join("real")).unwrap();
+    std::fs::write(root.join("real/file"), "x").unwrap();
+    symlink("real", root.join("link")).unwrap();
+    symlink("real/file", root.join("last")).unwrap();
+    for path in ["link/file", "last", "link/new"] {
+        let at = PathAt::resolved(root.join(path));
+        assert!(get(&warden, at.clone()).await.is_err(), "read {path}");
+        assert!(
+            put(&warden, at.clone(), b"y").await.is_err(),
+            "write {path}"
+        );
+        assert!(warden.stat(at).await.is_err(), "look at {path}");
+    }
+    let at = PathAt::resolved(root.join("real/file"));
+    put(&warden, at.clone(), b"y").await.unwrap();
+    assert_eq!(get(&warden, at).await.unwrap(), b"y");
+}
+
+#[tokio::test]
+async fn a_file_that_changed_meanwhile_is_not_replaced() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let path = lab.path("file");
+    std::fs::write(&path, "one").unwrap();
+    let at = PathAt::anywhere(path.clone());
+    let stamp = warden.stat(at.clone()).await.unwrap().stamp();
+    let replaces = || Write {
+        replaces: Some(stamp),
+        ..Write::new(at.clone())
+    };
+    let mut late = warden.write_file(replaces()).await.unwrap();
+    late.write(b"late").await.unwrap();
+    let file = warden.write_file(replaces()).await.unwrap();
+    file.finish().await.unwrap();
+    assert_eq!(kind(late.finish().await), FailureKind::Changed);
+    assert_eq!(std::fs::read(&path).unwrap(), b"");
 }

@@ -37,9 +37,7 @@ pub(crate) async fn desk(config: &Config, kind: BackendKind) -> Result<Desk, Fai
     Ok(Desk {
         model: model.name().to_owned(),
         agent: Agent::new(model, model::limits(config)),
-        kit: Kit {
-            terminal: terminal::terminal(config, kind, redactor.clone()),
-        },
+        kit: terminal::kit(config, kind, &redactor),
         sandboxes: Sandboxes::new(plan, installation, backends, store.ledger()),
         history: store.history(),
         redactor,

@@ -8,7 +8,6 @@ use hermetic_chat::Chat;
 use hermetic_config::{BusyInput, Config, Resolved};
 use hermetic_gateway::{Busy, Parts, Settings};
 use hermetic_session::Sandboxes;
-use hermetic_tools::Kit;
 
 use super::facts::facts;
 use super::{access, model, redactor, telegram, terminal, webhook};
@@ -43,9 +42,7 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
         doors,
         sandboxes: Sandboxes::new(plan, installation, backends, store.ledger()),
         agent: Agent::new(model, model::limits(config)),
-        kit: Kit {
-            terminal: terminal::terminal(config, kind, redactor.clone()),
-        },
+        kit: terminal::kit(config, kind, &redactor),
         redactor,
         settings: Settings {
             busy: match config.agent().busy_input {

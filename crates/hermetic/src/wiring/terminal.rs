@@ -6,14 +6,32 @@ use std::sync::Arc;
 use hermetic_config::{ApprovalMode, Config};
 use hermetic_policy::{Context, Mode, Policy, Rules};
 use hermetic_redact::Redactor;
-use hermetic_tools::{Settings, Terminal};
+use hermetic_tools::{Bounds, Files, Kit, Settings, Terminal};
 use hermetic_types::{BackendKind, Boundary};
 
 /// Where a sealed sandbox keeps the conversation's files.
 const SEALED_WORKSPACE: &str = "/workspace";
+/// The most of a tool's result that a model is shown.
+const RESULT_CHARS: usize = 100_000;
 const SEALED_HOME: &str = "/home/agent";
 
-pub(crate) fn terminal(config: &Config, backend: BackendKind, redactor: Redactor) -> Terminal {
+/// Every tool, judged by one policy.
+pub(crate) fn kit(config: &Config, backend: BackendKind, redactor: &Redactor) -> Kit {
+    let policy = Arc::new(policy(config));
+    let output = &config.agent().tool_output;
+    let bounds = Bounds {
+        lines: output.max_lines,
+        line_chars: output.max_line_length,
+        result_chars: output.max_file_chars.min(RESULT_CHARS),
+    };
+    let context = context(config, backend);
+    Kit {
+        terminal: terminal(config, backend, Arc::clone(&policy), redactor.clone()),
+        files: Files::new(policy, context, redactor.clone(), bounds),
+    }
+}
+
+fn policy(config: &Config) -> Policy {
     let approvals = config.approvals();
     let rules = Rules {
         deny: approvals.deny.clone(),
@@ -24,6 +42,15 @@ pub(crate) fn terminal(config: &Config, backend: BackendKind, redactor: Redactor
             ApprovalMode::Off => Mode::Off,
         },
     };
+    Policy::new(rules)
+}
+
+fn terminal(
+    config: &Config,
+    backend: BackendKind,
+    policy: Arc<Policy>,
+    redactor: Redactor,
+) -> Terminal {
     let terminal = config.terminal();
     let settings = Settings {
         context: context(config, backend),
@@ -36,7 +63,7 @@ pub(crate) fn terminal(config: &Config, backend: BackendKind, redactor: Redactor
         },
         output_chars: config.agent().tool_output.max_bytes,
     };
-    Terminal::new(Arc::new(Policy::new(rules)), redactor, settings)
+    Terminal::new(policy, redactor, settings)
 }
 
 /// The folder commands start in.

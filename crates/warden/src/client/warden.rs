@@ -13,8 +13,8 @@ use super::{Breach, CallError, FileReader, FileWriter, Listener, Relay, Running}
 use crate::mux::{self, MAX_CALLS, MuxStream, Opener, Side};
 use crate::protocol::frame::{Frames, Kind};
 use crate::protocol::{
-    Attach, Endpoint, Entry, Info, Kill, MAX_REQUEST, Metadata, PathAt, Read, Reply, Request, Run,
-    RunSummary, Shell, Write, decode, encode,
+    Attach, Endpoint, Entry, Info, Kill, MAX_REQUEST, Metadata, PathAt, Read, Reply, Request,
+    Resolve, Resolved, Run, RunSummary, Shell, Write, decode, encode,
 };
 
 /// A living link to a warden. Clones share it.
@@ -129,6 +129,14 @@ impl Warden {
     pub async fn stat(&self, at: PathAt) -> Result<Metadata, CallError> {
         match self.link.ask(&Request::Stat(at)).await? {
             Reply::Metadata(metadata) => Ok(metadata),
+            _ => Err(self.link.breach(Breach::WrongReply)),
+        }
+    }
+
+    /// Where a path leads, whether or not it exists.
+    pub async fn resolve(&self, resolve: Resolve) -> Result<Resolved, CallError> {
+        match self.link.ask(&Request::Resolve(resolve)).await? {
+            Reply::Resolved(resolved) => Ok(resolved),
             _ => Err(self.link.breach(Breach::WrongReply)),
         }
     }

@@ -19,12 +19,12 @@ mod request;
 
 pub use bytestring::ByteString;
 pub use reply::{
-    Cut, Ended, Entry, Failure, FailureKind, FileKind, Info, Listening, Metadata, Reply,
-    RunSummary, ShellLost, Status, Usage,
+    Cut, Ended, Entry, Failure, FailureKind, FileKind, Info, Listening, Metadata, Reply, Resolved,
+    RunSummary, ShellLost, Stamp, Status, Usage,
 };
 pub use request::{
-    Attach, Endpoint, Kill, Leftovers, Listen, Output, PathAt, Read, Request, Run, Shell,
-    StdinMode, WindowSize, Write,
+    Attach, Endpoint, Kill, Leftovers, Links, Listen, Output, PathAt, Read, Request, Resolve, Run,
+    Shell, StdinMode, WindowSize, Write,
 };
 
 use serde::Serialize;

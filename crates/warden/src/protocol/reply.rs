@@ -13,6 +13,7 @@ pub enum Reply {
     Done,
     Runs(Vec<RunSummary>),
     Metadata(Metadata),
+    Resolved(Resolved),
     Entries(Vec<Entry>),
     Listening(Listening),
     Info(Info),
@@ -91,8 +92,31 @@ pub struct Metadata {
     pub mode: u32,
     /// Seconds since the epoch.
     pub modified: i64,
+    pub modified_nanos: u32,
+    pub inode: u64,
     pub uid: u32,
     pub gid: u32,
+}
+
+/// Tells whether a file is still the one it was: writing to it changes the time, replacing it the
+/// inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    pub inode: u64,
+    pub size: u64,
+    pub modified: i64,
+    pub modified_nanos: u32,
+}
+
+/// Where a path leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resolved {
+    /// Absolute, without symlinks as far as it exists.
+    pub path: ByteString,
+    /// How many names at its end do not exist.
+    pub missing: u32,
+    /// Of what is there.
+    pub metadata: Option<Metadata>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +151,17 @@ pub struct Info {
     pub listeners: u32,
 }
 
+impl Metadata {
+    pub fn stamp(&self) -> Stamp {
+        Stamp {
+            inode: self.inode,
+            size: self.size,
+            modified: self.modified,
+            modified_nanos: self.modified_nanos,
+        }
+    }
+}
+
 /// Why the warden did not do it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[error("{text}")]
@@ -156,6 +191,8 @@ pub enum FailureKind {
     Superseded,
     /// A path, or what it leads to, is not acceptable.
     Refused,
+    /// The file is not the one that was to be replaced.
+    Changed,
     /// A system call failed.
     System,
     /// Too many at once.

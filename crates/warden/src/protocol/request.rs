@@ -5,7 +5,7 @@ use std::time::Duration;
 use hermetic_types::RunId;
 use serde::{Deserialize, Serialize};
 
-use super::ByteString;
+use super::{ByteString, Stamp};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
@@ -17,6 +17,7 @@ pub enum Request {
     Read(Read),
     Write(Write),
     Stat(PathAt),
+    Resolve(Resolve),
     ListDir(PathAt),
     MakeDir(PathAt),
     Remove(PathAt),
@@ -110,7 +111,25 @@ pub enum Leftovers {
 pub struct PathAt {
     /// If there, `path` is relative to it and symlinks that lead out of it are refused.
     pub root: Option<ByteString>,
+    pub links: Links,
     pub path: ByteString,
+}
+
+/// What becomes of a symlink on the way, or at the end of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Links {
+    Follow,
+    /// For a path that was resolved and judged: what it named then is what it names now.
+    Refuse,
+}
+
+/// Where a path leads, as whoever works in the sandbox would write it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resolve {
+    /// Absolute, relative, or beginning with `~/`.
+    pub path: ByteString,
+    /// A relative one begins where this shell is; without such a shell, where the warden is.
+    pub shell: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +148,8 @@ pub struct Write {
     pub mode: u32,
     /// Missing directories on the way are made.
     pub parents: bool,
+    /// The file is replaced only if it is still this one.
+    pub replaces: Option<Stamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,6 +203,7 @@ impl PathAt {
     pub fn anywhere(path: impl Into<ByteString>) -> Self {
         Self {
             root: None,
+            links: Links::Follow,
             path: path.into(),
         }
     }
@@ -189,6 +211,16 @@ impl PathAt {
     pub fn beneath(root: impl Into<ByteString>, path: impl Into<ByteString>) -> Self {
         Self {
             root: Some(root.into()),
+            links: Links::Follow,
+            path: path.into(),
+        }
+    }
+
+    /// A path that [`Resolve`] gave.
+    pub fn resolved(path: impl Into<ByteString>) -> Self {
+        Self {
+            root: None,
+            links: Links::Refuse,
             path: path.into(),
         }
     }
@@ -210,6 +242,7 @@ impl Write {
             at,
             mode: 0o644,
             parents: false,
+            replaces: None,
         }
     }
 }

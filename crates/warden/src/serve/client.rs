@@ -71,6 +71,7 @@ async fn dispatch(world: &Rc<World>, opener: Opener, call: Call, request: Reques
         Request::Read(request) => files::read(call, request).await,
         Request::Write(request) => files::write(call, request).await,
         Request::Stat(at) => call.answer(files::stat(&at)).await,
+        Request::Resolve(request) => call.answer(files::resolve(world, &request)).await,
         Request::ListDir(at) => call.answer(files::list(&at)).await,
         Request::MakeDir(at) => call.answer(files::make_dir(&at)).await,
         Request::Remove(at) => call.answer(files::remove(&at)).await,

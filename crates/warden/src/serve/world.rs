@@ -86,6 +86,12 @@ impl World {
         Ok((world, reports))
     }
 
+    /// What `~` stands for.
+    pub(crate) fn home(&self) -> Vec<u8> {
+        let home = self.env.iter().find(|(name, _)| name == "HOME");
+        home.map_or_else(|| b"/".to_vec(), |(_, home)| home.as_bytes().to_vec())
+    }
+
     /// Starts a command under a keeper of its own.
     pub(crate) fn start(&self, command: &Command<'_>) -> Result<Rc<Family>, Failure> {
         let slot = self.next_slot.get();

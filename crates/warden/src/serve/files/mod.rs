@@ -4,11 +4,12 @@
 //! effect. The calls block the warden's one thread for as long as the disk takes for one frame.
 
 mod place;
+mod resolve;
 mod write;
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, fstat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, unlinkat};
 use rustix::io::{Errno, pread};
 
 use super::client::Call;
@@ -19,6 +20,7 @@ use crate::protocol::{
     PathAt, Read, Reply, encode,
 };
 use place::{open, open_parent, open_parent_making};
+pub(crate) use resolve::resolve;
 pub(crate) use write::write;
 
 pub(crate) async fn read(call: Call, request: Read) {
@@ -98,6 +100,7 @@ pub(crate) fn list(at: &PathAt) -> Result<Reply, Failure> {
 pub(crate) fn make_dir(at: &PathAt) -> Result<Reply, Failure> {
     let within = PathAt {
         root: at.root.clone(),
+        links: at.links,
         path: ByteString([at.path.0.as_slice(), b"/."].concat()),
     };
     open_parent_making(&within)?;
@@ -115,15 +118,24 @@ pub(crate) fn remove(at: &PathAt) -> Result<Reply, Failure> {
 }
 
 fn open_regular(at: &PathAt) -> Result<(OwnedFd, Metadata), Failure> {
-    // Non-blocking, so that a FIFO without a writer opens at once and can be refused.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = open(at, flags)?;
-    let stat = fstat(file.as_fd()).map_err(|error| system("look at the file", &error.into()))?;
+    // Looked at before it is opened: opening a FIFO may wait, and opening a device may do something.
+    let found = open(at, OFlags::PATH)?;
+    let stat = fstat(found.as_fd()).map_err(|error| system("look at the file", &error.into()))?;
     let metadata = metadata(&stat);
     if metadata.kind != FileKind::File {
-        return Err(refused("not a regular file"));
+        return Err(refused(not_a_file(metadata.kind)));
     }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(place::by_descriptor(&found), flags, Mode::empty())
+        .map_err(|error| system("open the file", &error.into()))?;
     Ok((file, metadata))
+}
+
+fn not_a_file(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::Directory => "a directory, not a file",
+        _ => "not a regular file",
+    }
 }
 
 fn metadata(stat: &Stat) -> Metadata {
@@ -132,6 +144,8 @@ fn metadata(stat: &Stat) -> Metadata {
         size: u64::try_from(stat.st_size).unwrap_or(0),
         mode: stat.st_mode & 0o7777,
         modified: stat.st_mtime,
+        modified_nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
+        inode: stat.st_ino,
         uid: stat.st_uid,
         gid: stat.st_gid,
     }

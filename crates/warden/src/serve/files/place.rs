@@ -1,14 +1,14 @@
 //! From a path in a request to an open descriptor, within its root where it names one.
 
 use std::borrow::Cow;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat2};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat2};
 use rustix::io::Errno;
 
 use super::refused;
-use crate::protocol::{Failure, FailureKind, PathAt};
+use crate::protocol::{Failure, FailureKind, Links, PathAt};
 use crate::serve::world::{bad_request, system};
 
 pub(super) fn open(at: &PathAt, flags: OFlags) -> Result<OwnedFd, Failure> {
@@ -55,17 +55,26 @@ pub(super) fn open_parent_making(at: &PathAt) -> Result<(OwnedFd, Vec<u8>), Fail
     Ok((folder, name.to_vec()))
 }
 
+/// The name under which the kernel opens again what a descriptor holds.
+pub(super) fn by_descriptor(file: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
 /// Where paths begin.
 enum Base {
     Anywhere,
+    /// From `/`, and not by any symlink.
+    Straight,
     /// Nothing outside this directory is reached.
     Beneath(OwnedFd),
 }
 
 impl Base {
     fn of(at: &PathAt) -> Result<Self, Failure> {
-        let Some(root) = &at.root else {
-            return Ok(Self::Anywhere);
+        let root = match (&at.root, at.links) {
+            (None, Links::Follow) => return Ok(Self::Anywhere),
+            (None, Links::Refuse) => return Ok(Self::Straight),
+            (Some(root), _) => root,
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(root.as_path(), flags, Mode::empty())
@@ -77,6 +86,7 @@ impl Base {
         let flags = flags | OFlags::CLOEXEC;
         let opened = match self {
             Self::Anywhere => rustix::fs::openat(CWD, path, flags, Mode::empty()),
+            Self::Straight => open_straight(path, flags),
             Self::Beneath(root) => {
                 let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
                 openat2(root, path, flags, Mode::empty(), resolve)
@@ -93,6 +103,29 @@ impl Base {
             },
         })
     }
+}
+
+/// Step by step, because older kernels and gVisor know no flag that says "no symlinks".
+fn open_straight(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let step_flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut folder = rustix::fs::open("/", step_flags, Mode::empty())?;
+    let mut steps = path
+        .split(|byte| *byte == b'/')
+        .filter(|step| !step.is_empty() && *step != b".")
+        .peekable();
+    while let Some(step) = steps.next() {
+        if steps.peek().is_none() {
+            let file = rustix::fs::openat(&folder, step, flags | OFlags::NOFOLLOW, Mode::empty())?;
+            let stat = rustix::fs::fstat(&file)?;
+            // Opened as a mere path, a symlink opens as itself.
+            return match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Symlink => Err(Errno::LOOP),
+                _ => Ok(file),
+            };
+        }
+        folder = rustix::fs::openat(&folder, step, step_flags, Mode::empty())?;
+    }
+    Ok(folder)
 }
 
 /// With a root, an absolute path below it is taken as relative to it.

@@ -10,9 +10,11 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::place::{open_parent, open_parent_making};
-use super::refused;
+use super::{metadata, not_a_file, refused};
 use crate::protocol::frame::Kind;
-use crate::protocol::{ByteString, Failure, PathAt, Reply, Write, encode};
+use crate::protocol::{
+    ByteString, Failure, FailureKind, Links, PathAt, Reply, Stamp, Write, encode,
+};
 use crate::serve::client::Call;
 use crate::serve::world::{bad_request, system};
 
@@ -52,6 +54,7 @@ struct Draft {
     aside: Vec<u8>,
     file: OwnedFd,
     mode: Mode,
+    replaces: Option<Stamp>,
     published: bool,
 }
 
@@ -85,6 +88,7 @@ impl Draft {
             aside,
             file,
             mode,
+            replaces: request.replaces,
             published: false,
         })
     }
@@ -102,10 +106,28 @@ impl Draft {
 
     fn publish(mut self) -> Result<(), Failure> {
         fchmod(&self.file, self.mode).map_err(|error| system("set the mode", &error.into()))?;
+        self.check_unchanged()?;
         renameat(&self.folder, &*self.aside, &self.folder, &*self.name)
             .map_err(|error| system("put the file in its place", &error.into()))?;
         self.published = true;
         Ok(())
+    }
+}
+
+impl Draft {
+    fn check_unchanged(&self) -> Result<(), Failure> {
+        let Some(expected) = self.replaces else {
+            return Ok(());
+        };
+        let now = statat(&self.folder, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
+        if now.is_ok_and(|now| metadata(&now).stamp() == expected) {
+            return Ok(());
+        }
+        Err(Failure {
+            kind: FailureKind::Changed,
+            errno: None,
+            text: "the file was changed by somebody else meanwhile".to_owned(),
+        })
     }
 }
 
@@ -133,12 +155,15 @@ fn find_place(request: &Write) -> Result<(OwnedFd, Vec<u8>, Option<Stat>), Failu
         };
         match FileType::from_raw_mode(old.st_mode) {
             FileType::RegularFile => return Ok((folder, name, Some(old))),
+            FileType::Symlink if at.links == Links::Refuse => {
+                return Err(refused("a symlink where a file was"));
+            }
             FileType::Symlink => {
                 let target = readlinkat(&folder, &*name, Vec::new())
                     .map_err(|error| system("follow the symlink", &error.into()))?;
                 at = follow(&at, &name, target.to_bytes());
             }
-            _ => return Err(refused("not a regular file")),
+            _ => return Err(refused(not_a_file(metadata(&old).kind))),
         }
     }
     Err(refused("too many symlinks"))
@@ -154,6 +179,7 @@ fn follow(at: &PathAt, name: &[u8], target: &[u8]) -> PathAt {
     };
     PathAt {
         root: at.root.clone(),
+        links: at.links,
         path: ByteString(path),
     }
 }

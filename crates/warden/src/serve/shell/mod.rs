@@ -26,7 +26,14 @@ use session::{Job, Order, Session};
 const MOST: usize = 64;
 
 #[derive(Debug, Default)]
-pub(crate) struct Shells(RefCell<HashMap<String, mpsc::Sender<Order>>>);
+pub(crate) struct Shells(RefCell<HashMap<String, Entrance>>);
+
+/// How to reach a shell, and where it was after its last command.
+#[derive(Clone, Debug)]
+struct Entrance {
+    orders: mpsc::Sender<Order>,
+    place: Rc<RefCell<Option<ByteString>>>,
+}
 
 /// Runs text in the shell of that name and stays with the caller until either is gone.
 pub(crate) async fn run(world: &Rc<World>, mut call: Call, request: Shell) {
@@ -46,7 +53,7 @@ pub(crate) async fn kill(world: &Rc<World>, name: &str) -> Result<Reply, Failure
         });
     };
     let (done, ended) = tokio::sync::oneshot::channel();
-    if shell.send(Order::End(done)).await.is_ok() {
+    if shell.orders.send(Order::End(done)).await.is_ok() {
         // An error means that the task is gone, and the shell with it.
         let _ = ended.await;
     }
@@ -83,6 +90,11 @@ fn begin(world: &Rc<World>, call: &Call, request: Shell) -> Result<Rc<Active>, F
 }
 
 impl Shells {
+    /// Where the shell of this name is, if it was ever anywhere.
+    pub(crate) fn place(&self, name: &str) -> Option<ByteString> {
+        self.0.borrow().get(name)?.place.borrow().clone()
+    }
+
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.0.borrow().len()).unwrap_or(u32::MAX)
     }
@@ -90,7 +102,7 @@ impl Shells {
     fn enter(&self, world: &Rc<World>, name: &str) -> Result<mpsc::Sender<Order>, Failure> {
         let mut shells = self.0.borrow_mut();
         if let Some(shell) = shells.get(name) {
-            return Ok(shell.clone());
+            return Ok(shell.orders.clone());
         }
         if shells.len() >= MOST || name.len() > 63 {
             return Err(Failure {
@@ -100,8 +112,14 @@ impl Shells {
             });
         }
         let (give, orders) = mpsc::channel(1);
-        shells.insert(name.to_owned(), give.clone());
-        spawn_local(Session::new(Rc::clone(world)).live(orders));
+        let place = Rc::default();
+        let session = Session::new(Rc::clone(world), Rc::clone(&place));
+        let entrance = Entrance {
+            orders: give.clone(),
+            place,
+        };
+        shells.insert(name.to_owned(), entrance);
+        spawn_local(session.live(orders));
         Ok(give)
     }
 }

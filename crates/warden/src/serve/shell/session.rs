@@ -1,5 +1,6 @@
 //! The task that owns one shell.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -43,6 +44,8 @@ pub(super) struct Session {
     bash: Option<Bash>,
     /// Where the last shell was, for the next one.
     cwd: Option<ByteString>,
+    /// The same, for others to see.
+    place: Rc<RefCell<Option<ByteString>>>,
     /// What background jobs wrote since the last command.
     between: Kept,
     /// Families of shells that are no more, as long as their jobs live.
@@ -67,11 +70,12 @@ enum Happened {
 }
 
 impl Session {
-    pub(super) fn new(world: Rc<World>) -> Self {
+    pub(super) fn new(world: Rc<World>, place: Rc<RefCell<Option<ByteString>>>) -> Self {
         Self {
             world,
             bash: None,
             cwd: None,
+            place,
             between: Kept::default(),
             past: Vec::new(),
         }
@@ -164,6 +168,7 @@ impl Session {
         if let Some(cwd) = bash.cwd() {
             self.cwd = Some(cwd);
         }
+        self.place.replace(self.cwd.clone());
         let leftovers = u32::try_from(bash.newer().len()).unwrap_or(u32::MAX);
         if lost.is_some() {
             self.retire();

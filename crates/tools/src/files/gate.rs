@@ -1,0 +1,122 @@
+//! May this file be touched?
+//!
+//! The policy knows commands, and what it knows about a path it knows whatever command names it. So a
+//! file tool asks about plain commands that would do the same. In a sandbox that is a boundary only
+//! the operator's own rules speak; on the host, keys, start-up files and what is ours are asked about.
+
+use std::sync::Arc;
+
+use hermetic_policy::{Context, Policy, Verdict};
+use hermetic_types::{Boundary, Command};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Ask, Blocked};
+
+#[derive(Clone, Debug)]
+pub(super) struct Gate {
+    policy: Arc<Policy>,
+    context: Context,
+}
+
+/// What is to be done at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    Read,
+    Write,
+    Remove,
+}
+
+impl Gate {
+    pub(super) fn new(policy: Arc<Policy>, context: Context) -> Self {
+        Self { policy, context }
+    }
+
+    pub(super) fn is_judged(&self) -> bool {
+        self.context.boundary() == Boundary::Judged
+    }
+
+    pub(super) async fn clear(
+        &self,
+        act: Act,
+        path: &str,
+        ask: &dyn Ask,
+        stop: &CancellationToken,
+    ) -> Result<(), Blocked> {
+        for program in act.programs() {
+            let command = Command::words([program, path]);
+            match self.policy.judge(command, &self.context) {
+                Verdict::Run(_) => {}
+                Verdict::Refuse(refusal) => {
+                    tracing::warn!(by = ?refusal.by(), ?act, "file refused");
+                    return Err(Blocked::refused(&refusal));
+                }
+                // Who says yes to one way of touching the file is not asked about the next.
+                Verdict::Ask(question) => {
+                    tracing::info!(?act, "file needs a yes");
+                    ask.ask(question, stop).await?;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Act {
+    /// To remove a file, or to replace one that is not to be seen, takes no less than to write it.
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Read => &["cat"],
+            Self::Write => &["tee", "cat"],
+            Self::Remove => &["rm", "tee", "cat"],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NoOneToAsk;
+    use hermetic_types::BackendKind;
+
+    async fn may(backend: BackendKind, act: Act, path: &str) -> bool {
+        let mut context = Context::new(backend, "/work", "/home/ann");
+        context.own_files.push("/usr/local/bin/hermetic".to_owned());
+        let gate = Gate::new(Arc::default(), context);
+        let stop = CancellationToken::new();
+        gate.clear(act, path, &NoOneToAsk, &stop).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn on_the_host_what_matters_is_asked_about() {
+        let local = BackendKind::Local;
+        for path in [
+            "/home/ann/.ssh/authorized_keys",
+            "/home/ann/.aws/credentials",
+            "/home/ann/.bashrc",
+            "/home/ann/.hermes/config.yaml",
+            "/home/ann/.hermes/.env",
+            "/usr/local/bin/hermetic",
+            "/etc/passwd",
+            "/etc/systemd/system/x.service",
+            "/boot/grub/grub.cfg",
+            "/work/.env",
+        ] {
+            assert!(!may(local, Act::Write, path).await, "write {path}");
+        }
+        for path in ["/home/ann/.ssh/id_ed25519", "/home/ann/.hermes/.env"] {
+            assert!(!may(local, Act::Read, path).await, "read {path}");
+        }
+        for act in [Act::Read, Act::Write, Act::Remove] {
+            assert!(may(local, act, "/work/notes.txt").await, "{act:?}");
+        }
+        assert!(!may(local, Act::Remove, "/home/ann/.ssh/id_ed25519").await);
+    }
+
+    #[tokio::test]
+    async fn in_a_sandbox_its_files_are_its_own() {
+        for path in ["/etc/passwd", "/home/agent/.ssh/id_ed25519"] {
+            assert!(may(BackendKind::Native, Act::Write, path).await);
+        }
+    }
+}

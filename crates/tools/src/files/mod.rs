@@ -1,0 +1,192 @@
+//! read_file, write_file, patch and search_files, over the warden's file channel.
+//!
+//! A path is first followed to where it really leads. That place is judged, and that place is used,
+//! with symlinks refused from then on: what was judged is what is touched. Names, defaults, limits and
+//! result keys are those that models trained on Hermes know.
+
+mod arguments;
+mod desk;
+mod failed;
+mod gate;
+mod legible;
+mod patch;
+mod place;
+mod read;
+mod seen;
+mod similar;
+mod window;
+mod write;
+
+use std::sync::Arc;
+
+use hermetic_policy::{Context, Policy};
+use hermetic_redact::Redactor;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Answered, Ask, Described, Workplace};
+use arguments::Arguments;
+use desk::Desk;
+use failed::Failed;
+use gate::Gate;
+use seen::Seen;
+
+/// The file tools. What they remember of a sandbox is which files its agent has seen.
+#[derive(Clone, Debug)]
+pub struct Files {
+    gate: Gate,
+    redactor: Redactor,
+    bounds: Bounds,
+    seen: Arc<Seen>,
+}
+
+/// How much a model is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Lines of one read.
+    pub lines: usize,
+    /// Characters of one line.
+    pub line_chars: usize,
+    /// Characters of a whole result.
+    pub result_chars: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileTool {
+    Read,
+    Write,
+    Patch,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            lines: 2000,
+            line_chars: 2000,
+            result_chars: 100_000,
+        }
+    }
+}
+
+impl FileTool {
+    const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Patch];
+
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read_file",
+            Self::Write => "write_file",
+            Self::Patch => "patch",
+        }
+    }
+}
+
+impl Files {
+    /// `context` says where the files are and what the policy protects there.
+    pub fn new(policy: Arc<Policy>, context: Context, redactor: Redactor, bounds: Bounds) -> Self {
+        Self {
+            gate: Gate::new(policy, context),
+            redactor,
+            bounds,
+            seen: Arc::default(),
+        }
+    }
+
+    pub(crate) fn described(&self) -> Vec<Described> {
+        FileTool::ALL
+            .into_iter()
+            .map(|tool| Described {
+                name: tool.name(),
+                description: self.description(tool),
+                schema: self.schema(tool),
+            })
+            .collect()
+    }
+
+    pub(crate) async fn call(
+        &self,
+        tool: FileTool,
+        arguments: &Map<String, Value>,
+        workplace: &dyn Workplace,
+        ask: &dyn Ask,
+        stop: &CancellationToken,
+    ) -> Answered {
+        let arguments = Arguments(arguments);
+        let work = async {
+            let held = workplace.sandbox().await?;
+            let desk = Desk::new(self, &held, ask, stop);
+            match tool {
+                FileTool::Read => desk.read(&arguments).await,
+                FileTool::Write => desk.write(&arguments).await,
+                FileTool::Patch => desk.patch(&arguments).await,
+            }
+        };
+        let done = tokio::select! {
+            done = Box::pin(work) => done,
+            () = stop.cancelled() => Err(Failed::new("interrupted")),
+        };
+        let (json, failed) = match done {
+            Ok(json) => (json, false),
+            Err(failed) => (failed.into_json(tool), true),
+        };
+        Answered {
+            json: legible::redacted(json, &self.redactor),
+            failed,
+        }
+    }
+
+    fn description(&self, tool: FileTool) -> String {
+        match tool {
+            FileTool::Read => format!(
+                "Reads a text file. Each line is shown as NUMBER|TEXT. offset and limit choose the \
+                 lines, at most {} at once; what is too long ends with a next_offset. A file that is \
+                 not there is answered with similar names. Better than cat, head or tail in the \
+                 terminal.",
+                self.bounds.lines
+            ),
+            FileTool::Write => "Writes a whole file: it is created with its folders, or replaced at \
+                 once, keeping its mode. For a change of a part use patch. Better than echo or a \
+                 heredoc in the terminal."
+                .to_owned(),
+            FileTool::Patch => "Changes parts of files and shows the difference. mode=replace: \
+                 old_string, which must occur once unless replace_all is set, becomes new_string. \
+                 mode=patch: a V4A patch over any number of files, applied as a whole or not at all. \
+                 Better than sed in the terminal."
+                .to_owned(),
+        }
+    }
+
+    fn schema(&self, tool: FileTool) -> Value {
+        let (properties, required) = match tool {
+            FileTool::Read => (
+                json!({
+                    "path": {"type": "string", "description": "absolute, relative or ~/path"},
+                    "offset": {
+                        "type": "integer", "default": 1, "minimum": 1,
+                        "description": "the first line",
+                    },
+                    "limit": {
+                        "type": "integer", "default": 500, "maximum": self.bounds.lines,
+                        "description": "how many lines",
+                    },
+                }),
+                json!(["path"]),
+            ),
+            FileTool::Write => (
+                json!({
+                    "path": {"type": "string", "description": "the file to create or replace"},
+                    "content": {"type": "string", "description": "all of its text"},
+                    "cross_profile": {
+                        "type": "boolean", "default": false, "description": "has no effect here",
+                    },
+                }),
+                json!(["path", "content"]),
+            ),
+            FileTool::Patch => (patch::properties(), json!(["mode"])),
+        };
+        json!({"type": "object", "properties": properties, "required": required})
+    }
+}

@@ -1,0 +1,303 @@
+//! What a patch makes of every file it names, before any of it is written.
+
+use hermetic_redact::MASK;
+use hermetic_warden::protocol::{PathAt, Stamp, Write};
+use serde_json::{Value, json};
+use similar::TextDiff;
+
+use super::text::Text;
+use super::{LONGEST, replace, seek, v4a};
+use crate::files::Failed;
+use crate::files::desk::Desk;
+use crate::files::gate::Act;
+use crate::files::place::Place;
+use crate::files::write::{MODE, lost_secret};
+
+#[derive(Debug)]
+pub(super) struct Changes<'a> {
+    desk: &'a Desk<'a>,
+    drafts: Vec<Draft>,
+}
+
+/// A file as it was and as it is to be.
+#[derive(Debug)]
+struct Draft {
+    place: Place,
+    old: Option<Old>,
+    new: Option<Text>,
+    mode: u32,
+}
+
+#[derive(Debug)]
+struct Old {
+    text: Text,
+    stamp: Option<Stamp>,
+}
+
+/// How much of the differences is shown.
+const DIFF_CHARS: usize = 40_000;
+const DIFF_PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
+
+impl<'a> Changes<'a> {
+    pub(super) fn new(desk: &'a Desk<'a>) -> Self {
+        Self {
+            desk,
+            drafts: Vec::new(),
+        }
+    }
+
+    pub(super) async fn update(
+        &mut self,
+        path: &str,
+        change: impl FnOnce(&str) -> Result<String, Failed>,
+    ) -> Result<(), Failed> {
+        let at = self.open(path).await?;
+        let draft = &mut self.drafts[at];
+        let Some(text) = &draft.new else {
+            return Err(match draft.old {
+                Some(_) => Failed::new(format!("{path}: the patch has removed it already")),
+                None => self.not_found(path).await,
+            });
+        };
+        let changed = change(&text.lines).map_err(|failed| failed.within(path))?;
+        draft.new = Some(text.with(changed));
+        Ok(())
+    }
+
+    pub(super) async fn add(&mut self, path: &str, text: String) -> Result<(), Failed> {
+        let at = self.open(path).await?;
+        let draft = &mut self.drafts[at];
+        if draft.new.is_some() {
+            return Err(Failed::new(format!(
+                "{path}: there is such a file already; change it with `*** Update File:`"
+            )));
+        }
+        draft.new = Some(Text::plain(text));
+        Ok(())
+    }
+
+    pub(super) async fn delete(&mut self, path: &str) -> Result<(), Failed> {
+        let at = self.open(path).await?;
+        if self.drafts[at].new.take().is_none() {
+            return Err(self.not_found(path).await);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn rename(&mut self, from: &str, to: &str) -> Result<(), Failed> {
+        let from_at = self.open(from).await?;
+        let to_at = self.open(to).await?;
+        if self.drafts[to_at].new.is_some() {
+            return Err(Failed::new(format!("{to}: there is such a file already")));
+        }
+        let mode = self.drafts[from_at].mode;
+        let Some(text) = self.drafts[from_at].new.take() else {
+            return Err(self.not_found(from).await);
+        };
+        self.drafts[to_at].new = Some(text);
+        self.drafts[to_at].mode = mode;
+        Ok(())
+    }
+
+    /// Judges every change, then makes them.
+    pub(super) async fn commit(self) -> Result<Value, Failed> {
+        let desk = self.desk;
+        let drafts: Vec<Draft> = self.drafts.into_iter().filter(Draft::is_change).collect();
+        if drafts.is_empty() {
+            return Err(Failed::new("the patch changes nothing"));
+        }
+        for draft in &drafts {
+            draft.refuse_masked()?;
+            let act = if draft.new.is_some() {
+                Act::Write
+            } else {
+                Act::Remove
+            };
+            desk.clear(act, &draft.place).await?;
+        }
+        let mut warnings: Vec<String> = Vec::new();
+        let mut done = Done::default();
+        for draft in &drafts {
+            warnings.extend(desk.stale_warning(&draft.place));
+            if let Err(failed) = draft.make(desk).await {
+                return Err(done.after(failed));
+            }
+            done.note(draft);
+        }
+        let mut json = done.into_json();
+        json["success"] = json!(true);
+        json["diff"] = json!(diffs(desk, &drafts));
+        if let [only] = &drafts[..] {
+            json["resolved_path"] = json!(only.place.shown());
+        }
+        if !warnings.is_empty() {
+            json["_warning"] = json!(warnings.join(" "));
+        }
+        Ok(json)
+    }
+
+    /// The draft of this file, begun if this is the first time it is named.
+    async fn open(&mut self, path: &str) -> Result<usize, Failed> {
+        let place = self.desk.locate(path).await?;
+        let same = |draft: &Draft| draft.place.path == place.path;
+        if let Some(at) = self.drafts.iter().position(same) {
+            return Ok(at);
+        }
+        let old = if place.exists() {
+            // What is not to be read is not to be shown in a difference either.
+            self.desk.clear(Act::Read, &place).await?;
+            let bytes = self.desk.fetch(&place, LONGEST).await?.ok_or_else(|| {
+                Failed::new(format!("{path} is longer than {} MiB", LONGEST >> 20))
+            })?;
+            let text = Text::read(bytes).ok_or_else(|| {
+                Failed::new(format!(
+                    "{path} is not UTF-8 text; a patch would ruin it. Use the terminal."
+                ))
+            })?;
+            Some(Old {
+                text,
+                stamp: place.stamp(),
+            })
+        } else {
+            None
+        };
+        let mode = place
+            .metadata
+            .as_ref()
+            .map_or(MODE, |metadata| metadata.mode);
+        self.drafts.push(Draft {
+            new: old.as_ref().map(|old| old.text.clone()),
+            place,
+            old,
+            mode,
+        });
+        Ok(self.drafts.len() - 1)
+    }
+
+    async fn not_found(&self, path: &str) -> Failed {
+        match self.desk.locate_existing(path).await {
+            Err(failed) => failed,
+            Ok(_) => Failed::new(format!("{path}: not there in this patch")),
+        }
+    }
+}
+
+impl Draft {
+    fn is_change(&self) -> bool {
+        self.old.as_ref().map(|old| &old.text) != self.new.as_ref()
+    }
+
+    fn refuse_masked(&self) -> Result<(), Failed> {
+        let masks = |text: &Text| text.lines.matches(MASK).count();
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) if masks(new) > masks(&old.text) => {
+                Err(lost_secret(&self.place.asked))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn make(&self, desk: &Desk<'_>) -> Result<(), Failed> {
+        let place = &self.place;
+        let Some(text) = &self.new else {
+            return desk.remove(place).await;
+        };
+        let write = Write {
+            mode: self.mode,
+            parents: true,
+            replaces: self.old.as_ref().and_then(|old| old.stamp),
+            ..Write::new(PathAt::resolved(place.path.clone()))
+        };
+        desk.store(place, &text.to_bytes(), write).await?;
+        desk.note_written(place).await;
+        Ok(())
+    }
+}
+
+/// What has been done so far.
+#[derive(Debug, Default)]
+struct Done {
+    modified: Vec<String>,
+    created: Vec<String>,
+    deleted: Vec<String>,
+}
+
+impl Done {
+    fn note(&mut self, draft: &Draft) {
+        let list = match (&draft.old, &draft.new) {
+            (_, None) => &mut self.deleted,
+            (None, Some(_)) => &mut self.created,
+            (Some(_), Some(_)) => &mut self.modified,
+        };
+        list.push(draft.place.shown());
+    }
+
+    fn into_json(self) -> Value {
+        let mut json = json!({});
+        for (key, list) in [
+            ("files_modified", self.modified),
+            ("files_created", self.created),
+            ("files_deleted", self.deleted),
+        ] {
+            if !list.is_empty() {
+                json[key] = json!(list);
+            }
+        }
+        json
+    }
+
+    /// A failure in the middle says what was done before it.
+    fn after(self, mut failed: Failed) -> Failed {
+        if let Value::Object(done) = self.into_json() {
+            for (key, list) in done {
+                failed = failed.with(&key, list);
+            }
+        }
+        failed
+    }
+}
+
+/// Of texts without their secrets: the marks of a difference would hide them from the redactor.
+fn diffs(desk: &Desk<'_>, drafts: &[Draft]) -> String {
+    let clean = |text: Option<&Text>| {
+        let lines = text.map_or("", |text| text.lines.as_str());
+        desk.files.redactor.redact(lines).into_inner()
+    };
+    let mut whole = String::new();
+    for draft in drafts {
+        let old = clean(draft.old.as_ref().map(|old| &old.text));
+        let new = clean(draft.new.as_ref());
+        let name = draft.place.shown();
+        let name = name.trim_start_matches('/');
+        let diff = TextDiff::configure()
+            .timeout(DIFF_PATIENCE)
+            .diff_lines(&old, &new);
+        let diff = diff
+            .unified_diff()
+            .header(&format!("a/{name}"), &format!("b/{name}"))
+            .to_string();
+        whole.push_str(&diff);
+    }
+    match whole.char_indices().nth(DIFF_CHARS) {
+        Some((end, _)) => format!("{}\n[… the rest is left out …]", &whole[..end]),
+        None => whole,
+    }
+}
+
+impl From<v4a::BadPatch> for Failed {
+    fn from(bad: v4a::BadPatch) -> Self {
+        Self::new(bad.to_string())
+    }
+}
+
+impl From<seek::NoPlace> for Failed {
+    fn from(none: seek::NoPlace) -> Self {
+        Self::new(none.to_string())
+    }
+}
+
+impl From<replace::NotReplaced> for Failed {
+    fn from(not: replace::NotReplaced) -> Self {
+        Self::new(not.to_string())
+    }
+}

@@ -1,0 +1,180 @@
+//! read_file.
+
+use hermetic_warden::protocol::{PathAt, Read};
+use serde_json::{Value, json};
+
+use super::Failed;
+use super::arguments::Arguments;
+use super::desk::Desk;
+use super::gate::Act;
+use super::legible::{cost, is_binary, redacted_lines, shortened};
+use super::place::Place;
+use super::window::Lines;
+
+const DEFAULT_LINES: usize = 500;
+/// Enough to tell a text from something else.
+const SAMPLE: usize = 8 << 10;
+/// Beyond this the lines of a file are not counted to the end.
+const COUNTED: u64 = 2 << 30;
+/// What the keys of a result and their other values take.
+const FRAME: usize = 2000;
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// What was found in the file.
+struct Found {
+    lines: Vec<(usize, Vec<u8>)>,
+    total: usize,
+    counted_all: bool,
+    binary: bool,
+    size: u64,
+}
+
+impl Desk<'_> {
+    pub(super) async fn read(&self, arguments: &Arguments<'_>) -> Result<Value, Failed> {
+        let bounds = self.files.bounds;
+        let path = arguments.path("path")?;
+        let first = arguments.count("offset", 1, (1, usize::MAX / 2))?;
+        let limit = arguments.count("limit", DEFAULT_LINES, (1, bounds.lines.max(1)))?;
+        let place = self.locate_existing(path).await?;
+        self.clear(Act::Read, &place).await?;
+        let (id, window) = (self.sandbox.id(), (first, limit));
+        let stamp = place.stamp();
+        if let Some(stamp) = stamp
+            && self.files.seen.take_shown(id, &place.path, stamp, window)
+        {
+            return Ok(unchanged(&place));
+        }
+        let found = self.look(&place, first, limit).await?;
+        if found.binary {
+            return Err(Failed::new(format!(
+                "{path} is a binary file and cannot be shown as text; use the terminal to inspect it"
+            ))
+            .with("is_binary", true)
+            .with("file_size", found.size));
+        }
+        if let Some(stamp) = stamp {
+            self.files.seen.note_shown(id, &place.path, stamp, window);
+        }
+        Ok(self.shown(&found, first, limit))
+    }
+
+    async fn look(&self, place: &Place, first: usize, limit: usize) -> Result<Found, Failed> {
+        let read = Read {
+            at: PathAt::resolved(place.path.clone()),
+            offset: 0,
+            length: Some(COUNTED),
+        };
+        let mut lines = Lines::new(first, limit, self.files.bounds.line_chars);
+        let warden = self.sandbox.warden();
+        self.patiently(place, async {
+            let mut file = warden.read_file(read).await?;
+            let size = file.metadata().size;
+            let (mut seen, mut binary) = (0u64, false);
+            while let Some(mut piece) = file.next().await? {
+                if seen == 0 {
+                    binary = is_binary(&piece[..piece.len().min(SAMPLE)]);
+                    if binary {
+                        break;
+                    }
+                    if piece.starts_with(BYTE_ORDER_MARK) {
+                        piece = piece.slice(BYTE_ORDER_MARK.len()..);
+                        seen += BYTE_ORDER_MARK.len() as u64;
+                    }
+                }
+                seen += piece.len() as u64;
+                lines.push(&piece);
+            }
+            let (lines, total) = lines.finish();
+            Ok(Found {
+                lines,
+                total,
+                counted_all: seen < COUNTED,
+                binary,
+                size,
+            })
+        })
+        .await
+    }
+
+    fn shown(&self, found: &Found, first: usize, limit: usize) -> Value {
+        let bounds = self.files.bounds;
+        let last = first.saturating_add(limit - 1);
+        let odd = found
+            .lines
+            .iter()
+            .any(|(_, line)| std::str::from_utf8(line).is_err());
+        let text: Vec<(usize, String)> = found
+            .lines
+            .iter()
+            .map(|(number, line)| (*number, String::from_utf8_lossy(line).into_owned()))
+            .collect();
+        let mut content = String::new();
+        let mut room = bounds.result_chars.saturating_sub(FRAME);
+        let mut next = None;
+        let text = redacted_lines(&text, &self.files.redactor);
+        for (number, line) in text
+            .into_iter()
+            .filter(|(number, _)| (first..=last).contains(number))
+        {
+            let row = format!("{number}|{}", shortened(&line, bounds.line_chars));
+            let taken = cost(&row) + 2;
+            if taken > room {
+                next = Some(number);
+                break;
+            }
+            room -= taken;
+            if !content.is_empty() {
+                content.push('\n');
+            }
+            content.push_str(&row);
+        }
+        let Found { total, size, .. } = *found;
+        let truncated = next.is_some() || total > last;
+        let mut json = json!({
+            "content": content,
+            "total_lines": total,
+            "file_size": size,
+            "truncated": truncated,
+            "is_binary": false,
+            "is_image": false,
+        });
+        let of = if found.counted_all {
+            "of"
+        } else {
+            "of more than"
+        };
+        if let Some(next) = next {
+            json["truncated_by"] = json!("bytes");
+            json["next_offset"] = json!(next);
+            json["hint"] = json!(format!(
+                "The rest did not fit. Use offset={next} to go on (lines {first}-{} {of} {total}).",
+                next - 1
+            ));
+        } else if truncated {
+            json["hint"] = json!(format!(
+                "Use offset={} to continue reading (showing {first}-{last} {of} {total} lines)",
+                last + 1
+            ));
+        } else if total < first {
+            json["hint"] = json!(format!("The file has {total} lines; nothing at {first}."));
+        }
+        if odd {
+            json["_warning"] = json!(
+                "The file is not valid UTF-8; bytes that are none show as \u{fffd}. Do not write this \
+                 text back."
+            );
+        }
+        json
+    }
+}
+
+fn unchanged(place: &Place) -> Value {
+    json!({
+        "status": "unchanged",
+        "message": "You have read these lines already and the file has not changed since. Use what \
+                    you have; if it is gone, call again and the lines are shown.",
+        "path": place.asked,
+        "dedup": true,
+        "content_returned": false,
+    })
+}

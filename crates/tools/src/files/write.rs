@@ -1,0 +1,85 @@
+//! write_file.
+
+use hermetic_redact::MASK;
+use hermetic_warden::protocol::{PathAt, Write};
+use serde_json::{Value, json};
+
+use super::Failed;
+use super::arguments::Arguments;
+use super::desk::Desk;
+use super::gate::Act;
+use super::place::Place;
+
+/// For a file that is new.
+pub(super) const MODE: u32 = 0o644;
+/// Longer ones are not looked through for what was masked.
+const LOOKED_THROUGH: usize = 16 << 20;
+
+impl Desk<'_> {
+    pub(super) async fn write(&self, arguments: &Arguments<'_>) -> Result<Value, Failed> {
+        let path = arguments.path("path")?;
+        let content = arguments.needed("content")?;
+        let place = self.locate(path).await?;
+        self.clear(Act::Write, &place).await?;
+        self.refuse_masked(&place, content).await?;
+        let warning = self.stale_warning(&place);
+        let write = Write {
+            mode: MODE,
+            parents: true,
+            ..Write::new(PathAt::resolved(place.path.clone()))
+        };
+        self.store(&place, content.as_bytes(), write).await?;
+        self.note_written(&place).await;
+        let mut json = json!({
+            "bytes_written": content.len(),
+            "dirs_created": place.missing > 1,
+            "resolved_path": place.shown(),
+            "files_modified": [place.shown()],
+        });
+        if let Some(warning) = warning {
+            json["_warning"] = json!(warning);
+        }
+        Ok(json)
+    }
+
+    /// Who writes back what was shown would replace each secret of the file by the word that stood
+    /// for it.
+    async fn refuse_masked(&self, place: &Place, content: &str) -> Result<(), Failed> {
+        if !place.exists() || !content.contains(MASK) {
+            return Ok(());
+        }
+        match self.fetch(place, LOOKED_THROUGH).await? {
+            Some(old) if memchr::memmem::find(&old, MASK.as_bytes()).is_none() => {
+                Err(lost_secret(&place.asked))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn stale_warning(&self, place: &Place) -> Option<String> {
+        let seen = self.files.seen.stamp(self.sandbox.id(), &place.path)?;
+        (place.stamp()? != seen).then(|| {
+            format!(
+                "{} has changed since you last read it; what you know of it may be out of date. Read \
+                 it again to be sure.",
+                place.asked
+            )
+        })
+    }
+
+    /// Remembers the file as it is now, so that the agent's own writing is no surprise to it.
+    pub(super) async fn note_written(&self, place: &Place) {
+        let at = PathAt::resolved(place.path.clone());
+        if let Ok(metadata) = self.sandbox.warden().stat(at).await {
+            let seen = &self.files.seen;
+            seen.note_written(self.sandbox.id(), &place.path, metadata.stamp());
+        }
+    }
+}
+
+pub(super) fn lost_secret(path: &str) -> Failed {
+    Failed::new(format!(
+        "the new text holds {MASK}, which stands for a secret you were not shown; written to {path} it \
+         would replace that secret. Use patch on the other lines. Nothing was written."
+    ))
+}

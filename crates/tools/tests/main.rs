@@ -1,0 +1,12 @@
+//! The tools as a model would use them, in real sandboxes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::panic,
+    reason = "a test may end by panicking and says aloud what it skips"
+)]
+#![forbid(unsafe_code)]
+
+mod files;
+mod lab;
