@@ -166,6 +166,10 @@ impl Sandboxes {
         match self.ledger.of(conversation).await? {
             Some(entry) if may_come_back(&entry) => match self.bring_back(&entry).await {
                 Ok(back) => return Ok(back),
+                // Whoever does not answer now may later: its files are not given up.
+                Err(LeaseError::Start(error @ BackendError::Unavailable { .. })) => {
+                    return Err(error.into());
+                }
                 Err(error) => {
                     tracing::warn!(sandbox = %entry.id, %error, "a sandbox did not come back");
                     self.write_off(&entry).await;
@@ -220,7 +224,16 @@ impl Sandboxes {
         let backend = self.backend(entry.backend)?;
         let spec: Spec = serde_json::from_str(&entry.spec)?;
         let link = match entry.state {
-            LedgerState::Running => backend.connect(&entry.id).await?,
+            LedgerState::Running => match backend.connect(&entry.id).await {
+                // Its processes ended behind our back (an engine that was restarted, a limit); its
+                // files are still somebody's work.
+                Err(BackendError::NoSuchSandbox { .. })
+                    if spec.persistence == Persistence::Kept =>
+                {
+                    backend.resume(&spec).await?
+                }
+                link => link?,
+            },
             _ => backend.resume(&spec).await?,
         };
         let sandbox = Sandbox::greet(&entry.id, entry.backend, link).await?;

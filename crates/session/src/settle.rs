@@ -39,16 +39,27 @@ impl Sandboxes {
         let mut settled = Settled::default();
         let entries = self.ledger.entries().await?;
         for backend in self.backends.values() {
-            let mut found: HashMap<SandboxId, Found> = backend
-                .list()
-                .await?
+            let rows = || {
+                let rows = entries.iter();
+                rows.filter(|entry| entry.backend == backend.kind())
+            };
+            let listed = match backend.list().await {
+                // Not the one that new sandboxes come from: what it has is settled another time.
+                Err(error) if backend.kind() != self.plan.backend => {
+                    let left = rows().count();
+                    if left > 0 {
+                        tracing::warn!(backend = %backend.kind(), left, %error, "does not answer");
+                    }
+                    settled.left += left;
+                    continue;
+                }
+                listed => listed?,
+            };
+            let mut found: HashMap<SandboxId, Found> = listed
                 .into_iter()
                 .map(|found| (found.id.clone(), found))
                 .collect();
-            for entry in entries
-                .iter()
-                .filter(|entry| entry.backend == backend.kind())
-            {
+            for entry in rows() {
                 let state = found.remove(&entry.id).map(|found| found.state);
                 self.settle_entry(entry, state, &mut settled).await?;
             }

@@ -220,3 +220,31 @@ async fn the_house_stops_when_told() {
     // What lives goes on living: the next start adopts it.
     assert_eq!(lab.fake.living(), 1);
 }
+
+#[tokio::test]
+async fn a_kept_one_that_ended_behind_our_back_comes_back_with_its_files() {
+    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lease = lab.lease("alice").await.unwrap();
+    let id = lease.id().clone();
+    lab.fake.halt(&id);
+    lease.warden().close();
+    lease.warden().closed().await;
+    assert_eq!(lab.lease("alice").await.unwrap().id(), &id);
+    assert_eq!(lab.fake.created(), 1);
+}
+
+#[tokio::test]
+async fn a_backend_that_is_away_costs_nobody_his_files() {
+    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lease = lab.lease("alice").await.unwrap();
+    let id = lease.id().clone();
+    lab.fake.halt(&id);
+    lab.fake.down.store(true, Ordering::SeqCst);
+    lease.warden().close();
+    lease.warden().closed().await;
+    let refused = lab.lease("alice").await.unwrap_err();
+    assert!(matches!(refused, LeaseError::Start(_)), "{refused}");
+    lab.pass(Duration::from_secs(60)).await;
+    lab.fake.down.store(false, Ordering::SeqCst);
+    assert_eq!(lab.lease("alice").await.unwrap().id(), &id);
+}

@@ -28,6 +28,8 @@ pub(crate) struct Fake {
     /// What exists without a row is somebody's `hermetic exec`.
     pub(crate) tied: AtomicBool,
     create_millis: AtomicU64,
+    /// Nobody answers.
+    pub(crate) down: AtomicBool,
 }
 
 pub(crate) struct Lab {
@@ -171,7 +173,26 @@ impl Fake {
             .insert(id.clone(), FoundState::Broken);
     }
 
+    /// Its processes are gone; its files are kept.
+    pub(crate) fn halt(&self, id: &SandboxId) {
+        self.alive
+            .lock()
+            .unwrap()
+            .insert(id.clone(), FoundState::Stopped);
+    }
+
+    fn answer(&self) -> Result<(), BackendError> {
+        if self.down.load(Ordering::SeqCst) {
+            return Err(BackendError::Unavailable {
+                what: "nobody answers".to_owned(),
+                remedy: "wait".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     fn reach(&self, id: &SandboxId) -> Result<Link, BackendError> {
+        self.answer()?;
         match self.alive.lock().unwrap().get(id) {
             Some(FoundState::Running) => Ok(Link::new(warden())),
             _ => Err(BackendError::NoSuchSandbox { id: id.clone() }),
@@ -238,6 +259,7 @@ impl Backend for Fake {
 
     fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
         async move {
+            self.answer()?;
             let mut alive = self.alive.lock().unwrap();
             match alive.get_mut(&spec.id) {
                 Some(state) => *state = FoundState::Running,
@@ -255,6 +277,7 @@ impl Backend for Fake {
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         async move {
+            self.answer()?;
             if self.fail_destroys.load(Ordering::SeqCst) {
                 return Err(refusal("destroy"));
             }
@@ -266,6 +289,7 @@ impl Backend for Fake {
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
         async move {
+            self.answer()?;
             let alive = self.alive.lock().unwrap();
             let found = alive.iter().map(|(id, state)| Found {
                 id: id.clone(),
