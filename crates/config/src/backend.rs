@@ -109,8 +109,14 @@ pub fn resolve_cli_backend(config: &Config) -> Result<BackendKind, BackendDoubt>
     Ok(backend)
 }
 
-/// The image of a sandbox: the gateway's, else the backend's own, else docker's.
+/// The image of a chat's sandbox: the gateway's, else the command line's.
 pub fn image(config: &Config, backend: BackendKind) -> Option<String> {
+    let own = terminal_image(config, backend)?;
+    Some(config.gateway().sandbox_image.clone().unwrap_or(own))
+}
+
+/// The image of a command line's sandbox: the backend's own, else docker's.
+pub fn terminal_image(config: &Config, backend: BackendKind) -> Option<String> {
     let terminal = config.terminal();
     let own = match backend {
         BackendKind::Docker => None,
@@ -122,10 +128,7 @@ pub fn image(config: &Config, backend: BackendKind) -> Option<String> {
         BackendKind::Daytona => terminal.daytona_image.clone(),
         BackendKind::Native | BackendKind::Ssh | BackendKind::Local => return None,
     };
-    let image = config.gateway().sandbox_image.clone();
-    image
-        .or(own)
-        .or_else(|| Some(terminal.docker.image.clone()))
+    own.or_else(|| Some(terminal.docker.image.clone()))
 }
 
 impl Resolved {

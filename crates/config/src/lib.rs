@@ -41,6 +41,7 @@ mod wording;
 
 pub use backend::{
     BackendDoubt, Choice, Resolved, image, resolve_cli_backend, resolve_gateway_backend,
+    terminal_image,
 };
 pub use config::{Config, Unused};
 pub use effective::Setting;

@@ -1,6 +1,7 @@
 //! The commands. A new one is a file, a line in [`Command`] and a line in [`run`].
 
 mod audit;
+mod backends;
 mod chat;
 mod completions;
 mod config;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Exec(exec::Args),
     /// The sandboxes of this home
     Sandbox(sandbox::Args),
+    /// Where commands could run, and what is missing elsewhere
+    Backends(backends::Args),
     /// Which layers of the seal hold here
     Doctor(doctor::Args),
     /// What would be run, asked about or refused
@@ -68,6 +71,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Chat(args) => chat::run(cli, args),
         Command::Exec(args) => exec::run(cli, args),
         Command::Sandbox(args) => sandbox::run(cli, args),
+        Command::Backends(args) => backends::run(cli, args),
         Command::Doctor(args) => doctor::run(cli, args),
         Command::Policy(args) => policy::run(cli, args),
         Command::Egress(args) => egress::run(cli, args),

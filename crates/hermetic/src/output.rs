@@ -2,7 +2,7 @@
 //!
 //! `anstream` takes the colours out where nobody sees them: no terminal, or `NO_COLOR`.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use hermetic_config::{Problem, Severity};
@@ -42,6 +42,19 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
+}
+
+/// Where something stands, on a terminal in one line that is written over until it is done.
+pub(crate) fn progress(text: &str, done: bool) {
+    let mut err = anstream::stderr().lock();
+    let end = if done { "\n" } else { "" };
+    let over = if io::stderr().is_terminal() {
+        "\r\u{1b}[K"
+    } else {
+        ""
+    };
+    let _ = write!(err, "{over}{}{end}", printable(text));
+    let _ = err.flush();
 }
 
 /// The problem as it reads, with its first word coloured.

@@ -2,6 +2,7 @@
 
 mod access;
 mod desk;
+mod docker;
 mod facts;
 mod gateway;
 mod installation;
@@ -40,14 +41,26 @@ const MOST_SANDBOXES: usize = 1000;
 /// What a command on the host cannot do without; nothing else of ours reaches it.
 const LOGIN_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL"];
 
+/// For whom a backend is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// A person at a keyboard, who gets what he wrote, with a warning.
+    CommandLine,
+    Chats,
+    /// One that lists and looks, and creates nothing that lasts.
+    Onlooker,
+}
+
 /// Opens one backend, or says why this program has none of that kind.
 pub(crate) fn backend(
     config: &Config,
     installation: &InstallationId,
     kind: BackendKind,
+    caller: Caller,
 ) -> Result<Arc<dyn Backend>, Failure> {
     match kind {
         BackendKind::Native => native(config, installation),
+        BackendKind::Docker => docker::docker(config, installation, caller),
         BackendKind::Local => local(config),
         other => Err(Failure::new(
             format!("the {other} backend is not there yet"),
@@ -56,14 +69,32 @@ pub(crate) fn backend(
     }
 }
 
-/// Every backend that can be opened here, for commands that look at all of them.
+/// The chosen backend, and every other one that can be opened here: an earlier configuration may
+/// have left sandboxes with it.
 pub(crate) fn backends(
     config: &Config,
     installation: &InstallationId,
+    chosen: BackendKind,
+    caller: Caller,
 ) -> Result<Vec<Arc<dyn Backend>>, Failure> {
-    [BackendKind::Native, BackendKind::Local]
+    let mut backends = vec![backend(config, installation, chosen, caller)?];
+    backends.extend(
+        BackendKind::ALL
+            .into_iter()
+            .filter(|kind| *kind != chosen)
+            .filter_map(|kind| backend(config, installation, kind, Caller::Onlooker).ok()),
+    );
+    Ok(backends)
+}
+
+/// Every backend that can be opened here, for commands that look at all of them.
+pub(crate) fn all_backends(
+    config: &Config,
+    installation: &InstallationId,
+) -> Vec<Arc<dyn Backend>> {
+    BackendKind::ALL
         .into_iter()
-        .map(|kind| backend(config, installation, kind))
+        .filter_map(|kind| backend(config, installation, kind, Caller::Onlooker).ok())
         .collect()
 }
 
@@ -78,8 +109,9 @@ pub(crate) async fn sandboxes(
     config: &Config,
     installation: InstallationId,
     plan: Plan,
+    caller: Caller,
 ) -> Result<Sandboxes, Failure> {
-    let backends = backends(config, &installation)?;
+    let backends = backends(config, &installation, plan.backend, caller)?;
     let ledger = store(config).await?.ledger();
     Ok(Sandboxes::new(plan, installation, backends, ledger))
 }
@@ -95,13 +127,18 @@ pub(crate) fn audit(config: &Config) -> Result<Audit, Failure> {
 }
 
 /// What every sandbox of this home is like, on the given backend.
-pub(crate) fn plan(config: &Config, backend: BackendKind, lifetime: Duration) -> Plan {
+pub(crate) fn plan(
+    config: &Config,
+    backend: BackendKind,
+    lifetime: Duration,
+    caller: Caller,
+) -> Plan {
     let terminal = config.terminal();
     Plan {
         backend,
-        system: system(config, backend),
+        system: system(config, backend, caller),
         limits: terminal.limits.clone(),
-        mounts: mounts(config),
+        mounts: mounts(config, backend),
         env: BTreeMap::new(),
         network: Network::Closed,
         persistence: if terminal.persistent {
@@ -114,16 +151,28 @@ pub(crate) fn plan(config: &Config, backend: BackendKind, lifetime: Duration) ->
     }
 }
 
-pub(crate) fn system(config: &Config, backend: BackendKind) -> SystemView {
-    match (backend, &config.terminal().native.rootfs) {
-        (BackendKind::Native, Some(rootfs)) => SystemView::Rootfs(rootfs.clone()),
-        _ => SystemView::Host,
+pub(crate) fn system(config: &Config, backend: BackendKind, caller: Caller) -> SystemView {
+    let rootfs = config.terminal().native.rootfs.clone();
+    match (image(config, backend, caller), backend) {
+        (Some(image), _) => SystemView::Image(image),
+        (None, BackendKind::Native) => rootfs.map_or(SystemView::Host, SystemView::Rootfs),
+        (None, _) => SystemView::Host,
     }
 }
 
-pub(crate) fn mounts(config: &Config) -> Vec<Mount> {
+/// Nothing for a backend that has no images.
+fn image(config: &Config, backend: BackendKind, caller: Caller) -> Option<String> {
+    match caller {
+        Caller::CommandLine => hermetic_config::terminal_image(config, backend),
+        Caller::Chats | Caller::Onlooker => hermetic_config::image(config, backend),
+    }
+}
+
+/// Mounts of the native backend; others have settings of their own.
+pub(crate) fn mounts(config: &Config, backend: BackendKind) -> Vec<Mount> {
     let mounts = config.terminal().native.mounts.iter();
     mounts
+        .filter(|_| backend == BackendKind::Native)
         .map(|mount| Mount {
             source: mount.source.clone(),
             target: mount.target.clone(),

@@ -1,6 +1,7 @@
 //! From a spec to what the engine is asked to make: every layer of the seal in one place.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use bollard::models::{
     ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig,
@@ -66,6 +67,9 @@ const SCRATCH: [(&str, u64, &str); 3] = [
 /// The least that tmpfs takes for a size; zero would be no limit.
 const PAGE: u64 = 4096;
 
+/// How long a tied sandbox waits for its creator.
+const UNTIL_FIRST: Duration = Duration::from_secs(20);
+
 /// What goes to the engine.
 pub(crate) struct Shape {
     pub(crate) body: ContainerCreateBody,
@@ -129,7 +133,12 @@ fn check(options: &Options, spec: &Spec) -> Result<(), BackendError> {
 }
 
 fn serve(spec: &Spec) -> Vec<String> {
-    let lifetime = spec.lifetime.as_secs().to_string();
+    let alone = match spec.lifeline {
+        Lifeline::Ledger => spec.lifetime,
+        // It ends with its creator's link; this is for one who died before he had one.
+        Lifeline::Creator => spec.lifetime.min(UNTIL_FIRST),
+    };
+    let lifetime = alone.as_secs().to_string();
     let mut words: Vec<String> = [
         "serve",
         "--listen",

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use hermetic_sandbox::{Network, SystemView};
 use hermetic_types::{ConversationKey, InstallationId, SandboxId};
 

@@ -189,16 +189,22 @@ fn docker() -> Vec<Key> {
             "terminal.docker_network",
             Shape::Flag,
             "true",
-            "false closes the way out altogether, whatever gateway.egress says",
+            "written true: a network for the command line, not for chats; false: no way out at all, whatever gateway.egress says",
         )
         .mirrored_by("TERMINAL_DOCKER_NETWORK"),
         key(
             "terminal.docker_extra_args",
             TEXTS,
             "",
-            "words added to `docker run`",
+            "words of `docker run`; those that weaken the seal are refused",
         )
         .mirrored_by("TERMINAL_DOCKER_EXTRA_ARGS"),
+        key(
+            "terminal.docker_accept_risks",
+            TEXTS,
+            "",
+            "flags of docker_extra_args and folders of docker_volumes that are let through although they weaken the seal",
+        ),
         key(
             "terminal.docker_run_as_host_user",
             Shape::Flag,
@@ -225,6 +231,12 @@ fn docker() -> Vec<Key> {
             Shape::Text,
             "",
             "OCI runtime, such as runsc",
+        ),
+        key(
+            "terminal.docker_read_only",
+            Shape::Flag,
+            "false",
+            "nothing but /workspace, /tmp and the like can be written; takes container_persistent: false",
         ),
     ]
 }

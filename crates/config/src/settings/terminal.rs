@@ -43,11 +43,15 @@ pub struct Terminal {
 pub struct Docker {
     pub image: String,
     pub forward_env: Vec<String>,
+    /// Those of `forward_env` that are set, with their values.
+    pub forwarded: BTreeMap<String, Secret>,
     pub env: BTreeMap<String, Secret>,
     pub volumes: Vec<String>,
     pub mount_cwd_to_workspace: bool,
     pub network: bool,
     pub extra_args: Vec<String>,
+    pub accept_risks: Vec<String>,
+    pub read_only: bool,
     pub run_as_host_user: bool,
     pub persist_across_processes: bool,
     pub orphan_reaper: bool,
@@ -120,14 +124,21 @@ impl Terminal {
 }
 
 fn docker(pick: &Pick<'_>) -> Docker {
+    let forward_env = pick.texts("terminal.docker_forward_env");
     Docker {
+        forwarded: forward_env
+            .iter()
+            .filter_map(|name| Some((name.clone(), Secret::new(pick.variable(name)?))))
+            .collect(),
         image: pick.text("terminal.docker_image"),
-        forward_env: pick.texts("terminal.docker_forward_env"),
+        forward_env,
         env: pick.pairs("terminal.docker_env"),
         volumes: pick.texts("terminal.docker_volumes"),
         mount_cwd_to_workspace: pick.flag("terminal.docker_mount_cwd_to_workspace"),
         network: pick.flag("terminal.docker_network"),
         extra_args: pick.texts("terminal.docker_extra_args"),
+        accept_risks: pick.texts("terminal.docker_accept_risks"),
+        read_only: pick.flag("terminal.docker_read_only"),
         run_as_host_user: pick.flag("terminal.docker_run_as_host_user"),
         persist_across_processes: pick.flag("terminal.docker_persist_across_processes"),
         orphan_reaper: pick.flag("terminal.docker_orphan_reaper"),

@@ -13,7 +13,7 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, BOLD, DIM};
-use crate::wiring;
+use crate::wiring::{self, Caller};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -37,7 +37,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         None => resolve_gateway_backend(&config)?.backend,
     };
     let installation = wiring::installation(config.home())?;
-    let backend = wiring::backend(&config, &installation, kind)?;
+    let backend = wiring::backend(&config, &installation, kind, Caller::Onlooker)?;
     let readiness = examine(&backend)?;
     if args.json {
         output::print_json(&json!({ "backend": kind, "layers": readiness.layers }))?;

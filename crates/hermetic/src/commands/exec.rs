@@ -20,7 +20,7 @@ use super::load;
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::wiring;
+use crate::wiring::{self, Caller};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -68,6 +68,8 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
+const CALLER: Caller = Caller::CommandLine;
+
 /// Where the workspace is inside every sealed sandbox.
 const WORKSPACE: &str = "/workspace";
 
@@ -98,12 +100,12 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let installation = wiring::installation(config.home())?;
     match &args.session {
         Some(name) => {
-            let mut plan = wiring::plan(&config, kind, config.terminal().lifetime);
+            let mut plan = wiring::plan(&config, kind, config.terminal().lifetime, CALLER);
             plan.mounts.extend(args.mounts.clone());
             if let Some(image) = &args.image {
                 plan.system = system_of(kind, image)?;
             }
-            let sandboxes = wiring::sandboxes(&config, installation, plan).await?;
+            let sandboxes = wiring::sandboxes(&config, installation, plan, CALLER).await?;
             let lease = sandboxes
                 .lease(&ConversationKey::new(format!("cli:{name}")))
                 .await
@@ -113,7 +115,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             relay::run(&lease, command(args), args.tty).await
         }
         None => {
-            let backend = wiring::backend(&config, &installation, kind)?;
+            let backend = wiring::backend(&config, &installation, kind, CALLER)?;
             let spec = spec(&config, args, kind, installation)?;
             let link = backend.create(&spec).await?;
             let ran = match Sandbox::greet(&spec.id, kind, link).await {
@@ -149,9 +151,9 @@ fn spec(
 ) -> Result<Spec, Failure> {
     let system = match &args.image {
         Some(image) => system_of(kind, image)?,
-        None => wiring::system(config, kind),
+        None => wiring::system(config, kind, CALLER),
     };
-    let mut mounts = wiring::mounts(config);
+    let mut mounts = wiring::mounts(config, kind);
     mounts.extend(args.mounts.clone());
     if args.here {
         let here = std::env::current_dir()

@@ -79,7 +79,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 async fn act(cli: &Cli, command: &SandboxCommand) -> Result<Exit, Failure> {
     let config = load(cli)?;
     let installation = wiring::installation(config.home())?;
-    let backends = wiring::backends(&config, &installation)?;
+    let backends = wiring::all_backends(&config, &installation);
     let ledger = wiring::store(&config).await?.ledger();
     let rows = rows::gather(&backends, &ledger).await?;
     match command {

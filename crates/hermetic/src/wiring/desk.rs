@@ -8,7 +8,7 @@ use hermetic_store::History;
 use hermetic_tools::Kit;
 use hermetic_types::BackendKind;
 
-use super::{facts, model, redactor, terminal};
+use super::{Caller, facts, model, redactor, terminal};
 use crate::failure::Failure;
 
 #[derive(Debug)]
@@ -26,12 +26,16 @@ pub(crate) struct Desk {
 pub(crate) async fn desk(config: &Config, kind: BackendKind) -> Result<Desk, Failure> {
     let installation = super::installation(config.home())?;
     // Opened first: where no sandbox can be had, nothing else matters.
-    super::backend(config, &installation, kind)?;
-    let plan = super::plan(config, kind, config.terminal().lifetime);
+    let backends = super::backends(config, &installation, kind, Caller::CommandLine)?;
+    let plan = super::plan(
+        config,
+        kind,
+        config.terminal().lifetime,
+        Caller::CommandLine,
+    );
     let store = super::store(config).await?;
     let mut facts = facts::facts(config, &plan);
     facts.chat = "a terminal".to_owned();
-    let backends = super::backends(config, &installation)?;
     let redactor = redactor::redactor(config);
     let model = model::model(config)?;
     Ok(Desk {

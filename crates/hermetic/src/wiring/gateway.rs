@@ -10,7 +10,7 @@ use hermetic_gateway::{Busy, Parts, Settings};
 use hermetic_session::Sandboxes;
 
 use super::facts::facts;
-use super::{access, model, redactor, telegram, terminal, webhook};
+use super::{Caller, access, model, redactor, telegram, terminal, webhook};
 use crate::failure::Failure;
 
 /// Telegram shows it for five seconds.
@@ -22,11 +22,15 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     refuse_elsewhere(config, resolved)?;
     let installation = super::installation(config.home())?;
     // Opened first: where no sandbox can be had, nothing else matters.
-    super::backend(config, &installation, kind)?;
+    let backends = super::backends(config, &installation, kind, Caller::Chats)?;
     let store = super::store(config).await?;
-    let plan = super::plan(config, kind, config.gateway().sandbox_lifetime);
+    let plan = super::plan(
+        config,
+        kind,
+        config.gateway().sandbox_lifetime,
+        Caller::Chats,
+    );
     let facts = facts(config, &plan);
-    let backends = super::backends(config, &installation)?;
     let redactor = redactor::redactor(config);
     let model = model::model(config)?;
     let name = model.name().to_owned();

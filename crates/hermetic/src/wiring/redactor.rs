@@ -15,6 +15,7 @@ pub(crate) fn redactor(config: &Config) -> Redactor {
             gather(value, &mut known);
         }
     }
+    known.extend(config.terminal().docker.forwarded.values().cloned());
     // Entries that name their key by a variable hold it only here.
     let model = config.model();
     known.extend(

@@ -76,11 +76,13 @@ fn chats_on_the_host_are_warned_about_at_the_start_and_in_status() {
 #[test]
 fn the_override_is_logged_and_a_backend_that_is_missing_is_not_replaced() {
     let config = "gateway: {terminal_backend: docker, sandbox_image: 'python:3.11'}\n";
-    let ended = Hermetic::with(config).run(&["gateway", "run", "--log-format", "json"]);
+    let ended = Hermetic::with(config)
+        .variable("DOCKER_HOST", "unix:///nowhere/docker.sock")
+        .run(&["gateway", "run", "--log-format", "json"]);
     assert_eq!(ended.code, 1, "{}", ended.err);
     let (log, error) = ended.err.split_once("error: ").unwrap();
     assert!(
-        error.contains("the docker backend is not there yet"),
+        error.contains("the engine at unix:///nowhere/docker.sock does not answer"),
         "{error}"
     );
     let lines: Vec<serde_json::Value> = log

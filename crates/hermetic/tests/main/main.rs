@@ -10,6 +10,7 @@
 mod audit;
 mod chat;
 mod configuration;
+mod docker;
 mod flow;
 mod gateway;
 mod hermetic;

@@ -8,6 +8,7 @@ use hermetic_sandbox::{Backend, FoundState};
 use hermetic_store::{Entry, Ledger};
 use hermetic_types::{BackendKind, ConversationKey, SandboxId};
 use serde::Serialize;
+use tracing::warn;
 
 use crate::failure::Failure;
 use crate::output::BOLD;
@@ -33,13 +34,15 @@ pub(super) enum State {
     Broken,
     /// In the ledger, and nothing of it exists.
     Gone,
+    /// In the ledger, and its backend does not answer.
+    Unknown,
 }
 
 impl Row {
     /// What `prune` may take: nothing a conversation still counts on.
     pub(super) fn is_rubbish(&self, stopped: bool) -> bool {
         match self.state {
-            State::Running | State::Busy => false,
+            State::Running | State::Busy | State::Unknown => false,
             State::Stopped => stopped,
             State::Broken | State::Gone => true,
         }
@@ -54,6 +57,7 @@ impl State {
             Self::Busy => "busy",
             Self::Broken => "broken",
             Self::Gone => "gone",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -69,8 +73,23 @@ pub(super) async fn gather(
         .map(|entry| (entry.id.clone(), entry))
         .collect();
     let mut rows = Vec::new();
+    let mut silent = Vec::new();
     for backend in backends {
-        for found in backend.list().await? {
+        let found = match backend.list().await {
+            Ok(found) => found,
+            Err(error) => {
+                // One that nobody uses need not be there.
+                if entries
+                    .values()
+                    .any(|entry| entry.backend == backend.kind())
+                {
+                    warn!(backend = %backend.kind(), %error, "its sandboxes cannot be listed");
+                }
+                silent.push(backend.kind());
+                continue;
+            }
+        };
+        for found in found {
             let entry = entries.remove(&found.id);
             rows.push(Row {
                 conversation: found
@@ -97,7 +116,11 @@ pub(super) async fn gather(
                 id: entry.id.clone(),
                 conversation: Some(entry.conversation.clone()),
                 backend: Arc::clone(backend),
-                state: State::Gone,
+                state: if silent.contains(&entry.backend) {
+                    State::Unknown
+                } else {
+                    State::Gone
+                },
                 ledger: Some(entry),
             });
         }

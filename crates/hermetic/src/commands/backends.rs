@@ -1,0 +1,140 @@
+//! `hermetic backends`: where commands could run, what is missing elsewhere, and what to do.
+
+use std::fmt::Write as _;
+
+use futures::future::join_all;
+use hermetic_config::{Config, resolve_cli_backend, resolve_gateway_backend};
+use hermetic_types::{BackendKind, Boundary, InstallationId};
+use serde::Serialize;
+
+use super::load;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{self, BOLD, DIM};
+use crate::wiring::{self, Caller};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Each one is tried, not guessed: a sandbox is made and removed where that takes no download.
+
+Example:
+  hermetic backends --json")]
+pub(crate) struct Args {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    backend: BackendKind,
+    boundary: Boundary,
+    available: bool,
+    /// Why it is not, or what is weaker than it could be.
+    notes: Vec<Note>,
+    /// Who runs there as things are configured.
+    used_by: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Note {
+    what: String,
+    remedy: Option<String>,
+}
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let config = load(cli)?;
+    let installation = wiring::installation(config.home())?;
+    let rows = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .block_on(join_all(
+            BackendKind::ALL.map(|kind| look(&config, &installation, kind)),
+        ));
+    if args.json {
+        output::print_json(&rows)?;
+    } else {
+        output::print(&as_text(&rows))?;
+    }
+    Ok(Exit::Ok)
+}
+
+async fn look(config: &Config, installation: &InstallationId, kind: BackendKind) -> Row {
+    let (available, notes) = match wiring::backend(config, installation, kind, Caller::Onlooker) {
+        Err(failure) => (false, vec![Note::of(&failure)]),
+        Ok(backend) => {
+            let readiness = backend.readiness().await;
+            match readiness.missing() {
+                Some(layer) => {
+                    let note = Note {
+                        what: format!("{}: {}", layer.name, layer.detail),
+                        remedy: layer.remedy.clone(),
+                    };
+                    (false, vec![note])
+                }
+                None => (true, Vec::new()),
+            }
+        }
+    };
+    Row {
+        backend: kind,
+        boundary: kind.boundary(),
+        available,
+        notes,
+        used_by: used_by(config, kind),
+    }
+}
+
+fn used_by(config: &Config, kind: BackendKind) -> Vec<&'static str> {
+    let mut users = Vec::new();
+    if let Ok(chats) = resolve_gateway_backend(config) {
+        if chats.backend == kind {
+            users.push("chats");
+        }
+        let platforms = chats.platforms.iter().filter(|(_, own)| **own == kind);
+        users.extend(platforms.map(|(platform, _)| *platform));
+    }
+    if resolve_cli_backend(config).is_ok_and(|own| own == kind) {
+        users.push("command line");
+    }
+    users
+}
+
+impl Note {
+    fn of(failure: &Failure) -> Self {
+        Self {
+            what: failure.to_string(),
+            remedy: Some(failure.remedy().to_owned()),
+        }
+    }
+}
+
+fn as_text(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        let state = match (row.available, row.boundary) {
+            (true, Boundary::Sealed) => "available",
+            (true, Boundary::Judged) => "available, not sealed",
+            (false, _) => "not available",
+        };
+        let users = match row.used_by.as_slice() {
+            [] => String::new(),
+            users => format!("  {DIM}({}){DIM:#}", users.join(", ")),
+        };
+        let _ = writeln!(
+            text,
+            "{BOLD}{:12}{BOLD:#} {state}{users}",
+            row.backend.name()
+        );
+        for note in &row.notes {
+            let _ = writeln!(text, "{:12} {}", "", note.what);
+            if let Some(remedy) = &note.remedy {
+                let _ = writeln!(text, "{:12} {DIM}= {remedy}{DIM:#}", "");
+            }
+        }
+    }
+    text
+}
