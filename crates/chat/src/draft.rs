@@ -22,11 +22,12 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Shows something new at most once in `every`.
+    /// Shows something new at most once in `every`; in `message`, where one was begun before.
     pub fn new(
         chat: &'a dyn Chat,
         place: &'a Place,
         reply_to: Option<MessageId>,
+        message: Option<MessageId>,
         every: Duration,
     ) -> Self {
         Self {
@@ -34,21 +35,27 @@ impl<'a> Draft<'a> {
             place,
             reply_to,
             every,
-            message: None,
+            message,
             shown: String::new(),
             not_before: None,
             given_up: false,
         }
     }
 
-    /// Shows the text so far, unless it is too soon. What goes wrong here is made up for by
-    /// `finish`, so it is not an error.
+    pub fn message(&self) -> Option<&MessageId> {
+        self.message.as_ref()
+    }
+
+    /// When the next showing is not too soon.
+    pub fn not_before(&self) -> Instant {
+        self.not_before.unwrap_or_else(Instant::now)
+    }
+
+    /// Shows the text so far, unless it is too soon. What goes wrong here is made up for by the answer
+    /// itself, so it is not an error.
     pub async fn show(&mut self, text: &Outgoing) {
-        let now = Instant::now();
-        if self.given_up
-            || !self.chat.edits()
-            || self.not_before.is_some_and(|not_before| now < not_before)
-        {
+        let too_soon = self.not_before.is_some_and(|at| Instant::now() < at);
+        if self.given_up || !self.chat.edits() || too_soon {
             return;
         }
         let Some(first) = self.chat.parts(text).into_iter().next() else {
@@ -58,7 +65,7 @@ impl<'a> Draft<'a> {
             return;
         }
         let shown = match &self.message {
-            Some(message) => self.chat.edit(self.place, message, &first, &[]).await,
+            Some(message) => self.chat.refresh(self.place, message, &first).await,
             None => self.begin(&first).await,
         };
         let mut pause = self.every;
@@ -73,45 +80,6 @@ impl<'a> Draft<'a> {
             }
         }
         self.not_before = Some(Instant::now() + pause);
-    }
-
-    /// Makes the draft the answer: its message becomes the first part, the rest follows.
-    pub async fn finish(self, reply: &Reply) -> Result<Vec<MessageId>, SendError> {
-        let mut parts = self.chat.parts(&reply.text).into_iter();
-        let (Some(message), Some(first)) = (&self.message, parts.next()) else {
-            return self.chat.send(self.place, reply).await;
-        };
-        let mut rest: Vec<_> = parts.collect();
-        let last = rest.pop();
-        let buttons = if last.is_none() {
-            reply.buttons.as_slice()
-        } else {
-            &[]
-        };
-        if let Err(error) = self.chat.edit(self.place, message, &first, buttons).await {
-            return match error.failure {
-                // Somebody deleted the draft.
-                SendFailure::Refused { .. } => self.chat.send(self.place, reply).await,
-                _ => Err(error),
-            };
-        }
-        let mut sent = vec![message.clone()];
-        let plain = rest.into_iter().map(Reply::text);
-        let closing = last.map(|text| Reply {
-            text,
-            reply_to: None,
-            buttons: reply.buttons.clone(),
-        });
-        for part in plain.chain(closing) {
-            match self.chat.send(self.place, &part).await {
-                Ok(ids) => sent.extend(ids),
-                Err(mut error) => {
-                    sent.append(&mut error.sent);
-                    return Err(SendError { sent, ..error });
-                }
-            }
-        }
-        Ok(sent)
     }
 
     async fn begin(&mut self, text: &Outgoing) -> Result<(), SendError> {

@@ -55,6 +55,17 @@ pub trait Chat: Send + Sync + fmt::Debug {
         buttons: &'a [Vec<Button>],
     ) -> BoxFuture<'a, Result<(), SendError>>;
 
+    /// An edit that is worth nothing late, as of an answer that still grows: it waits for nothing and
+    /// is tried once.
+    fn refresh<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.edit(place, message, text, &[])
+    }
+
     /// Shows that an answer is being written, for a few seconds.
     fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>>;
 

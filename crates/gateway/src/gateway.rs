@@ -15,9 +15,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::Stage;
 use crate::lanes::Lanes;
 use crate::post::Post;
+use crate::{Stage, Streaming};
 
 /// What a gateway is made of. The binary builds them from the configuration.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub struct Parts {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub busy: Busy,
+    /// `None`: an answer is sent when it is whole.
+    pub streaming: Option<Streaming>,
     pub typing: bool,
     /// How often typing is shown again.
     pub typing_every: Duration,

@@ -1,8 +1,10 @@
 //! A message that was let in and is written down.
 
+use std::sync::{Arc, OnceLock};
+
 use hermetic_access::Admitted;
-use hermetic_store::{Inbox, MessageRow, StoreError};
-use hermetic_types::{ConversationKey, Incoming};
+use hermetic_store::{Inbox, MessageRow, Open, StoreError};
+use hermetic_types::{ChatKind, ConversationKey, Incoming, MessageId};
 
 use crate::wording::now;
 
@@ -13,6 +15,8 @@ pub(crate) struct Kept {
     /// How often a turn was begun for it before we got it.
     begun: u32,
     admitted: Admitted,
+    /// The message of ours in which its answer grows.
+    draft: Arc<OnceLock<MessageId>>,
 }
 
 impl Kept {
@@ -37,16 +41,40 @@ impl Kept {
             row,
             begun: 0,
             admitted,
+            draft: Arc::default(),
         }))
     }
 
     /// One that an earlier process wrote down. It was let in again, by the rules of today.
-    pub(crate) fn found(row: MessageRow, begun: u32, admitted: Admitted) -> Self {
+    pub(crate) fn found(open: &Open, admitted: Admitted) -> Self {
+        let draft = open.draft.clone().and_then(|id| MessageId::new(id).ok());
         Self {
-            row,
-            begun,
+            row: open.row,
+            begun: open.attempts,
             admitted,
+            draft: Arc::new(draft.map_or_else(OnceLock::new, OnceLock::from)),
         }
+    }
+
+    pub(crate) fn draft(&self) -> Option<&MessageId> {
+        self.draft.get()
+    }
+
+    /// Its answer has begun to show there. A crash from now on goes on in the same message.
+    pub(crate) async fn note_draft(
+        &self,
+        inbox: &Inbox,
+        draft: &MessageId,
+    ) -> Result<(), StoreError> {
+        // One turn at a time works on a message.
+        let _ = self.draft.set(draft.clone());
+        inbox.note_draft(self.row, draft.as_str()).await
+    }
+
+    /// The message that an answer quotes: in a group somebody else may have spoken meanwhile.
+    pub(crate) fn to_quote(&self) -> Option<&MessageId> {
+        let said = self.said();
+        (said.place.kind != ChatKind::Dm).then_some(&said.message)
     }
 
     pub(crate) fn row(&self) -> MessageRow {

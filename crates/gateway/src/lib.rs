@@ -5,6 +5,7 @@
 //!
 //! - `lanes` keeps one turn at a time for each conversation, and others in parallel;
 //! - `session` is a conversation while a turn works on it: its history, its journal, its tools;
+//! - `growing` shows an answer while it is written;
 //! - `post` is the delivery ledger: a reply is written before it is sent;
 //! - `commands` are the slash commands, which need no model;
 //! - `serve` starts, resumes what a crash left open, and stops in two stages.
@@ -17,6 +18,7 @@
 mod commands;
 mod condition;
 mod gateway;
+mod growing;
 mod health;
 mod journal;
 mod kept;
@@ -34,6 +36,7 @@ mod wording;
 
 pub use condition::{Condition, Stage};
 pub use gateway::{Busy, Gateway, Parts, Settings};
+pub use growing::Streaming;
 pub use journal::Line;
 pub use pairings::StoredPairings;
 pub use proof::ProofError;

@@ -17,6 +17,7 @@ use thiserror::Error;
 
 use crate::Gateway;
 use crate::commands::CommandError;
+use crate::growing::Growing;
 use crate::kept::Kept;
 use crate::lanes::Control;
 use crate::post::Delivered;
@@ -71,7 +72,9 @@ impl Gateway {
         control: &Control,
     ) -> Result<Delivered, HandleError> {
         let session = self.open_session(message, control).await?;
-        let answer = session.take_turn(&self.agent, control).await?;
+        let growing = Growing::new(&self.redactor);
+        let turn = session.take_turn(&self.agent, control, &growing);
+        let answer = self.showing(message, &growing, turn).await?;
         let reply = self.redactor.redact(answer);
         Ok(self.post.deliver(message, &reply, End::Answered).await?)
     }

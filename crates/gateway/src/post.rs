@@ -5,11 +5,13 @@
 //! crash in that moment costs the stranger ten minutes and us nothing.
 
 mod attempt;
+mod lines;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::stream::{FuturesUnordered, StreamExt};
 use hermetic_access::PairingCode;
 use hermetic_chat::{Chat, Reply};
 use hermetic_redact::{Redacted, Redactor};
@@ -22,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::attempt::Letter;
+use self::lines::{Door, Lines};
 use crate::kept::Kept;
 use crate::wording::now;
 
@@ -36,8 +39,7 @@ pub(crate) struct Post {
     deliveries: Deliveries,
     inbox: Inbox,
     redactor: Redactor,
-    /// Letters that have to be sent again, with the time for it.
-    again: Mutex<BTreeMap<DeliveryRow, (Instant, Letter)>>,
+    lines: Lines,
     wake: Notify,
     tasks: TaskTracker,
     /// After it, what is being sent has a moment left.
@@ -54,6 +56,9 @@ pub(crate) struct Delivered(#[expect(dead_code, reason = "a receipt")] DeliveryR
 struct Address {
     place: Place,
     reply_to: Option<MessageId>,
+    /// The message in which it was shown while it grew.
+    #[serde(default)]
+    draft: Option<MessageId>,
 }
 
 impl Post {
@@ -72,7 +77,7 @@ impl Post {
             deliveries: store.deliveries(),
             inbox: store.inbox(),
             redactor,
-            again: Mutex::default(),
+            lines: Lines::default(),
             wake: Notify::new(),
             tasks,
             cut,
@@ -91,10 +96,10 @@ impl Post {
         end: End,
     ) -> Result<Delivered, StoreError> {
         let said = message.said();
-        let in_private = said.place.kind == hermetic_types::ChatKind::Dm;
         let address = Address {
             place: said.place.clone(),
-            reply_to: (!in_private).then(|| said.message.clone()),
+            reply_to: message.to_quote().cloned(),
+            draft: message.draft().cloned(),
         };
         let text = serde_json::to_string(&address).unwrap_or_default();
         let row = self
@@ -108,9 +113,19 @@ impl Post {
             )
             .await?;
         self.inbox.end(message.row(), end, None, now()).await?;
-        self.send(Letter::new(row, said.platform, address, reply.clone()))
-            .await;
+        let letter = Letter::new(row, said.platform, address, reply.clone());
+        let door = letter.door();
+        self.lines.push(letter);
+        self.work_off(&door).await;
         Ok(Delivered(row))
+    }
+
+    /// Whether a reply to this place waits to be sent.
+    pub(crate) fn is_held_up(&self, platform: Platform, place: &Place) -> bool {
+        self.lines.is_busy(&Door {
+            platform,
+            place: place.clone(),
+        })
     }
 
     pub(crate) async fn has_reply(&self, message: &Kept) -> Result<bool, StoreError> {
@@ -156,7 +171,7 @@ impl Post {
             let mut letter =
                 Letter::new(due.row, platform, address, self.redactor.redact(&due.text));
             letter.maybe_sent = due.maybe_sent;
-            self.again().insert(due.row, (Instant::now(), letter));
+            self.lines.push(letter);
         }
         self.wake.notify_one();
         Ok(count)
@@ -164,35 +179,24 @@ impl Post {
 
     /// Sends what has to be sent again, until `stop`. What is left then is in the ledger.
     pub(crate) async fn courier(&self, stop: CancellationToken) {
+        let mut ways = FuturesUnordered::new();
         loop {
-            while let Some(letter) = self.ripe() {
-                // What is being sent is given a moment, or it would be marked next time for nothing.
-                tokio::select! {
-                    () = self.send(letter) => {}
-                    () = a_moment_after(&stop) => return,
-                }
+            for door in self.lines.ripe(Instant::now()) {
+                ways.push(async move { self.work_off(&door).await });
             }
-            let next = self.again().values().map(|(at, _)| *at).min();
+            let next = self.lines.next();
             tokio::select! {
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => break,
                 () = self.wake.notified() => {}
+                Some(()) = ways.next() => {}
                 () = sleep_until(next.unwrap_or_else(|| Instant::now() + LOOK_AGAIN)) => {}
             }
         }
-    }
-
-    fn ripe(&self) -> Option<Letter> {
-        let mut again = self.again();
-        let now = Instant::now();
-        let row = again
-            .iter()
-            .find(|(_, (at, _))| *at <= now)
-            .map(|(row, _)| *row)?;
-        again.remove(&row).map(|(_, letter)| letter)
-    }
-
-    fn again(&self) -> MutexGuard<'_, BTreeMap<DeliveryRow, (Instant, Letter)>> {
-        self.again.lock().unwrap_or_else(PoisonError::into_inner)
+        // What is being sent is given a moment, or it would be marked next time for nothing.
+        tokio::select! {
+            () = a_moment_after(&stop) => {}
+            () = async { while ways.next().await.is_some() {} } => {}
+        }
     }
 }
 

@@ -51,7 +51,7 @@ impl Gateway {
             return Ok(None);
         };
         match self.access.admit(incoming, jiff::Timestamp::now()).await {
-            Ok(admitted) => Ok(Some(Kept::found(open.row, open.attempts, admitted))),
+            Ok(admitted) => Ok(Some(Kept::found(open, admitted))),
             Err(_) => {
                 end(End::Refused, "not allowed any more").await?;
                 Ok(None)

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use hermetic_agent::{Agent, CallId, Ended, Input, Message, Silent, Turn, TurnError, mend, prompt};
+use hermetic_agent::{
+    Agent, CallId, Ended, Input, Message, Observer, Turn, TurnError, mend, prompt,
+};
 use hermetic_store::{End, MessageRow, StoreError};
 use hermetic_tools::NoOneToAsk;
 
@@ -115,6 +117,7 @@ impl Session<'_> {
         &self,
         agent: &Agent,
         control: &Control,
+        observer: &dyn Observer,
     ) -> Result<String, TurnError> {
         let input = match &self.stand {
             Stand::Answered(text) => return Ok(text.clone()),
@@ -128,7 +131,7 @@ impl Session<'_> {
             input,
             tools: &tools,
             journal: &self.journal,
-            observer: &Silent,
+            observer,
             steer: &control.steer,
         };
         let answer = agent.take_turn(turn, control.stop.clone()).await?;

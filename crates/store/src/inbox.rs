@@ -24,6 +24,8 @@ pub struct Open {
     pub payload: String,
     /// How often a turn was begun for it.
     pub attempts: u32,
+    /// The message of ours in which the answer had begun to show.
+    pub draft: Option<String>,
     pub received_at: Timestamp,
 }
 
@@ -74,6 +76,17 @@ impl Inbox {
         .fetch_one(&self.pool)
         .await
         .map_err(StoreError::while_doing("begin a message's turn"))
+    }
+
+    /// Notes in which message of ours the answer grows.
+    pub async fn note_draft(&self, row: MessageRow, draft: &str) -> Result<(), StoreError> {
+        sqlx::query("UPDATE inbox SET draft = ? WHERE id = ?")
+            .bind(draft)
+            .bind(row.0)
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing("note a draft"))
     }
 
     pub async fn end(
@@ -131,6 +144,7 @@ fn open(row: &SqliteRow) -> Result<Open, sqlx::Error> {
         conversation: ConversationKey::new(row.try_get::<String, _>("conversation")?),
         payload: row.try_get("payload")?,
         attempts: row.try_get("attempts")?,
+        draft: row.try_get("draft")?,
         received_at: Timestamp::from_millis(row.try_get("received_at")?),
     })
 }
@@ -162,7 +176,8 @@ mod tests {
         );
         assert_eq!(inbox.begin(row).await.unwrap(), 1);
         assert_eq!(inbox.begin(row).await.unwrap(), 2);
-        assert_eq!(inbox.open().await.unwrap().len(), 1);
+        inbox.note_draft(row, "118").await.unwrap();
+        assert_eq!(inbox.open().await.unwrap()[0].draft.as_deref(), Some("118"));
         inbox.end(row, End::Answered, None, now).await.unwrap();
         assert_eq!(inbox.open().await.unwrap(), []);
         assert_eq!(inbox.prune(Timestamp::from_millis(6)).await.unwrap(), 1);

@@ -46,13 +46,14 @@ pub struct StoreError {
 }
 
 /// In the order they are applied. A landed migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "ledger", include_str!("../migrations/0001_ledger.sql")),
     (
         2,
         "messages",
         include_str!("../migrations/0002_messages.sql"),
     ),
+    (5, "drafts", include_str!("../migrations/0005_drafts.sql")),
 ];
 
 /// Readers next to the one writer that SQLite allows.

@@ -216,6 +216,15 @@ impl Chat for Telegram {
         self.edit_message(place, message, text, buttons).boxed()
     }
 
+    fn refresh<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.refresh_message(place, message, text).boxed()
+    }
+
     fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
         self.show_typing(place).boxed()
     }

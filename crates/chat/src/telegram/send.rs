@@ -147,6 +147,31 @@ impl Telegram {
         }
     }
 
+    /// Plain: half a sentence seldom is good Markdown. Neither waits nor tries again.
+    pub(super) async fn refresh_message(
+        &self,
+        place: &Place,
+        message: &MessageId,
+        text: &Outgoing,
+    ) -> Result<(), SendError> {
+        let retry_after = self.pace.wait(&place.chat);
+        if !retry_after.is_zero() {
+            return Err(SendFailure::Throttled { retry_after }.into());
+        }
+        let params = EditMessageTextParams::builder()
+            .chat_id(chat_id(&place.chat)?)
+            .message_id(number(message)?)
+            .text(text.as_str())
+            .link_preview_options(no_preview())
+            .build();
+        let edited = self.wire.call::<Value>("editMessageText", &params).await;
+        match edited.map_err(|error| self.note(&place.chat, error)) {
+            Err(error) if error.is_refusal_with("message is not modified") => Ok(()),
+            Err(error) => Err(SendFailure::from(error).into()),
+            Ok(_) => Ok(()),
+        }
+    }
+
     pub(super) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
         let params = SendChatActionParams::builder()
             .chat_id(chat_id(&place.chat)?)

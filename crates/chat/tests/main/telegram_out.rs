@@ -223,37 +223,52 @@ async fn an_edit_that_changes_nothing_is_fine() {
 }
 
 #[tokio::test]
-async fn a_draft_grows_into_the_answer() {
+async fn a_draft_is_one_message_that_grows() {
     let lab = Lab::new().await;
     let place = private(7);
-    let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, Duration::ZERO);
+    let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, None, Duration::ZERO);
     for words in ["Let me", "Let me **see", "Let me **see**"] {
         draft.show(&outgoing(words)).await;
     }
-    let answer = "Let me **see**.\n\n".to_owned() + &"more words. ".repeat(500);
-    let ids = draft.finish(&reply(answer)).await.unwrap();
     let sent = lab.server.calls("sendMessage");
-    assert_eq!((ids.len(), sent.len()), (2, 2));
-    assert_eq!(ids[0], MessageId::from(sent[0].message));
-    assert_eq!(lab.server.calls("editMessageText").len(), 3);
+    assert_eq!(sent.len(), 1);
+    assert_eq!(draft.message(), Some(&MessageId::from(sent[0].message)));
+    let edits = lab.server.calls("editMessageText");
+    let texts: Vec<_> = edits
+        .iter()
+        .map(|call| call.params["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["Let me **see", "Let me **see**"]);
 }
 
 #[tokio::test]
 async fn a_draft_is_not_shown_too_often() {
     let lab = Lab::new().await;
     let place = private(7);
-    let mut draft = Draft::new(
-        lab.telegram.as_ref(),
-        &place,
-        None,
-        Duration::from_secs(3600),
-    );
+    let hour = Duration::from_secs(3600);
+    let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, None, hour);
     for words in 0..50 {
         draft.show(&outgoing(format!("words: {words}"))).await;
     }
     assert!(lab.server.calls("editMessageText").is_empty());
-    assert_eq!(draft.finish(&reply("done")).await.unwrap().len(), 1);
-    assert_eq!(lab.server.calls("editMessageText").len(), 1);
+}
+
+#[tokio::test]
+async fn a_draft_that_is_throttled_neither_waits_nor_insists() {
+    let lab = Lab::new().await;
+    let place = private(7);
+    let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, None, Duration::ZERO);
+    draft.show(&outgoing("one")).await;
+    lab.server.fail_next(
+        "editMessageText",
+        refusal(429, "Too Many Requests: retry after 3600", Some(3600)),
+    );
+    for words in ["one two", "one two three", "one two three four"] {
+        draft.show(&outgoing(words)).await;
+    }
+    lab.server.wait_for_tries("editMessageText", 1).await;
+    assert!(lab.server.calls("editMessageText").is_empty());
+    assert!(draft.not_before() > tokio::time::Instant::now() + Duration::from_secs(3000));
 }
 
 #[tokio::test]
@@ -261,12 +276,11 @@ async fn a_draft_whose_start_is_in_doubt_begins_no_second_one() {
     let lab = Lab::new().await;
     let place = private(7);
     lab.server.fail_next("sendMessage", Failure::DropAfter);
-    let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, Duration::ZERO);
+    let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, None, Duration::ZERO);
     draft.show(&outgoing("one")).await;
     draft.show(&outgoing("one two")).await;
     assert_eq!(lab.server.calls("sendMessage").len(), 1);
-    draft.finish(&reply("one two three")).await.unwrap();
-    assert_eq!(lab.server.calls("sendMessage").len(), 2);
+    assert_eq!(draft.message(), None);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use hermetic_store::{DeliveryRow, StoreError};
 use hermetic_types::Platform;
 use tokio::time::Instant;
 
+use super::lines::Door;
 use super::{Address, Post, a_moment_after};
 use crate::wording::{POSSIBLE_DUPLICATE, now};
 
@@ -30,6 +31,12 @@ pub(super) struct Letter {
     pub(super) maybe_sent: bool,
 }
 
+/// What is left to do after an attempt.
+enum Left {
+    Nothing,
+    TryAgain(Box<Letter>, Instant),
+}
+
 impl Letter {
     pub(super) fn new(
         row: DeliveryRow,
@@ -47,34 +54,52 @@ impl Letter {
             maybe_sent: false,
         }
     }
+
+    pub(super) fn door(&self) -> Door {
+        Door {
+            platform: self.platform,
+            place: self.address.place.clone(),
+        }
+    }
 }
 
 impl Post {
-    /// Sends once. What may yet succeed is put aside for the courier.
-    pub(super) async fn send(&self, letter: Letter) {
-        let row = letter.row;
-        let tried = tokio::select! {
-            tried = self.try_to_send(letter) => tried,
-            // It stays open in the ledger, and the next start sends it.
-            () = a_moment_after(&self.cut) => return,
-        };
-        if let Err(error) = tried {
-            // The same.
-            tracing::error!(delivery = row.0, %error, "the ledger could not be written");
+    /// Sends what is first in this line, and what is behind it, until one has to wait.
+    pub(super) async fn work_off(&self, door: &Door) {
+        while let Some(letter) = self.lines.take(door, Instant::now()) {
+            let row = letter.row;
+            let tried = tokio::select! {
+                tried = self.try_to_send(letter) => tried,
+                // It stays open in the ledger, and the next start sends it.
+                () = a_moment_after(&self.cut) => return,
+            };
+            match tried {
+                Ok(Left::Nothing) => self.lines.done(door),
+                Ok(Left::TryAgain(letter, at)) => {
+                    self.lines.wait(*letter, at);
+                    self.wake.notify_one();
+                }
+                Err(error) => {
+                    // The same.
+                    tracing::error!(delivery = row.0, %error, "the ledger could not be written");
+                    self.lines.done(door);
+                }
+            }
         }
     }
 
-    async fn try_to_send(&self, mut letter: Letter) -> Result<(), StoreError> {
+    async fn try_to_send(&self, mut letter: Letter) -> Result<Left, StoreError> {
         let Some(chat) = self.chats.get(&letter.platform) else {
-            return self
-                .deliveries
+            self.deliveries
                 .failed(letter.row, "the platform is not configured")
-                .await;
+                .await?;
+            return Ok(Left::Nothing);
         };
         self.deliveries.begin(letter.row).await?;
         letter.tries += 1;
         let Err(error) = self.hand_over(chat.as_ref(), &mut letter).await else {
-            return self.deliveries.sent(letter.row, now()).await;
+            self.deliveries.sent(letter.row, now()).await?;
+            return Ok(Left::Nothing);
         };
         let failure = error.failure;
         tracing::warn!(delivery = letter.row.0, tries = letter.tries, %failure, "a reply was not sent");
@@ -83,12 +108,14 @@ impl Post {
             SendFailure::Empty | SendFailure::TooLong { .. } | SendFailure::Refused { .. }
         );
         if final_failure || letter.tries >= MOST_TRIES {
-            return self
-                .deliveries
+            self.deliveries
                 .failed(letter.row, &failure.to_string())
-                .await;
+                .await?;
+            return Ok(Left::Nothing);
         }
-        letter.maybe_sent |= !failure.is_safe_to_repeat();
+        // Changing a message twice shows it once.
+        let changes = letter.arrived == 0 && letter.address.draft.is_some();
+        letter.maybe_sent |= !changes && !failure.is_safe_to_repeat();
         if letter.arrived == 0 && !letter.maybe_sent {
             self.deliveries
                 .put_back(letter.row, &failure.to_string())
@@ -98,29 +125,84 @@ impl Post {
             SendFailure::Throttled { retry_after } => retry_after.min(LONGEST_THROTTLE),
             _ => Duration::from_secs(1 << letter.tries.min(9)).min(LONGEST_PAUSE),
         };
-        self.again()
-            .insert(letter.row, (Instant::now() + pause, letter));
-        self.wake.notify_one();
-        Ok(())
+        Ok(Left::TryAgain(Box::new(letter), Instant::now() + pause))
     }
 
-    /// Message by message, so that a second attempt goes on where the first ended.
+    /// Message by message, so that a second attempt goes on where the first ended. An answer that was
+    /// shown while it grew is completed where it stands.
     async fn hand_over(&self, chat: &dyn Chat, letter: &mut Letter) -> Result<(), SendError> {
         let parts = chat.parts(&Outgoing::from(letter.text.clone()));
         for (index, part) in parts.into_iter().enumerate().skip(letter.arrived) {
-            let text = if letter.maybe_sent {
-                self.redactor
-                    .redact(format!("{POSSIBLE_DUPLICATE}{}", part.as_str()))
-                    .into()
-            } else {
-                part
-            };
-            let mut reply = Reply::text(text);
-            reply.reply_to = letter.address.reply_to.clone().filter(|_| index == 0);
-            chat.send(&letter.address.place, &reply).await?;
+            let drafted = index == 0 && complete(chat, &letter.address, &part).await?;
+            if !drafted {
+                self.send_part(chat, letter, index, part).await?;
+            }
             letter.arrived += 1;
-            letter.maybe_sent = false;
         }
         Ok(())
+    }
+
+    async fn send_part(
+        &self,
+        chat: &dyn Chat,
+        letter: &mut Letter,
+        index: usize,
+        part: Outgoing,
+    ) -> Result<(), SendError> {
+        let text = if letter.maybe_sent {
+            self.redactor
+                .redact(format!("{POSSIBLE_DUPLICATE}{}", part.as_str()))
+                .into()
+        } else {
+            part
+        };
+        let mut reply = Reply::text(text);
+        reply.reply_to = letter.address.reply_to.clone().filter(|_| index == 0);
+        chat.send(&letter.address.place, &reply).await?;
+        letter.maybe_sent = false;
+        Ok(())
+    }
+}
+
+/// Makes a draft the first message of the answer. `false` if there is none, or somebody deleted it.
+async fn complete(chat: &dyn Chat, address: &Address, part: &Outgoing) -> Result<bool, SendError> {
+    let Some(draft) = &address.draft else {
+        return Ok(false);
+    };
+    match chat.edit(&address.place, draft, part, &[]).await {
+        Ok(()) => Ok(true),
+        Err(SendError {
+            failure: SendFailure::Refused { description },
+            ..
+        }) => {
+            tracing::debug!(
+                description,
+                "the draft is gone; its answer becomes a new message"
+            );
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+impl Letter {
+    pub(super) fn to_nobody(chat: i64) -> Self {
+        let place = hermetic_types::Place {
+            chat: hermetic_types::ChatId::from(chat),
+            kind: hermetic_types::ChatKind::Dm,
+            thread: None,
+        };
+        let address = Address {
+            place,
+            reply_to: None,
+            draft: None,
+        };
+        Self::new(
+            DeliveryRow(chat),
+            Platform::Telegram,
+            address,
+            Redacted::constant("hi"),
+        )
     }
 }

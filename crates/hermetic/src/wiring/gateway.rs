@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hermetic_agent::Agent;
 use hermetic_chat::Chat;
-use hermetic_config::{BusyInput, Config, Resolved};
-use hermetic_gateway::{Busy, Parts, Settings};
+use hermetic_config::{BusyInput, Config, Origin, Resolved};
+use hermetic_gateway::{Busy, Parts, Settings, Streaming};
 use hermetic_session::Sandboxes;
 
 use super::facts::facts;
@@ -54,6 +54,7 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
                 BusyInput::Queue => Busy::Queue,
                 BusyInput::Steer => Busy::Steer,
             },
+            streaming: streaming(config),
             typing: config.platforms().telegram.platform.typing_indicator,
             typing_every: TYPING_EVERY,
             attempts: ATTEMPTS,
@@ -63,6 +64,20 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
             warnings: resolved.warnings(),
         },
         store,
+    })
+}
+
+/// On where nobody said otherwise, as Hermes has it for platforms that can change a message.
+fn streaming(config: &Config) -> Option<Streaming> {
+    let wanted = &config.agent().streaming;
+    let unwritten = config
+        .origin("streaming.enabled")
+        .is_none_or(|origin| *origin == Origin::Default);
+    let on = (wanted.enabled || unwritten) && wanted.transport != "off";
+    on.then(|| Streaming {
+        every: wanted.edit_interval,
+        threshold: wanted.buffer_threshold,
+        cursor: wanted.cursor.clone(),
     })
 }
 

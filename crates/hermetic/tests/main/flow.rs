@@ -4,3 +4,4 @@ mod answers;
 mod crash;
 mod doors;
 pub(crate) mod lab;
+mod streaming;

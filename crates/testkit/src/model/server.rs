@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -39,6 +39,8 @@ pub struct Reply {
 #[derive(Clone, Debug)]
 pub enum Piece {
     Bytes(Bytes),
+    /// Goes on when the test says so.
+    Gate(Arc<Notify>),
     /// Nothing more, with the connection open.
     Stall,
     /// The connection breaks.
@@ -118,6 +120,21 @@ impl Reply {
         Self::events(events.chain([end])).done()
     }
 
+    /// Streams a text, waits at the gate, and streams the rest.
+    pub fn streams_through(gate: &Arc<Notify>, before: &[&str], after: &[&str]) -> Self {
+        let texts = |pieces: &[&str]| {
+            let pieces = pieces.iter();
+            let events =
+                pieces.map(|text| json!({"choices": [{"index": 0, "delta": {"content": text}}]}));
+            Self::events(events.collect::<Vec<_>>())
+        };
+        let mut reply = texts(before).then(Piece::Gate(Arc::clone(gate)));
+        reply.pieces.extend(texts(after).pieces);
+        let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+        reply.pieces.extend(Self::events([end]).done().pieces);
+        reply
+    }
+
     pub fn events(events: impl IntoIterator<Item = Value>) -> Self {
         let pieces = events
             .into_iter()
@@ -181,6 +198,10 @@ fn respond(reply: Reply) -> Response {
     let pieces = stream::iter(reply.pieces).then(|piece| async {
         match piece {
             Piece::Bytes(bytes) => Ok(bytes),
+            Piece::Gate(gate) => {
+                gate.notified().await;
+                Ok(Bytes::new())
+            }
             Piece::Stall => std::future::pending().await,
             Piece::Cut => {
                 // The server sends what it holds when the body has nothing to give for a moment.

@@ -253,7 +253,7 @@ impl Shared {
     }
 }
 
-fn text(params: &Value) -> String {
+pub(crate) fn text(params: &Value) -> String {
     let text = params["text"].as_str().unwrap();
     match params.get("parse_mode") {
         Some(_) => visible_text(text).unwrap(),
