@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod approvals;
 mod deliveries;
 mod documents;
 mod history;
@@ -14,6 +15,9 @@ mod ledger;
 mod open;
 mod tool_calls;
 
+pub use approvals::{
+    Approvals, Given, NewRequest, Notice, Outcome, Reply, Request, Scope, State, Subject,
+};
 pub use deliveries::{Deliveries, DeliveryRow, Due};
 pub use documents::{Document, Documents, Replaced};
 pub use history::History;

@@ -12,7 +12,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use thiserror::Error;
 
-use crate::{Deliveries, Documents, History, Inbox, Ledger, ToolCalls};
+use crate::{Approvals, Deliveries, Documents, History, Inbox, Ledger, ToolCalls};
 
 /// The open file. Clones share one pool.
 #[derive(Clone, Debug)]
@@ -46,12 +46,17 @@ pub struct StoreError {
 }
 
 /// In the order they are applied. A landed migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "ledger", include_str!("../migrations/0001_ledger.sql")),
     (
         2,
         "messages",
         include_str!("../migrations/0002_messages.sql"),
+    ),
+    (
+        3,
+        "approvals",
+        include_str!("../migrations/0003_approvals.sql"),
     ),
     (5, "drafts", include_str!("../migrations/0005_drafts.sql")),
 ];
@@ -111,6 +116,10 @@ impl Store {
 
     pub fn deliveries(&self) -> Deliveries {
         Deliveries::new(self.pool.clone())
+    }
+
+    pub fn approvals(&self) -> Approvals {
+        Approvals::new(self.pool.clone())
     }
 
     pub fn documents(&self) -> Documents {

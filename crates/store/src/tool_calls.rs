@@ -16,6 +16,7 @@ pub struct ToolCall {
     pub call: String,
     pub tool: String,
     pub arguments: String,
+    pub begun_at: Timestamp,
     /// Absent if it was begun and nobody knows how it ended.
     pub result: Option<String>,
 }
@@ -82,6 +83,7 @@ fn tool_call(row: &SqliteRow) -> Result<ToolCall, sqlx::Error> {
         call: row.try_get("call")?,
         tool: row.try_get("tool")?,
         arguments: row.try_get("arguments")?,
+        begun_at: Timestamp::from_millis(row.try_get("begun_at")?),
         result: row.try_get("result")?,
     })
 }

@@ -11,6 +11,7 @@ mod ids;
 mod limits;
 mod message;
 mod platform;
+mod request;
 mod secret;
 mod timestamp;
 
@@ -23,5 +24,6 @@ pub use platform::{
     AttachmentId, ChatId, InvalidName, MessageId, Platform, ThreadId, UnknownPlatform, UpdateId,
     UserId,
 };
+pub use request::{InvalidRequestId, RequestId};
 pub use secret::Secret;
 pub use timestamp::Timestamp;

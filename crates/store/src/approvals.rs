@@ -1,0 +1,289 @@
+//! Questions to people, and what came of them.
+//!
+//! Of several answers the first wins, in one statement, whichever process it comes from. A yes is
+//! spent in one statement as well: what it allows runs once.
+
+mod grants;
+mod notices;
+mod request;
+
+use hermetic_types::{ConversationKey, RequestId, Timestamp};
+use sqlx::{Row, SqlitePool};
+
+pub use notices::Notice;
+pub use request::{Given, NewRequest, Reply, Request, Scope, State, Subject};
+
+use crate::{MessageRow, StoreError};
+use request::request;
+
+#[derive(Clone, Debug)]
+pub struct Approvals {
+    pool: SqlitePool,
+}
+
+/// What became of an answer.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub enum Outcome {
+    /// It counts.
+    First(Request),
+    /// Somebody was faster, or time ran out.
+    TooLate(Request),
+    Unknown,
+}
+
+/// More than this many fresh names in a row are never taken.
+const MOST_TRIES: usize = 16;
+
+impl Approvals {
+    pub(crate) fn new(pool: SqlitePool) -> Self {
+        Self { pool }
+    }
+
+    /// Writes a question down and gives it a name.
+    pub async fn open(&self, new: &NewRequest<'_>) -> Result<Request, StoreError> {
+        let reasons = serde_json::to_string(new.reasons).unwrap_or_default();
+        for _ in 0..MOST_TRIES {
+            let row = sqlx::query(
+                "INSERT INTO approvals (id, subject, conversation, message, what, fingerprint,
+                                        reasons, asker, asked_at, expires_at, state)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
+                 ON CONFLICT (id) DO NOTHING RETURNING *",
+            )
+            .bind(RequestId::random().as_str())
+            .bind(new.subject.name())
+            .bind(new.conversation.as_str())
+            .bind(new.message.map(|row| row.0))
+            .bind(new.what)
+            .bind(new.fingerprint)
+            .bind(&reasons)
+            .bind(new.asker)
+            .bind(new.asked_at.millis())
+            .bind(new.expires_at.millis())
+            .fetch_optional(&self.pool)
+            .await
+            .and_then(|row| row.as_ref().map(request).transpose())
+            .map_err(StoreError::while_doing("write a question down"))?;
+            if let Some(row) = row {
+                return Ok(row);
+            }
+        }
+        Err(StoreError::while_doing("name a question")(
+            sqlx::Error::RowNotFound,
+        ))
+    }
+
+    pub async fn find(&self, id: &RequestId) -> Result<Option<Request>, StoreError> {
+        sqlx::query("SELECT * FROM approvals WHERE id = ?")
+            .bind(id.as_str())
+            .fetch_optional(&self.pool)
+            .await
+            .and_then(|row| row.as_ref().map(request).transpose())
+            .map_err(StoreError::while_doing("read a question"))
+    }
+
+    /// Those that can still be answered, in the order they were asked.
+    pub async fn pending(&self, now: Timestamp) -> Result<Vec<Request>, StoreError> {
+        sqlx::query(
+            "SELECT * FROM approvals WHERE state = 'pending' AND expires_at > ?
+             ORDER BY asked_at, rowid",
+        )
+        .bind(now.millis())
+        .fetch_all(&self.pool)
+        .await
+        .and_then(|rows| rows.iter().map(request).collect())
+        .map_err(StoreError::while_doing("read the questions that wait"))
+    }
+
+    /// Questions about exactly this by the same person that wait, or that were answered with a yes
+    /// since `answered_since` which nobody has used.
+    pub async fn standing(
+        &self,
+        like: &NewRequest<'_>,
+        answered_since: Timestamp,
+    ) -> Result<Vec<Request>, StoreError> {
+        sqlx::query(
+            "SELECT * FROM approvals
+             WHERE conversation = ? AND subject = ? AND fingerprint = ? AND asker = ?
+               AND (state = 'pending' AND expires_at > ?
+                    OR state = 'approved' AND spent_at IS NULL AND answered_at >= ?)
+             ORDER BY asked_at, rowid",
+        )
+        .bind(like.conversation.as_str())
+        .bind(like.subject.name())
+        .bind(like.fingerprint)
+        .bind(like.asker)
+        .bind(like.asked_at.millis())
+        .bind(answered_since.millis())
+        .fetch_all(&self.pool)
+        .await
+        .and_then(|rows| rows.iter().map(request).collect())
+        .map_err(StoreError::while_doing("look for a standing question"))
+    }
+
+    /// The last question that was asked while this message was worked on.
+    pub async fn last_of(&self, message: MessageRow) -> Result<Option<Request>, StoreError> {
+        sqlx::query(
+            "SELECT * FROM approvals WHERE message = ? ORDER BY asked_at DESC, rowid DESC LIMIT 1",
+        )
+        .bind(message.0)
+        .fetch_optional(&self.pool)
+        .await
+        .and_then(|row| row.as_ref().map(request).transpose())
+        .map_err(StoreError::while_doing("read a message's question"))
+    }
+
+    /// The first answer wins; a yes for longer than once becomes a grant in the same moment.
+    pub async fn answer(
+        &self,
+        id: &RequestId,
+        reply: Reply<'_>,
+        now: Timestamp,
+    ) -> Result<Outcome, StoreError> {
+        let won = self
+            .try_to_answer(id, reply, now)
+            .await
+            .map_err(StoreError::while_doing("write an answer down"))?;
+        if let Some(won) = won {
+            return Ok(Outcome::First(won));
+        }
+        self.close(id, State::Expired, now).await?;
+        let found = self.find(id).await?;
+        Ok(found.map_or(Outcome::Unknown, Outcome::TooLate))
+    }
+
+    async fn try_to_answer(
+        &self,
+        id: &RequestId,
+        reply: Reply<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Request>, sqlx::Error> {
+        let mut both = self.pool.begin().await?;
+        let row = sqlx::query(
+            "UPDATE approvals
+             SET state = ?, scope = ?, answered_by = ?, via = ?, reason = ?, answered_at = ?
+             WHERE id = ? AND state = 'pending' AND expires_at > ? RETURNING *",
+        )
+        .bind(reply.given.state().name())
+        .bind(reply.given.scope().map(Scope::name))
+        .bind(reply.by)
+        .bind(reply.via)
+        .bind(reply.reason)
+        .bind(now.millis())
+        .bind(id.as_str())
+        .bind(now.millis())
+        .fetch_optional(&mut *both)
+        .await?;
+        let Some(won) = row.as_ref().map(request).transpose()? else {
+            return Ok(None);
+        };
+        if let Some(expires) = reply.given.scope().and_then(|scope| scope.grant(now)) {
+            grants::insert(&mut both, &won, expires, now).await?;
+        }
+        both.commit().await?;
+        Ok(Some(won))
+    }
+
+    /// Nobody answered in time, or nobody waits any more. `Expired` holds only once time is up.
+    pub async fn close(
+        &self,
+        id: &RequestId,
+        as_what: State,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        sqlx::query(
+            "UPDATE approvals SET state = ?1, answered_at = ?2
+             WHERE id = ?3 AND state = 'pending' AND (?1 <> 'expired' OR expires_at <= ?2)",
+        )
+        .bind(as_what.name())
+        .bind(now.millis())
+        .bind(id.as_str())
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(StoreError::while_doing("close a question"))
+    }
+
+    /// Closes every question whose time is up.
+    pub async fn expire(&self, now: Timestamp) -> Result<(), StoreError> {
+        sqlx::query(
+            "UPDATE approvals SET state = 'expired', answered_at = ?1
+             WHERE state = 'pending' AND expires_at <= ?1",
+        )
+        .bind(now.millis())
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(StoreError::while_doing("close questions"))
+    }
+
+    /// Uses a yes up. Whoever gets `true` may run it, and nobody else does.
+    pub async fn spend(&self, id: &RequestId, now: Timestamp) -> Result<bool, StoreError> {
+        let done = sqlx::query(
+            "UPDATE approvals SET spent_at = ?
+             WHERE id = ? AND state = 'approved' AND spent_at IS NULL",
+        )
+        .bind(now.millis())
+        .bind(id.as_str())
+        .execute(&self.pool)
+        .await
+        .map_err(StoreError::while_doing("use an answer"))?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    /// Notes that the answer is in the audit record.
+    pub async fn recorded(&self, id: &RequestId) -> Result<(), StoreError> {
+        sqlx::query("UPDATE approvals SET recorded = 1 WHERE id = ?")
+            .bind(id.as_str())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing("note a recorded answer"))
+    }
+
+    /// Answers that a crash kept out of the audit record.
+    pub async fn unrecorded(&self) -> Result<Vec<Request>, StoreError> {
+        sqlx::query(
+            "SELECT * FROM approvals WHERE state <> 'pending' AND recorded = 0
+             ORDER BY answered_at, rowid",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .and_then(|rows| rows.iter().map(request).collect())
+        .map_err(StoreError::while_doing("read unrecorded answers"))
+    }
+
+    /// Forgets what was settled before that.
+    pub async fn prune(&self, before: Timestamp) -> Result<(), StoreError> {
+        sqlx::query(
+            "DELETE FROM approvals WHERE state <> 'pending' AND recorded = 1 AND asked_at < ?",
+        )
+        .bind(before.millis())
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(StoreError::while_doing("forget old questions"))
+    }
+
+    /// How many questions of this conversation wait.
+    pub async fn waiting_in(
+        &self,
+        conversation: &ConversationKey,
+        now: Timestamp,
+    ) -> Result<u32, StoreError> {
+        sqlx::query(
+            "SELECT count(*) AS waiting FROM approvals
+             WHERE state = 'pending' AND expires_at > ? AND conversation = ?",
+        )
+        .bind(now.millis())
+        .bind(conversation.as_str())
+        .fetch_one(&self.pool)
+        .await
+        .and_then(|row| row.try_get("waiting"))
+        .map_err(StoreError::while_doing("count questions"))
+    }
+}
+
+#[cfg(test)]
+#[path = "approvals/tests.rs"]
+mod tests;

@@ -1,0 +1,84 @@
+//! Where a question was shown, and what its buttons mean.
+
+use hermetic_types::RequestId;
+use sqlx::Row;
+
+use super::request::request;
+use super::{Approvals, Request};
+use crate::StoreError;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub platform: String,
+    /// As the platform's crate wrote it.
+    pub place: String,
+    pub message: String,
+}
+
+impl Approvals {
+    pub async fn shown(&self, id: &RequestId, notice: &Notice) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO approval_notices (request, platform, place, message) VALUES (?, ?, ?, ?)",
+        )
+        .bind(id.as_str())
+        .bind(&notice.platform)
+        .bind(&notice.place)
+        .bind(&notice.message)
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(StoreError::while_doing("note where a question was shown"))
+    }
+
+    pub async fn notices(&self, id: &RequestId) -> Result<Vec<Notice>, StoreError> {
+        sqlx::query("SELECT platform, place, message FROM approval_notices WHERE request = ?")
+            .bind(id.as_str())
+            .fetch_all(&self.pool)
+            .await
+            .and_then(|rows| {
+                let notice = |row: &sqlx::sqlite::SqliteRow| {
+                    Ok(Notice {
+                        platform: row.try_get("platform")?,
+                        place: row.try_get("place")?,
+                        message: row.try_get("message")?,
+                    })
+                };
+                rows.iter().map(notice).collect()
+            })
+            .map_err(StoreError::while_doing("read where a question was shown"))
+    }
+
+    /// A press of a button that carries `token` means `choice`.
+    pub async fn add_button(
+        &self,
+        id: &RequestId,
+        token: &str,
+        choice: &str,
+    ) -> Result<(), StoreError> {
+        sqlx::query("INSERT INTO approval_buttons (token, request, choice) VALUES (?, ?, ?)")
+            .bind(token)
+            .bind(id.as_str())
+            .bind(choice)
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing("write a button down"))
+    }
+
+    /// The question under which that button hangs, and what it means.
+    pub async fn pressed(&self, token: &str) -> Result<Option<(Request, String)>, StoreError> {
+        sqlx::query(
+            "SELECT approvals.*, approval_buttons.choice AS choice
+             FROM approval_buttons JOIN approvals ON approvals.id = approval_buttons.request
+             WHERE token = ?",
+        )
+        .bind(token)
+        .fetch_optional(&self.pool)
+        .await
+        .and_then(|row| {
+            row.map(|row| Ok((request(&row)?, row.try_get("choice")?)))
+                .transpose()
+        })
+        .map_err(StoreError::while_doing("look a button up"))
+    }
+}

@@ -1,0 +1,212 @@
+//! One question, as a row.
+
+use std::time::Duration;
+
+use hermetic_types::{ConversationKey, RequestId, Timestamp};
+use serde::Serialize;
+use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
+
+use crate::MessageRow;
+
+#[derive(Clone, Debug)]
+pub struct NewRequest<'a> {
+    pub subject: Subject,
+    pub conversation: &'a ConversationKey,
+    pub message: Option<MessageRow>,
+    /// Redacted.
+    pub what: &'a str,
+    pub fingerprint: &'a str,
+    pub reasons: &'a [String],
+    pub asker: &'a str,
+    pub asked_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Request {
+    pub id: RequestId,
+    pub subject: Subject,
+    pub conversation: ConversationKey,
+    #[serde(skip)]
+    pub message: Option<MessageRow>,
+    pub what: String,
+    pub fingerprint: String,
+    pub reasons: Vec<String>,
+    pub asker: String,
+    pub asked_at: Timestamp,
+    pub expires_at: Timestamp,
+    pub state: State,
+    pub scope: Option<Scope>,
+    pub answered_by: Option<String>,
+    pub via: Option<String>,
+    pub reason: Option<String>,
+    pub answered_at: Option<Timestamp>,
+    #[serde(skip)]
+    pub spent: bool,
+}
+
+/// What a person says, and who and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply<'a> {
+    pub given: Given,
+    pub by: &'a str,
+    pub via: &'a str,
+    pub reason: Option<&'a str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    Yes(Scope),
+    No,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Subject {
+    Command,
+    Host,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Pending,
+    Approved,
+    Denied,
+    Expired,
+    Withdrawn,
+}
+
+/// How long a yes holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    Once,
+    TenMinutes,
+    Session,
+    /// A rule that somebody keeps; here it counts for the session.
+    Always,
+}
+
+impl Subject {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Host => "host",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        [Self::Command, Self::Host]
+            .into_iter()
+            .find(|subject| subject.name() == name)
+    }
+}
+
+impl State {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        [
+            Self::Pending,
+            Self::Approved,
+            Self::Denied,
+            Self::Expired,
+            Self::Withdrawn,
+        ]
+        .into_iter()
+        .find(|state| state.name() == name)
+    }
+}
+
+impl Scope {
+    pub const ALL: [Self; 4] = [Self::Once, Self::TenMinutes, Self::Session, Self::Always];
+    pub const TEN_MINUTES: Duration = Duration::from_secs(600);
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::TenMinutes => "ten_minutes",
+            Self::Session => "session",
+            Self::Always => "always",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+
+    /// When a grant of this scope ends: `Some(None)` is with the conversation.
+    pub(super) fn grant(self, now: Timestamp) -> Option<Option<Timestamp>> {
+        match self {
+            Self::Once => None,
+            Self::TenMinutes => Some(Some(now.plus(Self::TEN_MINUTES))),
+            Self::Session | Self::Always => Some(None),
+        }
+    }
+}
+
+impl Given {
+    pub(super) fn state(self) -> State {
+        match self {
+            Self::Yes(_) => State::Approved,
+            Self::No => State::Denied,
+        }
+    }
+
+    pub(super) fn scope(self) -> Option<Scope> {
+        match self {
+            Self::Yes(scope) => Some(scope),
+            Self::No => None,
+        }
+    }
+}
+
+pub(super) fn request(row: &SqliteRow) -> Result<Request, sqlx::Error> {
+    let text = |column: &str| row.try_get::<String, _>(column);
+    let maybe = |column: &str| row.try_get::<Option<String>, _>(column);
+    let scope = maybe("scope")?;
+    Ok(Request {
+        id: known("id", &text("id")?, |id| id.parse().ok())?,
+        subject: known("subject", &text("subject")?, Subject::named)?,
+        conversation: ConversationKey::new(text("conversation")?),
+        message: row.try_get::<Option<i64>, _>("message")?.map(MessageRow),
+        what: text("what")?,
+        fingerprint: text("fingerprint")?,
+        reasons: serde_json::from_str(&text("reasons")?).unwrap_or_default(),
+        asker: text("asker")?,
+        asked_at: Timestamp::from_millis(row.try_get("asked_at")?),
+        expires_at: Timestamp::from_millis(row.try_get("expires_at")?),
+        state: known("state", &text("state")?, State::named)?,
+        scope: scope
+            .map(|name| known("scope", &name, Scope::named))
+            .transpose()?,
+        answered_by: maybe("answered_by")?,
+        via: maybe("via")?,
+        reason: maybe("reason")?,
+        answered_at: row
+            .try_get::<Option<i64>, _>("answered_at")?
+            .map(Timestamp::from_millis),
+        spent: row.try_get::<Option<i64>, _>("spent_at")?.is_some(),
+    })
+}
+
+fn known<T>(
+    column: &str,
+    text: &str,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, sqlx::Error> {
+    read(text).ok_or_else(|| sqlx::Error::ColumnDecode {
+        index: column.to_owned(),
+        source: format!("{text:?} is not a known {column}").into(),
+    })
+}

@@ -1,0 +1,190 @@
+use super::*;
+use crate::Store;
+
+const HOUR: i64 = 3_600_000;
+
+struct Lab {
+    _folder: tempfile::TempDir,
+    rows: Approvals,
+    key: ConversationKey,
+}
+
+impl Lab {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("s.db")).await.unwrap();
+        Self {
+            _folder: folder,
+            rows: store.approvals(),
+            key: ConversationKey::new("k"),
+        }
+    }
+
+    fn question<'a>(&'a self, fingerprint: &'a str) -> NewRequest<'a> {
+        NewRequest {
+            subject: Subject::Command,
+            conversation: &self.key,
+            message: None,
+            what: "rm -rf build",
+            fingerprint,
+            reasons: &[],
+            asker: "telegram:7",
+            asked_at: at(0),
+            expires_at: at(HOUR),
+        }
+    }
+
+    async fn asked(&self) -> RequestId {
+        self.rows.open(&self.question("f")).await.unwrap().id
+    }
+
+    async fn granted(&self, now: i64) -> bool {
+        let granted = self
+            .rows
+            .is_granted(&self.key, Subject::Command, "f", at(now));
+        granted.await.unwrap()
+    }
+}
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn yes(scope: Scope, by: &str) -> Reply<'_> {
+    Reply {
+        given: Given::Yes(scope),
+        by,
+        via: "test",
+        reason: None,
+    }
+}
+
+#[tokio::test]
+async fn of_two_answers_at_once_one_counts() {
+    let lab = Lab::new().await;
+    for _ in 0..20 {
+        let id = lab.asked().await;
+        let no = Reply {
+            given: Given::No,
+            ..yes(Scope::Once, "bob")
+        };
+        let (one, two) = tokio::join!(
+            lab.rows.answer(&id, yes(Scope::Once, "alice"), at(1)),
+            lab.rows.answer(&id, no, at(1))
+        );
+        let outcomes = [one.unwrap(), two.unwrap()];
+        let first = |outcome: &&Outcome| matches!(outcome, Outcome::First(_));
+        assert_eq!(outcomes.iter().filter(first).count(), 1, "{outcomes:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_after_its_time_does_not_count() {
+    let lab = Lab::new().await;
+    let id = lab.asked().await;
+    let late = lab.rows.answer(&id, yes(Scope::Session, "alice"), at(HOUR));
+    let Outcome::TooLate(request) = late.await.unwrap() else {
+        panic!("it counted");
+    };
+    assert_eq!(request.state, State::Expired);
+    assert!(!lab.granted(HOUR).await);
+    assert!(!lab.rows.spend(&id, at(HOUR)).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_yes_is_spent_once() {
+    let lab = Lab::new().await;
+    let id = lab.asked().await;
+    assert!(
+        !lab.rows.spend(&id, at(1)).await.unwrap(),
+        "nobody said yes"
+    );
+    let _ = lab
+        .rows
+        .answer(&id, yes(Scope::Once, "alice"), at(1))
+        .await
+        .unwrap();
+    let (one, two) = tokio::join!(lab.rows.spend(&id, at(2)), lab.rows.spend(&id, at(2)));
+    assert_ne!(one.unwrap(), two.unwrap());
+    assert!(!lab.granted(2).await);
+}
+
+#[tokio::test]
+async fn a_grant_is_for_one_thing_in_one_conversation_until_it_ends() {
+    let lab = Lab::new().await;
+    let id = lab.asked().await;
+    let yes_for_a_while = yes(Scope::TenMinutes, "alice");
+    let _ = lab.rows.answer(&id, yes_for_a_while, at(1)).await.unwrap();
+    assert!(lab.granted(600_000).await && !lab.granted(600_001).await);
+
+    let id = lab.asked().await;
+    let _ = lab
+        .rows
+        .answer(&id, yes(Scope::Session, "alice"), at(1))
+        .await
+        .unwrap();
+    assert!(lab.granted(i64::MAX).await);
+    let rows = &lab.rows;
+    let other = ConversationKey::new("other");
+    for (conversation, subject, fingerprint) in [
+        (&other, Subject::Command, "f"),
+        (&lab.key, Subject::Host, "f"),
+        (&lab.key, Subject::Command, "g"),
+    ] {
+        let granted = rows.is_granted(conversation, subject, fingerprint, at(2));
+        assert!(!granted.await.unwrap(), "{conversation} {fingerprint}");
+    }
+    rows.revoke(&lab.key).await.unwrap();
+    assert!(!lab.granted(2).await);
+}
+
+#[tokio::test]
+async fn what_stands_is_found_again_by_the_same_person_only() {
+    let lab = Lab::new().await;
+    let id = lab.asked().await;
+    let found = lab.rows.standing(&lab.question("f"), at(0)).await.unwrap();
+    assert_eq!(found[0].id, id);
+    let of_another = NewRequest {
+        asker: "telegram:8",
+        ..lab.question("f")
+    };
+    assert_eq!(lab.rows.standing(&of_another, at(0)).await.unwrap(), []);
+    let _ = lab
+        .rows
+        .answer(&id, yes(Scope::Once, "alice"), at(5))
+        .await
+        .unwrap();
+    let fresh = lab.rows.standing(&lab.question("f"), at(5)).await.unwrap();
+    assert_eq!(fresh.len(), 1);
+    let stale = lab.rows.standing(&lab.question("f"), at(6)).await.unwrap();
+    assert_eq!(stale, []);
+    lab.rows.spend(&id, at(6)).await.unwrap();
+    let spent = lab.rows.standing(&lab.question("f"), at(5)).await.unwrap();
+    assert_eq!(spent, []);
+}
+
+#[tokio::test]
+async fn a_button_means_what_was_written_down_and_goes_with_its_question() {
+    let lab = Lab::new().await;
+    let id = lab.asked().await;
+    lab.rows.add_button(&id, "t1", "once").await.unwrap();
+    let (request, choice) = lab.rows.pressed("t1").await.unwrap().unwrap();
+    assert_eq!((request.id, choice.as_str()), (id.clone(), "once"));
+    assert_eq!(lab.rows.pressed("t2").await.unwrap(), None);
+    lab.rows.close(&id, State::Withdrawn, at(1)).await.unwrap();
+    lab.rows.recorded(&id).await.unwrap();
+    lab.rows.prune(at(HOUR)).await.unwrap();
+    assert_eq!(lab.rows.pressed("t1").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_recorded_is_not_forgotten() {
+    let lab = Lab::new().await;
+    let id = lab.asked().await;
+    lab.rows.expire(at(HOUR)).await.unwrap();
+    assert_eq!(lab.rows.pending(at(HOUR)).await.unwrap(), []);
+    lab.rows.prune(at(2 * HOUR)).await.unwrap();
+    assert_eq!(lab.rows.unrecorded().await.unwrap()[0].id, id);
+    lab.rows.recorded(&id).await.unwrap();
+    assert_eq!(lab.rows.unrecorded().await.unwrap(), []);
+}
