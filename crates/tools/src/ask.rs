@@ -3,7 +3,8 @@
 use std::fmt;
 
 use futures::future::{self, BoxFuture, FutureExt};
-use hermetic_policy::{Cleared, Question};
+use hermetic_policy::{Cleared, Question, Refusal};
+use hermetic_types::{BackendKind, Command};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +19,27 @@ pub trait Ask: Send + Sync + fmt::Debug {
         question: Question,
         stop: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Cleared, Denied>>;
+
+    /// Learns what became of a command, before anything runs. A command that cannot be written down
+    /// where that is wanted does not run.
+    fn decided(&self, _: Decided<'_>) -> Result<(), Denied> {
+        Ok(())
+    }
+}
+
+/// A command that was judged, and by whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Decided<'a> {
+    pub backend: BackendKind,
+    pub command: &'a Command,
+    pub as_what: Judged<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Judged<'a> {
+    Run(&'a Cleared),
+    Refused(&'a Refusal),
+    Denied(&'a Denied),
 }
 
 /// A no, with its reason in words for the model and the chat.

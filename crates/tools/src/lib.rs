@@ -17,7 +17,7 @@ mod terminal;
 mod toolbox;
 mod workplace;
 
-pub use ask::{Ask, Denied, NoOneToAsk};
+pub use ask::{Ask, Decided, Denied, Judged, NoOneToAsk};
 pub use files::{Bounds, Files};
 pub use outcome::{Blocked, Outcome};
 pub use request::{BadRequest, Request, What};

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::output::{gathered, shown};
-use crate::{Ask, Blocked, Outcome, Request, What};
+use crate::{Ask, Blocked, Decided, Judged, Outcome, Request, What};
 
 /// Runs commands. Holds nothing of a conversation.
 #[derive(Clone, Debug)]
@@ -105,17 +105,31 @@ impl Terminal {
         stop: &CancellationToken,
     ) -> Result<Cleared, Blocked> {
         let context = &self.settings.context;
-        match self.policy.judge(self.command(request), context) {
+        let command = self.command(request);
+        let decided = |as_what| {
+            ask.decided(Decided {
+                backend: context.backend,
+                command: &command,
+                as_what,
+            })
+        };
+        let answer = match self.policy.judge(command.clone(), context) {
             Verdict::Run(cleared) => Ok(cleared),
             Verdict::Refuse(refusal) => {
                 tracing::warn!(by = ?refusal.by(), backend = %context.backend, "command refused");
-                Err(Blocked::refused(&refusal))
+                decided(Judged::Refused(&refusal))?;
+                return Err(Blocked::refused(&refusal));
             }
             Verdict::Ask(question) => {
                 tracing::info!(backend = %context.backend, "command needs a yes");
-                Ok(ask.ask(question, stop).await?)
+                ask.ask(question, stop).await
             }
+        };
+        match &answer {
+            Ok(cleared) => decided(Judged::Run(cleared))?,
+            Err(denied) => decided(Judged::Denied(denied))?,
         }
+        Ok(answer?)
     }
 
     pub async fn run(
