@@ -3,7 +3,7 @@
 use hermetic_redact::Redacted;
 use hermetic_session::LetGoError;
 use hermetic_store::StoreError;
-use hermetic_tools::{NoOneToAsk, Outcome, Request};
+use hermetic_tools::{Outcome, Request};
 use thiserror::Error;
 
 use crate::Gateway;
@@ -44,13 +44,16 @@ impl Gateway {
         Ok(match slash {
             Slash::New => {
                 self.history.clear(conversation).await?;
+                self.asking.approvals.revoke(conversation).await?;
                 Redacted::constant("A fresh conversation. The files in its sandbox stay.")
             }
             Slash::Reset => {
-                // Both are tried, whatever comes of the first.
+                // All are tried, whatever comes of the first.
                 let cleared = self.history.clear(conversation).await;
+                let revoked = self.asking.approvals.revoke(conversation).await;
                 self.sandboxes.reset(conversation).await?;
                 cleared?;
+                revoked?;
                 Redacted::constant(
                     "The sandbox and its files are gone, and what was said is forgotten.",
                 )
@@ -70,7 +73,8 @@ impl Gateway {
             }
             Slash::Whoami => self.whoami(message),
             Slash::Help => Redacted::constant(wording::HELP),
-            Slash::Approve | Slash::Deny => Redacted::constant(wording::NOTHING_WAITS),
+            Slash::Approve(text) => self.approve(message, text).await?,
+            Slash::Deny(text) => self.deny(message, text).await?,
         })
     }
 
@@ -85,7 +89,8 @@ impl Gateway {
             return Redacted::constant("Nothing to run: write it after the command, as in /sh ls");
         }
         let own = Own::new(&self.sandboxes, message.conversation());
-        let toolbox = self.kit.toolbox(&own, &NoOneToAsk);
+        let asker = self.asking.asker(message);
+        let toolbox = self.kit.toolbox(&own, &asker);
         match toolbox.run(request, &control.stop).await {
             Ok(Outcome::Ran { output, code }) => self.redactor.redact(ran(output.as_str(), code)),
             Ok(Outcome::Failed { error }) => self.redactor.redact(format!("Not run: {error}")),

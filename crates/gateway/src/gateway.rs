@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::asking::Asking;
 use crate::lanes::Lanes;
 use crate::post::Post;
 use crate::{Stage, Streaming};
@@ -30,6 +31,7 @@ pub struct Parts {
     pub sandboxes: Sandboxes,
     pub agent: Agent,
     pub kit: Kit,
+    pub asking: Asking,
     pub redactor: Redactor,
     pub settings: Settings,
 }
@@ -71,6 +73,7 @@ pub struct Gateway {
     pub(crate) sandboxes: Sandboxes,
     pub(crate) agent: Agent,
     pub(crate) kit: Kit,
+    pub(crate) asking: Asking,
     pub(crate) redactor: Redactor,
     pub(crate) settings: Settings,
     pub(crate) lanes: Lanes,
@@ -102,6 +105,7 @@ impl Gateway {
             sandboxes: parts.sandboxes,
             agent: parts.agent,
             kit: parts.kit,
+            asking: parts.asking,
             redactor: parts.redactor,
             settings: parts.settings,
             lanes: Lanes::new(cut.clone()),

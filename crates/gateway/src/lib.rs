@@ -7,6 +7,7 @@
 //! - `session` is a conversation while a turn works on it: its history, its journal, its tools;
 //! - `growing` shows an answer while it is written;
 //! - `post` is the delivery ledger: a reply is written before it is sent;
+//! - `approvals` are questions to people, `board` shows them in chats, `answers` hears the replies;
 //! - `commands` are the slash commands, which need no model;
 //! - `serve` starts, resumes what a crash left open, and stops in two stages.
 //!
@@ -15,11 +16,16 @@
 
 #![forbid(unsafe_code)]
 
+mod answers;
+mod approvals;
+mod asking;
+mod board;
 mod commands;
 mod condition;
 mod gateway;
 mod growing;
 mod health;
+mod hosts;
 mod journal;
 mod kept;
 mod lanes;
@@ -34,9 +40,12 @@ mod slash;
 mod toolbox;
 mod wording;
 
+pub use approvals::{Answerer, Approvals, Asked, Asker, Desk, Guard, NobodyToAsk, TidyError};
+pub use asking::Asking;
 pub use condition::{Condition, Stage};
 pub use gateway::{Busy, Gateway, Parts, Settings};
 pub use growing::Streaming;
+pub use hosts::{HostAsker, HostRecord};
 pub use journal::Line;
 pub use pairings::StoredPairings;
 pub use proof::ProofError;

@@ -9,10 +9,11 @@ use std::panic::AssertUnwindSafe;
 use futures::future::FutureExt;
 use hermetic_access::Refused;
 use hermetic_agent::TurnError;
+use hermetic_audit::Event;
 use hermetic_chat::Receipt;
 use hermetic_redact::Redacted;
 use hermetic_store::{End, StoreError};
-use hermetic_types::Incoming;
+use hermetic_types::{Incoming, Place, Platform};
 use thiserror::Error;
 
 use crate::Gateway;
@@ -55,6 +56,7 @@ impl Gateway {
                 // Strangers are not written down: they could fill the disk.
                 receipt.stored();
                 if let Refused::OfferPairing(code) = refused {
+                    self.note_offer(platform, &place);
                     self.post.offer_pairing(platform, place, &code);
                 }
                 return Ok(None);
@@ -62,6 +64,9 @@ impl Gateway {
         };
         let kept = Kept::keep(&self.inbox, admitted).await?;
         receipt.stored();
+        if let Some(kept) = &kept {
+            self.note_access(kept);
+        }
         Ok(kept)
     }
 
@@ -121,7 +126,8 @@ impl Gateway {
         }
         let slash = Slash::read(&message.said().text);
         let attempts = self.inbox.begin(message.row()).await?;
-        if attempts > 1 && slash.as_ref().is_some_and(|slash| !slash.may_be_repeated()) {
+        let happens_once = slash.as_ref().is_some_and(|slash| !slash.may_be_repeated());
+        if attempts > 1 && happens_once && !self.only_asked(message.row()).await? {
             return Err(HandleError::NotRepeated);
         }
         if attempts > self.settings.attempts {
@@ -137,6 +143,28 @@ impl Gateway {
             done = working => done.map(drop),
             never = self.show_typing(message) => match never {},
         }
+    }
+
+    fn note_access(&self, kept: &Kept) {
+        let (admitted, said) = (kept.admitted(), kept.said());
+        let words = |text: String| self.asking.approvals.words(&text.to_lowercase());
+        self.asking.note(&Event::Access {
+            conversation: kept.conversation().clone(),
+            platform: said.platform,
+            user: said.sender.id.clone(),
+            role: words(format!("{:?}", admitted.role())),
+            grounds: words(format!("{:?}", admitted.grounds())),
+        });
+    }
+
+    /// A private chat is named after the stranger in it.
+    fn note_offer(&self, platform: Platform, place: &Place) {
+        self.asking.note(&Event::Pairing {
+            platform,
+            act: hermetic_audit::Pairing::Offered,
+            user: self.asking.approvals.words(place.chat.as_str()),
+            by: hermetic_audit::Words::constant("the gateway"),
+        });
     }
 
     async fn show_typing(&self, message: &Kept) -> std::convert::Infallible {
@@ -169,7 +197,7 @@ impl HandleError {
     }
 }
 
-fn in_full(error: &dyn Error) -> String {
+pub(crate) fn in_full(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

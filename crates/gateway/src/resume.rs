@@ -22,6 +22,8 @@ impl Gateway {
             .millis()
             .saturating_sub(i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX));
         self.inbox.prune(Timestamp::from_millis(before)).await?;
+        let rows = self.asking.approvals.rows();
+        rows.prune(Timestamp::from_millis(before)).await?;
         let replies = self.post.take_over().await?;
         let open = self.inbox.open().await?;
         if replies > 0 || !open.is_empty() {

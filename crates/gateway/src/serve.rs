@@ -1,6 +1,7 @@
 //! From the first look at the sandboxes to the last turn.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::stream::{StreamExt, select_all};
 use hermetic_chat::{Event, Received};
@@ -9,7 +10,7 @@ use hermetic_session::SettleError;
 use hermetic_store::{End, StoreError};
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -18,6 +19,9 @@ use crate::lanes::{Control, Joined};
 use crate::slash::Slash;
 use crate::wording::{self, now};
 use crate::{Busy, Condition, Gateway, Parts, ProofError, Stage, health};
+
+/// How often questions that nobody waits for are looked for.
+const TIDY_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
@@ -65,6 +69,7 @@ pub async fn serve(
     gateway.stage.send_replace(Stage::Draining);
     let drained = gateway.drain().await;
     household.end().await;
+    gateway.asking.board.close().await;
     gateway.sandboxes.drain().await;
     listened.map(|()| drained)
 }
@@ -117,15 +122,7 @@ impl Gateway {
                     return;
                 };
                 let gateway = Arc::clone(self);
-                self.turns.spawn(async move {
-                    let notice = Redacted::constant(wording::NO_BUTTON).into();
-                    let Some(chat) = gateway.post.chat(press.said().platform) else {
-                        return;
-                    };
-                    if let Err(error) = chat.answer_press(press.said(), Some(&notice)).await {
-                        tracing::debug!(%error, "a pressed button could not be answered");
-                    }
-                });
+                self.turns.spawn(async move { gateway.press(&press).await });
             }
         }
     }
@@ -220,6 +217,14 @@ impl Household {
         tasks.spawn(async move { reaper.keep_house(until).await });
         let (courier, until) = (Arc::clone(gateway), stop.clone());
         tasks.spawn(async move { courier.post.courier(until).await });
+        let (tidy, until) = (gateway.asking.clone(), stop.clone());
+        tasks.spawn(async move {
+            while until.run_until_cancelled(tidy.tidy()).await.is_some() {
+                if until.run_until_cancelled(sleep(TIDY_EVERY)).await.is_none() {
+                    return;
+                }
+            }
+        });
         let routes = health::routes(Arc::clone(gateway));
         for (listener, routes) in doors.into_iter().chain([(health, routes)]) {
             let until = stop.clone();

@@ -6,9 +6,10 @@ use hermetic_agent::{
     Agent, CallId, Ended, Input, Message, Observer, Turn, TurnError, mend, prompt,
 };
 use hermetic_store::{End, MessageRow, StoreError};
-use hermetic_tools::NoOneToAsk;
+use hermetic_tools::Terminal;
 
 use crate::Gateway;
+use crate::approvals::Asker;
 use crate::journal::{Line, StoreJournal};
 use crate::kept::Kept;
 use crate::lanes::Control;
@@ -24,6 +25,7 @@ pub(crate) struct Session<'a> {
     history: Vec<Message>,
     journal: StoreJournal,
     own: Own<'a>,
+    asker: Asker,
     stand: Stand,
 }
 
@@ -68,6 +70,7 @@ impl Gateway {
             history,
             journal,
             own: Own::new(&self.sandboxes, message.conversation()),
+            asker: self.asking.asker(message),
             stand,
         })
     }
@@ -93,10 +96,26 @@ impl Gateway {
             .collect();
         let mut begun = HashSet::new();
         for row in open {
-            let calls = self.tool_calls.of(MessageRow(row)).await?;
+            let row = MessageRow(row);
+            let mut calls = self.tool_calls.of(row).await?;
+            // One call runs at a time. If a command's question is still open, the command never ran.
+            if let Some(asked) = self.asking.approvals.rows().last_of(row).await?
+                && !asked.spent
+                && calls.last().is_some_and(|call| {
+                    call.tool == Terminal::NAME && call.begun_at <= asked.asked_at
+                })
+            {
+                calls.pop();
+            }
             begun.extend(calls.into_iter().map(|call| CallId::new(call.call)));
         }
         Ok(begun)
+    }
+
+    /// Whether all that came of a message so far is a question: nothing has run.
+    pub(crate) async fn only_asked(&self, row: MessageRow) -> Result<bool, StoreError> {
+        let asked = self.asking.approvals.rows().last_of(row).await?;
+        Ok(asked.is_some_and(|asked| !asked.spent))
     }
 
     /// Messages that rode along end with the turn that heard them.
@@ -124,7 +143,7 @@ impl Session<'_> {
             Stand::Fresh(text) => Input::Says(text),
             Stand::Resumed => Input::Resume,
         };
-        let tools = AgentTools::new(self.gateway.kit.toolbox(&self.own, &NoOneToAsk));
+        let tools = AgentTools::new(self.gateway.kit.toolbox(&self.own, &self.asker));
         let turn = Turn {
             system: &self.system,
             history: &self.history,

@@ -11,8 +11,8 @@ pub(crate) enum Slash {
     Py(String),
     Whoami,
     Help,
-    Approve,
-    Deny,
+    Approve(String),
+    Deny(String),
 }
 
 impl Slash {
@@ -31,8 +31,8 @@ impl Slash {
             "py" => Self::Py(rest.to_owned()),
             "whoami" => Self::Whoami,
             "help" | "start" => Self::Help,
-            "approve" => Self::Approve,
-            "deny" => Self::Deny,
+            "approve" => Self::Approve(rest.to_owned()),
+            "deny" => Self::Deny(rest.to_owned()),
             _ => return None,
         })
     }

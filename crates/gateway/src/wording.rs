@@ -15,10 +15,7 @@ pub(crate) const POSSIBLE_DUPLICATE: &str =
 pub(crate) const RESUMED: &str = "[The gateway was restarted in the middle of this.]\n\n";
 pub(crate) const CUT: &str =
     "[The gateway is being stopped. Write again when it is back, and I will go on.]";
-pub(crate) const NO_BUTTON: &str = "Nothing waits for an answer here.";
 pub(crate) const QUEUE_FULL: &str = "Too many messages wait in this conversation already. Please send it again later, or /stop first.";
-pub(crate) const NOTHING_WAITS: &str =
-    "Nothing waits for an answer here: this version refuses what would need a yes.";
 pub(crate) const HELP: &str = "\
 Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 
@@ -29,7 +26,7 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /reset - forget what was said and destroy the sandbox with its files
 /status - what goes on in this conversation
 /whoami - who you are to me
-/approve, /deny - answer a question of mine; there are none in this version";
+/approve [name] [session], /deny [name] [reason] - answer a question of mine";
 
 pub(crate) fn now() -> Timestamp {
     SystemTime::now().into()

@@ -1,0 +1,270 @@
+//! Questions to people, whoever shows them.
+//!
+//! A question is a row before anybody sees it. [`Desk`] shows it; an answer comes from anywhere (a
+//! button, a command in a chat, the command line of another process) through the store, and the first
+//! one counts. Whoever waits records the outcome, uses the yes up, and only then hands out what may
+//! run: killed at any instruction, nothing has run that is not recorded, and nothing runs twice.
+//!
+//! A question that outlives its process is taken up by the same person asking for exactly the same
+//! again, so that a restart in between costs nobody a second answer.
+
+mod asker;
+mod desk;
+mod guard;
+mod record;
+mod shown;
+mod waiting;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hermetic_audit::Audit;
+use hermetic_redact::Redactor;
+use hermetic_store::{
+    Given, NewRequest, Outcome, Reply, Request, Scope, State, Store, StoreError, Subject,
+};
+use hermetic_tools::Denied;
+use hermetic_types::{ConversationKey, RequestId, Timestamp};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+pub use asker::{Asked, Asker};
+pub use desk::{Desk, NobodyToAsk};
+pub use guard::Guard;
+pub(crate) use shown::Shown;
+
+use crate::wording::now;
+use waiting::Waiting;
+
+/// The questions of one home. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Approvals(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    rows: hermetic_store::Approvals,
+    audit: Arc<Audit>,
+    redactor: Redactor,
+    /// Silence for this long is no.
+    timeout: Duration,
+    guard: Option<Guard>,
+    /// Questions that somebody in this process waits for.
+    waited: Mutex<HashSet<RequestId>>,
+    answered: Notify,
+}
+
+/// Who answers, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Answerer<'a> {
+    pub by: &'a str,
+    pub via: &'static str,
+}
+
+/// What a question is about.
+#[derive(Clone, Debug)]
+pub(crate) struct About<'a> {
+    pub(crate) subject: Subject,
+    /// Redacted, and legible.
+    pub(crate) what: &'a str,
+    pub(crate) fingerprint: &'a str,
+    pub(crate) reasons: &'a [String],
+}
+
+/// Showing a question takes no longer than this; it can be answered elsewhere meanwhile.
+const LONGEST_SHOWING: Duration = Duration::from_secs(10);
+
+/// Questions of one conversation at a time: what runs in it cannot flood the people it depends on.
+const MOST_AT_ONCE: u32 = 8;
+
+impl Approvals {
+    pub fn new(
+        store: &Store,
+        audit: Arc<Audit>,
+        redactor: Redactor,
+        timeout: Duration,
+        guard: Option<Guard>,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            rows: store.approvals(),
+            audit,
+            redactor,
+            timeout,
+            guard,
+            waited: Mutex::default(),
+            answered: Notify::new(),
+        }))
+    }
+
+    pub fn timeout(&self) -> Duration {
+        self.0.timeout
+    }
+
+    /// Those that can be answered now.
+    pub async fn pending(&self) -> Result<Vec<Request>, StoreError> {
+        self.0.rows.pending(now()).await
+    }
+
+    /// Somebody who may answer does. Whether they may is the caller's to know.
+    pub async fn answer(
+        &self,
+        id: &RequestId,
+        given: Given,
+        answerer: Answerer<'_>,
+        reason: Option<&str>,
+    ) -> Result<Outcome, StoreError> {
+        let reason = reason.map(|text| self.0.redactor.redact(text).into_inner());
+        let reply = Reply {
+            given,
+            by: answerer.by,
+            via: answerer.via,
+            reason: reason.as_deref(),
+        };
+        let outcome = self.0.rows.answer(id, reply, now()).await?;
+        self.0.answered.notify_waiters();
+        Ok(outcome)
+    }
+
+    /// The conversation starts anew.
+    pub async fn revoke(&self, conversation: &ConversationKey) -> Result<u64, StoreError> {
+        self.0.rows.revoke(conversation).await
+    }
+
+    /// Closes what nobody waits for any more, and records what a crash kept out of the record. Gives
+    /// back what was settled by it.
+    pub async fn tidy(&self) -> Result<Vec<Request>, TidyError> {
+        self.0.rows.expire(now()).await?;
+        let mut settled = Vec::new();
+        for request in self.0.rows.unrecorded().await? {
+            if self.waited().contains(&request.id) {
+                continue;
+            }
+            self.record_answer(&request)?;
+            self.0.rows.recorded(&request.id).await?;
+            settled.push(request);
+        }
+        Ok(settled)
+    }
+
+    pub(crate) fn rows(&self) -> &hermetic_store::Approvals {
+        &self.0.rows
+    }
+
+    pub(crate) async fn is_granted(
+        &self,
+        conversation: &ConversationKey,
+        about: &About<'_>,
+    ) -> Result<bool, StoreError> {
+        let (subject, fingerprint) = (about.subject, about.fingerprint);
+        self.0
+            .rows
+            .is_granted(conversation, subject, fingerprint, now())
+            .await
+    }
+
+    /// From the question to an answer that is recorded and used up.
+    pub(crate) async fn put(
+        &self,
+        asked: &Asked,
+        about: &About<'_>,
+        desk: &dyn Desk,
+        stop: &CancellationToken,
+    ) -> Result<Scope, Denied> {
+        let waiting = self.open(asked, about).await?;
+        if !waiting.was_shown {
+            self.record_question(&waiting.request)
+                .map_err(|error| cannot_ask(&error))?;
+            match timeout(LONGEST_SHOWING, desk.put(&waiting.request)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(nobody)) => return Err(waiting.withdraw(&nobody.to_string()).await),
+                Err(_) => {
+                    tracing::warn!(request = %waiting.request.id, "showing a question takes long");
+                }
+            }
+        }
+        let settled = waiting.outcome(stop).await?;
+        desk.settled(&settled);
+        match (settled.state, settled.scope) {
+            (State::Approved, Some(scope)) => self.use_up(&settled, scope).await,
+            _ => Err(Denied(shown::refusal(&settled, self.0.timeout))),
+        }
+    }
+
+    async fn use_up(&self, request: &Request, scope: Scope) -> Result<Scope, Denied> {
+        match self.0.rows.spend(&request.id, now()).await {
+            Ok(true) => Ok(scope),
+            Ok(false) => Err(Denied(
+                "This yes was used already. Nothing was run.".to_owned(),
+            )),
+            Err(error) => Err(cannot_ask(&error)),
+        }
+    }
+
+    async fn open(&self, asked: &Asked, about: &About<'_>) -> Result<Waiting, Denied> {
+        let asked_at = now();
+        let new = NewRequest {
+            subject: about.subject,
+            conversation: &asked.conversation,
+            message: asked.message,
+            what: about.what,
+            fingerprint: about.fingerprint,
+            reasons: about.reasons,
+            asker: &asked.by,
+            asked_at,
+            expires_at: asked_at.plus(self.0.timeout),
+        };
+        let opened = self.open_or_take_up(&new).await;
+        opened.map_err(|error| cannot_ask(&error))?.ok_or_else(|| {
+            Denied(
+                "Too many questions of this conversation wait for an answer already. Nothing was run."
+                    .to_owned(),
+            )
+        })
+    }
+
+    async fn open_or_take_up(&self, new: &NewRequest<'_>) -> Result<Option<Waiting>, StoreError> {
+        let since = Timestamp::from_millis(
+            new.asked_at
+                .millis()
+                .saturating_sub(i64::try_from(self.0.timeout.as_millis()).unwrap_or(i64::MAX)),
+        );
+        for request in self.0.rows.standing(new, since).await? {
+            // Killed between showing it and noting that, it is shown twice.
+            let was_shown = request.state != State::Pending
+                || !self.0.rows.notices(&request.id).await?.is_empty();
+            // One that somebody else waits for is theirs.
+            if let Some(waiting) = Waiting::begin(self, request, was_shown) {
+                return Ok(Some(waiting));
+            }
+        }
+        let rows = &self.0.rows;
+        if rows.waiting_in(new.conversation, new.asked_at).await? >= MOST_AT_ONCE {
+            return Ok(None);
+        }
+        Ok(Waiting::begin(self, rows.open(new).await?, false))
+    }
+
+    fn waited(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        self.0.waited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was left could not be brought to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum TidyError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Audit(#[from] hermetic_audit::AppendError),
+}
+
+/// Doubt is a no. The log learns why.
+fn cannot_ask(error: &dyn std::error::Error) -> Denied {
+    tracing::error!(error = %crate::life::in_full(error), "a question could not be asked");
+    Denied(
+        "This needs a person's yes, and the question could not be asked or its answer recorded, so it \
+         is refused. Nothing was run. The operator has been told."
+            .to_owned(),
+    )
+}

@@ -1,0 +1,86 @@
+//! What goes into the audit record.
+
+use hermetic_audit::{AppendError, Decision, Event, Words};
+use hermetic_policy::RefusedBy;
+use hermetic_store::{Request, State, Subject};
+use hermetic_tools::{Decided, Judged};
+
+use super::{Approvals, Asked, shown};
+use crate::wording::now;
+
+impl Approvals {
+    pub(super) fn record_question(&self, request: &Request) -> Result<(), AppendError> {
+        self.append(&Event::Asked {
+            request: self.words(request.id.as_str()),
+            conversation: request.conversation.clone(),
+            subject: subject(request.subject),
+            what: self.words(&request.what),
+            reasons: self.words(&request.reasons.join("; ")),
+            by: self.words(&request.asker),
+        })
+    }
+
+    pub(super) fn record_answer(&self, request: &Request) -> Result<(), AppendError> {
+        let answer = match request.state {
+            State::Approved => hermetic_audit::Answer::Approved,
+            State::Denied => hermetic_audit::Answer::Denied,
+            State::Expired | State::Pending => hermetic_audit::Answer::Expired,
+            State::Withdrawn => hermetic_audit::Answer::Withdrawn,
+        };
+        let text = |text: &Option<String>| self.words(text.as_deref().unwrap_or_default());
+        self.append(&Event::Answered {
+            request: self.words(request.id.as_str()),
+            conversation: request.conversation.clone(),
+            subject: subject(request.subject),
+            what: self.words(&request.what),
+            answer,
+            scope: request
+                .scope
+                .map_or(Words::constant(""), |scope| Words::constant(scope.name())),
+            by: text(&request.answered_by),
+            via: text(&request.via),
+            reason: text(&request.reason),
+        })
+    }
+
+    pub(super) fn record_command(
+        &self,
+        asked: &Asked,
+        decided: Decided<'_>,
+    ) -> Result<(), AppendError> {
+        let (decision, grounds) = match decided.as_what {
+            Judged::Run(cleared) => (Decision::Run, format!("{:?}", cleared.grounds())),
+            Judged::Refused(refusal) => (
+                Decision::Refuse,
+                match refusal.by() {
+                    RefusedBy::Floor => "floor".to_owned(),
+                    RefusedBy::Deny { glob } => format!("deny {glob}"),
+                },
+            ),
+            Judged::Denied(denied) => (Decision::Deny, denied.to_string()),
+        };
+        self.append(&Event::Command {
+            conversation: asked.conversation.clone(),
+            backend: decided.backend,
+            command: self.words(&shown::command(decided.command)),
+            decision,
+            grounds: self.words(&grounds),
+        })
+    }
+
+    /// A small write under a lock that is held for as long as one: short enough for any task.
+    pub(crate) fn append(&self, event: &Event) -> Result<(), AppendError> {
+        self.0.audit.append(event, now()).map(drop)
+    }
+
+    pub(crate) fn words(&self, text: &str) -> Words {
+        Words::from(self.0.redactor.redact(text))
+    }
+}
+
+fn subject(subject: Subject) -> hermetic_audit::Subject {
+    match subject {
+        Subject::Command => hermetic_audit::Subject::Command,
+        Subject::Host => hermetic_audit::Subject::Host,
+    }
+}

@@ -1,0 +1,203 @@
+//! A question in words, for people who have seconds to decide.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use hermetic_store::{Request, Scope, State, Subject};
+use hermetic_types::{Command, Program, Timestamp};
+
+/// Shown of a text that is longer: its beginning and its end.
+const HEAD: usize = 1600;
+const TAIL: usize = 800;
+const MOST_REASONS: usize = 8;
+
+/// A question, or what came of it, as a message.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown<'a>(pub(crate) &'a Request);
+
+impl Shown<'_> {
+    pub(crate) fn question(&self, now: Timestamp) -> String {
+        let request = self.0;
+        let mut text = match request.subject {
+            Subject::Command => format!("❓ {}: may I run this?\n\n", request.id),
+            Subject::Host => format!("❓ {}: may this conversation reach it?\n\n", request.id),
+        };
+        text.push_str(&fenced(&request.what));
+        text.push('\n');
+        for reason in request.reasons.iter().take(MOST_REASONS) {
+            let _ = writeln!(text, "- {}", cut(reason, 300, 0));
+        }
+        let more = request.reasons.len().saturating_sub(MOST_REASONS);
+        if more > 0 {
+            let _ = writeln!(text, "- and {more} more reasons");
+        }
+        let id = &request.id;
+        let seconds = request.expires_at.since(now).as_secs();
+        let _ = write!(
+            text,
+            "\nAsked by {}. Silence is no, in {seconds} seconds.\n/approve {id}, /approve {id} session, /deny {id}",
+            cut(&request.asker, 100, 0)
+        );
+        text
+    }
+
+    pub(crate) fn outcome(&self) -> String {
+        let request = self.0;
+        let by = request.answered_by.as_deref().unwrap_or("nobody");
+        let what = match request.state {
+            State::Approved => match request.scope {
+                Some(Scope::Session | Scope::Always) => {
+                    format!("✅ {}: allowed for this session by {by}", request.id)
+                }
+                Some(Scope::TenMinutes) => {
+                    format!("✅ {}: allowed for ten minutes by {by}", request.id)
+                }
+                Some(Scope::Once) | None => format!("✅ {}: allowed once by {by}", request.id),
+            },
+            State::Denied => format!("🚫 {}: refused by {by}", request.id),
+            State::Expired => format!("⌛ {}: nobody answered, which is a no", request.id),
+            State::Withdrawn => format!("⌛ {}: nobody waits for an answer any more", request.id),
+            State::Pending => format!("❓ {}: waits for an answer", request.id),
+        };
+        let reason = match &request.reason {
+            Some(reason) => format!(" ({})", cut(reason, 300, 0)),
+            None => String::new(),
+        };
+        let rule = match (request.scope, request.subject) {
+            (Some(Scope::Always), Subject::Host) => format!(
+                "\nTo keep it for good, the operator adds {:?} to gateway.egress.allow.",
+                request.fingerprint
+            ),
+            _ => String::new(),
+        };
+        format!("{what}{reason}\n\n{}{rule}", fenced(&request.what))
+    }
+
+    /// A line of a list.
+    pub(crate) fn line(&self) -> String {
+        let request = self.0;
+        format!(
+            "{}: {}",
+            request.id,
+            cut(&request.what, 80, 0).replace('\n', " ")
+        )
+    }
+}
+
+/// What the model, and with it the chat, is told about a no.
+pub(super) fn refusal(request: &Request, waited: Duration) -> String {
+    let advice = "Nothing was run. Do not try to reach the same in another way; say what you wanted \
+                  and why.";
+    match request.state {
+        State::Denied => match &request.reason {
+            Some(reason) => format!("A person said no: {reason}. {advice}"),
+            None => format!("A person said no. {advice}"),
+        },
+        State::Expired => format!(
+            "This needs a person's yes, and nobody answered within {} seconds, which is a no. {advice}",
+            waited.as_secs()
+        ),
+        _ => "It was interrupted while it waited for a person's yes. Nothing was run.".to_owned(),
+    }
+}
+
+/// The command as somebody would have to type it.
+pub(super) fn command(command: &Command) -> String {
+    let text = match &command.program {
+        Program::Script(text) | Program::Shell(text) => text.clone(),
+        Program::Words(words) => words
+            .iter()
+            .map(|word| quoted(word))
+            .collect::<Vec<_>>()
+            .join(" "),
+    };
+    match &command.workdir {
+        Some(workdir) => format!("cd {} && {text}", quoted(workdir)),
+        None => text,
+    }
+}
+
+/// Nothing in it can hide: what acts on a screen instead of showing is spelled out.
+pub(super) fn legible(text: &str) -> String {
+    let mut legible = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == '\n' || c == '\t' || !(c.is_control() || unseen(c)) {
+            legible.push(c);
+        } else {
+            let _ = write!(legible, "\\u{{{:x}}}", u32::from(c));
+        }
+    }
+    legible
+}
+
+/// Zero-width, directional, filling and tag characters.
+fn unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// In a fence that nothing inside can end.
+fn fenced(text: &str) -> String {
+    let text = cut(text, HEAD, TAIL);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{text}\n{fence}\n")
+}
+
+fn cut(text: &str, head: usize, tail: usize) -> String {
+    let count = text.chars().count();
+    if count <= head + tail {
+        return text.to_owned();
+    }
+    let at = |index: usize| {
+        text.char_indices()
+            .nth(index)
+            .map_or(text.len(), |(at, _)| at)
+    };
+    let left_out = count - head - tail;
+    if tail == 0 {
+        return format!("{}…", &text[..at(head)]);
+    }
+    format!(
+        "{}\n[… {left_out} characters are not shown here …]\n{}",
+        &text[..at(head)],
+        &text[at(count - tail)..]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_command_can_hide() {
+        assert_eq!(
+            legible("rm\u{202e}x\u{200b}\r\u{1b}[2K\ny"),
+            "rm\\u{202e}x\\u{200b}\\u{d}\\u{1b}[2K\ny"
+        );
+        assert_eq!(fenced("a ``` b"), "````\na ``` b\n````\n");
+        let long = format!("{}{}", "a".repeat(5000), "the end");
+        assert!(fenced(&long).contains("the end"), "the end is not shown");
+    }
+
+    #[test]
+    fn words_are_shown_as_somebody_would_type_them() {
+        let mut words = Command::words(["python3", "-c", "print('x')"]);
+        words.workdir = Some("/a b".to_owned());
+        assert_eq!(
+            command(&words),
+            r"cd '/a b' && python3 -c 'print('\''x'\'')'"
+        );
+    }
+}

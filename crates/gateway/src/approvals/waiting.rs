@@ -1,0 +1,115 @@
+//! A question that somebody waits for.
+
+use std::time::Duration;
+
+use hermetic_store::{Request, State, StoreError};
+use hermetic_tools::Denied;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::{Approvals, cannot_ask};
+use crate::wording::now;
+
+/// How often the store is looked at: an answer on the command line is given by another process.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Dropped before its end, the question is withdrawn.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    approvals: Approvals,
+    pub(super) request: Request,
+    /// By an earlier process.
+    pub(super) was_shown: bool,
+    ended: bool,
+}
+
+impl Waiting {
+    /// `None` if somebody in this process waits for it already.
+    pub(super) fn begin(approvals: &Approvals, request: Request, was_shown: bool) -> Option<Self> {
+        let ours = approvals.waited().insert(request.id.clone());
+        ours.then(|| Self {
+            approvals: approvals.clone(),
+            request,
+            was_shown,
+            ended: false,
+        })
+    }
+
+    /// The question as it was settled, which is in the record by then.
+    pub(super) async fn outcome(mut self, stop: &CancellationToken) -> Result<Request, Denied> {
+        let settled = self.until_settled(stop).await;
+        let settled = settled.map_err(|error| cannot_ask(&error))?;
+        self.approvals
+            .record_answer(&settled)
+            .map_err(|error| cannot_ask(&error))?;
+        let recorded = self.approvals.rows().recorded(&settled.id).await;
+        recorded.map_err(|error| cannot_ask(&error))?;
+        self.ended = true;
+        Ok(settled)
+    }
+
+    pub(super) async fn withdraw(mut self, why: &str) -> Denied {
+        self.ended = true;
+        withdraw(&self.approvals, &self.request).await;
+        Denied(format!(
+            "This needs a person's yes, and {why}. Nothing was run."
+        ))
+    }
+
+    async fn until_settled(&self, stop: &CancellationToken) -> Result<Request, StoreError> {
+        let rows = self.approvals.rows();
+        let id = &self.request.id;
+        loop {
+            // Listened to before looking: an answer in between is heard.
+            let answered = self.approvals.0.answered.notified();
+            let Some(request) = rows.find(id).await? else {
+                let gone = State::Withdrawn;
+                return Ok(Request {
+                    state: gone,
+                    ..self.request.clone()
+                });
+            };
+            if request.state != State::Pending {
+                return Ok(request);
+            }
+            let left = request.expires_at.since(now());
+            if left.is_zero() {
+                rows.close(id, State::Expired, now()).await?;
+                continue;
+            }
+            tokio::select! {
+                () = answered => {}
+                () = sleep(LOOK_AGAIN.min(left)) => {}
+                () = stop.cancelled() => rows.close(id, State::Withdrawn, now()).await?,
+            }
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let (approvals, request) = (self.approvals.clone(), self.request.clone());
+        if self.ended {
+            approvals.waited().remove(&request.id);
+            return;
+        }
+        // Outside of a runtime the question stays until its time is up.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            approvals.waited().remove(&request.id);
+            return;
+        };
+        runtime.spawn(async move {
+            withdraw(&approvals, &request).await;
+            approvals.waited().remove(&request.id);
+        });
+    }
+}
+
+async fn withdraw(approvals: &Approvals, request: &Request) {
+    let rows = approvals.rows();
+    let closed = rows.close(&request.id, State::Withdrawn, now()).await;
+    // It is recorded when the house is tidied.
+    if let Err(error) = closed {
+        tracing::warn!(request = %request.id, %error, "a question could not be withdrawn");
+    }
+}
