@@ -1,5 +1,6 @@
 //! The commands. A new one is a file, a line in [`Command`] and a line in [`run`].
 
+mod approvals;
 mod audit;
 mod backends;
 mod chat;
@@ -44,6 +45,8 @@ pub(crate) enum Command {
     Status(status::Args),
     /// Who may write: codes of strangers, and people let in by one
     Pairing(pairing::Args),
+    /// Questions that wait for a person
+    Approvals(approvals::Args),
     /// The record of what was decided and run
     Audit(audit::Args),
     /// Look at the configuration, check it, start one
@@ -77,6 +80,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Egress(args) => egress::run(cli, args),
         Command::Status(args) => status::run(cli, args),
         Command::Pairing(args) => pairing::run(cli, args),
+        Command::Approvals(args) => approvals::run(cli, args),
         Command::Audit(args) => audit::run(cli, args),
         Command::Config(args) => config::run(cli, args),
         Command::Completions(args) => completions::run(args),

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod by_hand;
 mod cli;
 mod commands;
 mod exit;

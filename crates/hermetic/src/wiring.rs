@@ -1,6 +1,7 @@
 //! From configuration to parts. Only this program knows which backends exist.
 
 mod access;
+mod asking;
 mod desk;
 mod docker;
 mod facts;
@@ -30,6 +31,7 @@ use hermetic_types::{BackendKind, InstallationId};
 use crate::failure::Failure;
 
 pub(crate) use access::pairing;
+pub(crate) use asking::approvals;
 pub(crate) use desk::{Desk, desk};
 pub(crate) use gateway::gateway;
 pub(crate) use installation::installation;

@@ -14,7 +14,7 @@ pub struct Approvals {
     pub deny: Vec<String>,
     /// Patterns of commands that are run without asking.
     pub allow: Vec<String>,
-    /// `platform:user`; those who may write where empty.
+    /// `platform:user`; whom an allowlist names where empty.
     pub approvers: Vec<String>,
     pub confirm_destructive_slash: bool,
 }

@@ -24,7 +24,6 @@ pub(crate) fn access(config: &Config, store: &Store) -> Access {
         .into(),
         allowed_users: users(&platforms.allowed_users),
         allow_all: platforms.allow_all_users,
-        operators: BTreeSet::new(),
         group_sessions_per_user: config.sessions().group_per_user,
         thread_sessions_per_user: config.sessions().thread_per_user,
         ..Settings::default()
@@ -53,7 +52,7 @@ fn telegram(config: &Config) -> PlatformSettings {
             "mentions" => Bots::Mentioning,
             _ => Bots::Refuse,
         },
-        operators: operators(config, platform.name, &platform.admins),
+        operators: operators(config, platform),
         unauthorized_dm: spelled_out.then_some(match platform.stranger {
             Stranger::Pair => UnauthorizedDm::Pair,
             Stranger::Ignore => UnauthorizedDm::Ignore,
@@ -69,14 +68,32 @@ fn webhook() -> PlatformSettings {
     }
 }
 
-/// Admins of the platform, and who may approve there (`platform:user`).
-fn operators(config: &Config, platform: &str, admins: &[String]) -> BTreeSet<UserId> {
+/// Everybody who may answer a question, where they are reached.
+pub(crate) fn approvers(config: &Config) -> Vec<(Platform, UserId)> {
+    let telegram = &config.platforms().telegram.platform;
+    let operators = operators(config, telegram).into_iter();
+    operators.map(|user| (Platform::Telegram, user)).collect()
+}
+
+/// Admins of the platform, and who may approve there (`platform:user`). Where neither is written, the
+/// people whom the operator put on an allowlist by name.
+fn operators(config: &Config, platform: &hermetic_config::Platform) -> BTreeSet<UserId> {
     let approvers = config.approvals().approvers.iter();
+    // Without a platform it is that person wherever they write.
     let approvers = approvers
-        .filter_map(|approver| approver.split_once(':'))
-        .filter(|(where_to, _)| *where_to == platform)
+        .map(|approver| {
+            approver
+                .split_once(':')
+                .unwrap_or((platform.name, approver))
+        })
+        .filter(|(where_to, _)| *where_to == platform.name)
         .map(|(_, user)| user.to_owned());
-    let all: Vec<_> = approvers.chain(admins.iter().cloned()).collect();
+    let mut all: Vec<_> = approvers.chain(platform.admins.iter().cloned()).collect();
+    if all.is_empty() && config.approvals().approvers.is_empty() {
+        let listed = platform.allowed_users.iter();
+        let listed = listed.chain(&config.platforms().allowed_users);
+        all.extend(listed.filter(|user| *user != "*").cloned());
+    }
     ids(&all, UserId::new)
 }
 

@@ -10,7 +10,7 @@ use hermetic_gateway::{Busy, Parts, Settings, Streaming};
 use hermetic_session::Sandboxes;
 
 use super::facts::facts;
-use super::{Caller, access, model, redactor, telegram, terminal, webhook};
+use super::{Caller, access, asking, model, redactor, telegram, terminal, webhook};
 use crate::failure::Failure;
 
 /// Telegram shows it for five seconds.
@@ -42,11 +42,12 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     }
     Ok(Parts {
         access: access::access(config, &store),
-        chats,
         doors,
         sandboxes: Sandboxes::new(plan, installation, backends, store.ledger()),
         agent: Agent::new(model, model::limits(config)),
         kit: terminal::kit(config, kind, &redactor),
+        asking: asking::asking(config, &store, &chats, &redactor)?,
+        chats,
         redactor,
         settings: Settings {
             busy: match config.agent().busy_input {

@@ -72,6 +72,33 @@ pub(crate) fn model(config: &Config) -> Result<Arc<dyn Model>, Failure> {
     )))
 }
 
+/// The model of a task of its own, or the one that answers. `None` where there is neither.
+pub(crate) fn auxiliary(config: &Config, task: &str) -> Result<Option<Arc<dyn Model>>, Failure> {
+    let settings = config.model();
+    let own = settings.auxiliary.get(task).cloned().unwrap_or_default();
+    let Some(name) = own.model.as_deref().or(settings.name.as_deref()) else {
+        return Ok(None);
+    };
+    let elsewhere = own.provider.is_some() || own.base_url.is_some();
+    endpoint(
+        config,
+        &Wanted {
+            provider: own.provider.as_deref().unwrap_or(&settings.provider),
+            model: name,
+            base_url: match elsewhere {
+                true => own.base_url.as_deref(),
+                false => settings.base_url.as_deref(),
+            },
+            // A key goes to the endpoint it was written for.
+            key: match elsewhere {
+                true => own.api_key.as_ref(),
+                false => own.api_key.as_ref().or(settings.api_key.as_ref()),
+            },
+        },
+    )
+    .map(Some)
+}
+
 pub(crate) fn limits(config: &Config) -> Limits {
     let mut limits = Limits {
         max_turns: config.agent().max_turns,

@@ -1,6 +1,7 @@
 //! The whole flow with the real program: a message on Telegram, answered from its own sandbox.
 
 mod answers;
+mod approvals;
 mod crash;
 mod doors;
 pub(crate) mod lab;

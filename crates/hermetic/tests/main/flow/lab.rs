@@ -105,6 +105,10 @@ impl Lab {
         said
     }
 
+    pub(crate) fn home(&self) -> PathBuf {
+        self.hermetic.path("")
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         self.hermetic.run(arguments)
     }

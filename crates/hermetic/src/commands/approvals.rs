@@ -1,0 +1,180 @@
+//! `hermetic approvals …`: questions that wait for a person, answered from here.
+//!
+//! The running gateway learns of an answer through the store, within half a second.
+
+mod allow;
+
+use std::fmt::Write as _;
+
+use clap::Subcommand;
+use hermetic_config::Config;
+use hermetic_gateway::{Answerer, Approvals};
+use hermetic_store::{Given, Outcome, Request, Scope, State};
+use hermetic_types::RequestId;
+
+use super::load;
+use crate::by_hand;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::gateway_state::{Seen, look};
+use crate::output::{self, BOLD, printable};
+use crate::wiring;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: ApprovalsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ApprovalsCommand {
+    /// What waits for an answer
+    #[command(visible_alias = "ls")]
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say yes, to exactly what was asked
+    Approve {
+        /// As `list` shows it
+        request: RequestId,
+        /// For the rest of this session, not only once
+        #[arg(long)]
+        session: bool,
+    },
+    /// Say no
+    Deny {
+        /// As `list` shows it
+        request: RequestId,
+        /// What the agent is told
+        reason: Vec<String>,
+    },
+    /// Add a rule to command_allowlist in the configuration
+    #[command(after_help = "\
+The pattern is held against each command that would really run; `*` stands for anything. It has to
+name the program: a rule for everything is not written.
+
+Example:
+  hermetic approvals allow 'docker compose restart *'")]
+    Allow { pattern: String },
+}
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let config = load(cli)?;
+    if let ApprovalsCommand::Allow { pattern } = &args.command {
+        by_hand::or_refuse(&config)?;
+        return allow::run(cli, &config, pattern);
+    }
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .block_on(act(&config, &args.command))
+}
+
+async fn act(config: &Config, command: &ApprovalsCommand) -> Result<Exit, Failure> {
+    // Makes the state folder where there is none yet.
+    wiring::installation(config.home())?;
+    let store = wiring::store(config).await?;
+    let approvals = wiring::approvals(config, &store)?;
+    let given = match command {
+        ApprovalsCommand::List { json } => {
+            list(&approvals.pending().await?, *json)?;
+            return Ok(Exit::Ok);
+        }
+        ApprovalsCommand::Approve { session: false, .. } => Given::Yes(Scope::Once),
+        ApprovalsCommand::Approve { session: true, .. } => Given::Yes(Scope::Session),
+        ApprovalsCommand::Deny { .. } | ApprovalsCommand::Allow { .. } => Given::No,
+    };
+    by_hand::or_refuse(config)?;
+    let (request, reason) = match command {
+        ApprovalsCommand::Approve { request, .. } => (request, String::new()),
+        ApprovalsCommand::Deny { request, reason } => (request, reason.join(" ")),
+        ApprovalsCommand::List { .. } | ApprovalsCommand::Allow { .. } => return Ok(Exit::Ok),
+    };
+    let reason = (!reason.is_empty()).then_some(reason.as_str());
+    answer(config, &approvals, request, given, reason).await
+}
+
+async fn answer(
+    config: &Config,
+    approvals: &Approvals,
+    id: &RequestId,
+    given: Given,
+    reason: Option<&str>,
+) -> Result<Exit, Failure> {
+    let by = by_hand::who();
+    let answerer = Answerer {
+        by: &by,
+        via: "command line",
+    };
+    let settled = match approvals.answer(id, given, answerer, reason).await? {
+        Outcome::First(request) => request,
+        Outcome::TooLate(request) => {
+            return Err(Failure::new(
+                format!("{id} {}", became(request.state)),
+                "`hermetic approvals list` shows what waits",
+            ));
+        }
+        Outcome::Unknown => {
+            return Err(Failure::new(
+                format!("no question is called {id}"),
+                "`hermetic approvals list` shows what waits",
+            ));
+        }
+    };
+    let running = !matches!(look(config.home()), Seen::Stopped(_));
+    if !running {
+        // Nobody waits for it who would write it down.
+        approvals
+            .tidy()
+            .await
+            .map_err(|error| Failure::caused(&error, "look with `hermetic audit verify`"))?;
+    }
+    let later = match running {
+        true => "",
+        false => "; the gateway is not running and takes it up if it is asked the same again",
+    };
+    output::print(&format!("{id} {}{later}\n", became(settled.state)))?;
+    Ok(Exit::Ok)
+}
+
+fn list(pending: &[Request], as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        return output::print_json(&pending);
+    }
+    let now = std::time::SystemTime::now().into();
+    let mut text = String::new();
+    for request in pending {
+        let seconds = request.expires_at.since(now).as_secs();
+        let _ = writeln!(
+            text,
+            "{BOLD}{}{BOLD:#}  {}  asked by {}, {seconds} s left",
+            request.id,
+            request.subject.name(),
+            printable(&request.asker),
+        );
+        for line in request.what.lines() {
+            let _ = writeln!(text, "       {}", printable(line));
+        }
+        for reason in &request.reasons {
+            let _ = writeln!(text, "     - {}", printable(reason));
+        }
+    }
+    if text.is_empty() {
+        text.push_str("nothing waits for an answer\n");
+    }
+    output::print(&text)
+}
+
+fn became(state: State) -> &'static str {
+    match state {
+        State::Approved => "is allowed",
+        State::Denied => "is refused",
+        State::Expired => "ran out of time, which is a no",
+        State::Withdrawn => "is not waited for any more",
+        State::Pending => "waits",
+    }
+}

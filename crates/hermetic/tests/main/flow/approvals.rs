@@ -1,0 +1,408 @@
+//! A person decides: who is asked, whose answer counts, and that nothing runs twice.
+//!
+//! On the host itself, because only there is anybody asked.
+
+use std::fs;
+use std::path::PathBuf;
+
+use hermetic_testkit::model::Reply;
+use serde_json::Value;
+
+use super::lab::{ALICE, BOB, Lab, calls_terminal};
+
+/// A command that has to be asked about, and leaves a line for each time it ran.
+struct Deed {
+    folder: tempfile::TempDir,
+}
+
+impl Deed {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn count(&self) -> PathBuf {
+        self.folder.path().join("count")
+    }
+
+    fn command(&self) -> String {
+        let count = self.count();
+        let count = count.display();
+        format!("echo ran >> {count}; chmod 777 {count}")
+    }
+
+    fn times(&self) -> usize {
+        fs::read_to_string(self.count()).map_or(0, |text| text.lines().count())
+    }
+}
+
+fn config(approvals: &str) -> String {
+    format!("gateway: {{terminal_backend: local}}\napprovals: {{mode: manual, {approvals}}}\n")
+}
+
+/// A lab in which Alice may approve and Bob may only write.
+async fn lab(test: &str, script: impl IntoIterator<Item = Reply>, more: &str) -> Option<Lab> {
+    let approvals = format!("approvers: ['telegram:7'], {more}");
+    Lab::start_with(
+        test,
+        script,
+        &config(&approvals),
+        "TELEGRAM_ALLOWED_USERS=7,8",
+    )
+    .await
+}
+
+/// The name of the question that was asked last.
+fn name(question: &str) -> String {
+    let name = question.split("❓ ").nth(1).expect("a question");
+    name.split(':').next().unwrap().to_owned()
+}
+
+/// The message with the last question in this chat, and what its buttons carry.
+fn buttons(lab: &Lab, user: i64) -> (i64, Vec<(String, String)>) {
+    let calls = lab.telegram.calls("sendMessage");
+    let call = calls
+        .iter()
+        .rfind(|call| call.params["chat_id"] == user && call.params["reply_markup"].is_object())
+        .expect("a question with buttons");
+    let rows = call.params["reply_markup"]["inline_keyboard"].as_array();
+    let text = |button: &Value, field: &str| button[field].as_str().unwrap().to_owned();
+    let buttons = rows.unwrap().iter().flat_map(|row| row.as_array().unwrap());
+    let buttons = buttons.map(|one| (text(one, "text"), text(one, "callback_data")));
+    (call.message, buttons.collect())
+}
+
+fn press(lab: &Lab, presser: i64, chat: i64, label: &str) {
+    let (message, buttons) = buttons(lab, chat);
+    let (_, data) = buttons.iter().find(|(text, _)| text == label).unwrap();
+    lab.telegram.presses(presser, message, data);
+}
+
+async fn notices(lab: &Lab, count: usize) -> Vec<String> {
+    let calls = lab.telegram.wait_for("answerCallbackQuery", count).await;
+    let text =
+        |call: &hermetic_testkit::telegram::Call| call.params["text"].as_str().unwrap().to_owned();
+    calls.iter().map(text).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approver_is_asked_in_the_same_chat_and_a_yes_counts_once() {
+    let deed = Deed::new();
+    let test = "an_approver_is_asked_in_the_same_chat_and_a_yes_counts_once";
+    let Some(lab) = lab(test, [], "").await else {
+        return;
+    };
+    let sh = format!("/sh {}", deed.command());
+    let question = lab.ask(ALICE, &sh).await;
+    assert!(
+        question.contains("may I run this?") && question.contains("chmod 777"),
+        "{question}"
+    );
+    assert_eq!(deed.times(), 0, "it ran before anybody answered");
+    lab.telegram.says(ALICE, "/approve");
+    let replies = lab.replies(ALICE, 3).await;
+    assert!(
+        replies.iter().any(|reply| reply.ends_with("allowed once.")),
+        "{replies:?}"
+    );
+    assert_eq!(deed.times(), 1);
+    // Once is once.
+    let again = lab.ask(ALICE, &sh).await;
+    assert!(again.contains("may I run this?"), "{again}");
+    lab.telegram.says(ALICE, "/deny not now");
+    let replies = lab.replies(ALICE, 6).await;
+    assert!(
+        replies
+            .iter()
+            .any(|reply| reply.contains("said no: not now")),
+        "{replies:?}"
+    );
+    assert_eq!(deed.times(), 1);
+    // All of it is in the record.
+    let shown = lab.run(&["audit", "show", "--kind", "answered"]).out;
+    assert!(
+        shown.contains("answer=approved") && shown.contains("reason=not now"),
+        "{shown}"
+    );
+    assert!(
+        lab.run(&["audit", "show", "--kind", "command"])
+            .out
+            .contains("decision=deny")
+    );
+    assert_eq!(lab.run(&["audit", "verify"]).code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_is_no_and_a_late_button_says_so() {
+    let deed = Deed::new();
+    let Some(lab) = lab("silence_is_no_and_a_late_button_says_so", [], "timeout: 1").await else {
+        return;
+    };
+    lab.ask(ALICE, &format!("/sh {}", deed.command())).await;
+    let reply = lab.replies(ALICE, 2).await.remove(1);
+    assert!(
+        reply.contains("nobody answered within 1 seconds"),
+        "{reply}"
+    );
+    press(&lab, ALICE, ALICE, "Allow once");
+    let notice = notices(&lab, 1).await.remove(0);
+    assert!(notice.contains("ran out of time"), "{notice}");
+    // The message does not ask any more.
+    let edited = lab.telegram.wait_for("editMessageText", 1).await.remove(0);
+    let text = edited.params["text"].as_str().unwrap();
+    assert!(text.contains("nobody answered"), "{text}");
+    assert_eq!(deed.times(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_who_may_not_approve_cannot_approve_himself() {
+    let deed = Deed::new();
+    let test = "somebody_who_may_not_approve_cannot_approve_himself";
+    let Some(lab) = lab(test, [], "").await else {
+        return;
+    };
+    let told = lab.ask(BOB, &format!("/sh {}", deed.command())).await;
+    assert!(told.contains("somebody who may give it"), "{told}");
+    let question = lab.replies(ALICE, 1).await.remove(0);
+    let id = name(&question);
+    for words in [
+        "/approve",
+        &format!("/approve {id}"),
+        &format!("/deny {id}"),
+    ] {
+        let reply = lab.ask(BOB, words).await;
+        assert!(
+            reply.contains("Only somebody who may approve"),
+            "{words}: {reply}"
+        );
+    }
+    // Not with a button either, should he come by what it carries.
+    press(&lab, BOB, ALICE, "Allow once");
+    let notice = notices(&lab, 1).await.remove(0);
+    assert!(notice.contains("Only somebody who may approve"), "{notice}");
+    assert_eq!(deed.times(), 0);
+    press(&lab, ALICE, ALICE, "Allow once");
+    lab.replies(BOB, 5).await;
+    assert_eq!(deed.times(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_approvers_at_once_one_is_too_late_and_a_press_twice_does_nothing() {
+    let deed = Deed::new();
+    let test = "of_two_approvers_at_once_one_is_too_late_and_a_press_twice_does_nothing";
+    // Nobody is named, so that everybody on the allowlist may approve.
+    let access = "TELEGRAM_ALLOWED_USERS=7,8";
+    let Some(lab) = Lab::start_with(test, [], &config(""), access).await else {
+        return;
+    };
+    let question = lab.ask(ALICE, &format!("/sh {}", deed.command())).await;
+    press(&lab, ALICE, ALICE, "Allow once");
+    press(&lab, BOB, ALICE, "Deny");
+    press(&lab, ALICE, ALICE, "Allow once");
+    lab.telegram
+        .says(BOB, &format!("/approve {}", name(&question)));
+    let notices = notices(&lab, 3).await;
+    let late = notices
+        .iter()
+        .filter(|text| text.starts_with("Too late"))
+        .count();
+    assert_eq!(late, 2, "{notices:?}");
+    assert!(lab.replies(BOB, 1).await[0].starts_with("Too late"));
+    let reply = lab.replies(ALICE, 2).await.remove(1);
+    let expected = usize::from(!reply.contains("said no"));
+    assert_eq!(deed.times(), expected, "{reply}");
+    let answered = lab
+        .run(&["audit", "show", "--kind", "answered", "--json"])
+        .out;
+    assert_eq!(answered.lines().count(), 1, "{answered}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_while_it_waits_the_question_stands_and_the_old_button_counts() {
+    let deed = Deed::new();
+    let test = "killed_while_it_waits_the_question_stands_and_the_old_button_counts";
+    let Some(mut lab) = lab(test, [], "").await else {
+        return;
+    };
+    lab.ask(ALICE, &format!("/sh {}", deed.command())).await;
+    lab.kill();
+    lab.restart();
+    press(&lab, ALICE, ALICE, "Allow once");
+    let notice = notices(&lab, 1).await.remove(0);
+    assert!(notice.ends_with("allowed once."), "{notice}");
+    // Killed right after the question was sent, it may have been sent again.
+    let mut replies = lab.replies(ALICE, 2).await;
+    if replies[1].contains("may I run this?") {
+        replies = lab.replies(ALICE, 3).await;
+        assert_eq!(name(&replies[0]), name(&replies[1]));
+    }
+    assert_eq!(deed.times(), 1, "{replies:?}");
+    lab.terminate();
+    lab.restart();
+    assert!(lab.ask(ALICE, "/help").await.contains("/approve"));
+    assert_eq!(deed.times(), 1, "it ran again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_given_while_the_gateway_is_down_is_taken_up_by_the_turn() {
+    let deed = Deed::new();
+    let test = "a_yes_given_while_the_gateway_is_down_is_taken_up_by_the_turn";
+    let script = [
+        calls_terminal(&deed.command()),
+        calls_terminal(&deed.command()),
+        Reply::streams(&["done"]),
+    ];
+    let Some(mut lab) = lab(test, script, "").await else {
+        return;
+    };
+    lab.telegram.says(ALICE, "do it");
+    let id = name(&lab.replies(ALICE, 1).await.remove(0));
+    lab.kill();
+    let ended = lab.run(&["approvals", "approve", &id]);
+    assert!(
+        ended.code == 0 && ended.out.contains("not running"),
+        "{}{}",
+        ended.out,
+        ended.err
+    );
+    assert!(lab.run(&["audit", "show"]).out.contains("answer=approved"));
+    lab.restart();
+    let reply = lab.replies(ALICE, 2).await.remove(1);
+    assert!(reply.ends_with("done"), "{reply}");
+    // The model knew that nothing had run, and asked for it again.
+    assert!(
+        lab.asked()[1].contains("not run: a restart came first"),
+        "{}",
+        lab.asked()[1]
+    );
+    assert_eq!(deed.times(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_allowed_exactly_this_until_it_starts_anew() {
+    let (deed, other) = (Deed::new(), Deed::new());
+    let test = "a_session_is_allowed_exactly_this_until_it_starts_anew";
+    let Some(lab) = lab(test, [], "").await else {
+        return;
+    };
+    let sh = format!("/sh {}", deed.command());
+    let id = name(&lab.ask(ALICE, &sh).await);
+    lab.telegram.says(ALICE, &format!("/approve {id} session"));
+    lab.replies(ALICE, 3).await;
+    let reply = lab.ask(ALICE, &sh).await;
+    assert!(!reply.contains("may I run this?"), "{reply}");
+    assert_eq!(deed.times(), 2);
+    let asked = lab.ask(ALICE, &format!("/sh {}", other.command())).await;
+    assert!(asked.contains("may I run this?"), "{asked}");
+    lab.telegram.says(ALICE, "/deny");
+    lab.replies(ALICE, 7).await;
+    lab.ask(ALICE, "/new").await;
+    let anew = lab.ask(ALICE, &sh).await;
+    assert!(anew.contains("may I run this?"), "{anew}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_answers_a_running_gateway() {
+    let (deed, other) = (Deed::new(), Deed::new());
+    let Some(lab) = lab("the_command_line_answers_a_running_gateway", [], "").await else {
+        return;
+    };
+    // Two at once, told apart by their names.
+    let first = name(&lab.ask(ALICE, &format!("/sh {}", deed.command())).await);
+    let second = name(&lab.ask(ALICE, &format!("/sh {}", other.command())).await);
+    let several = lab.ask(ALICE, "/approve").await;
+    assert!(
+        several.contains(&first) && several.contains(&second),
+        "{several}"
+    );
+    let listed = lab.run(&["approvals", "list", "--json"]).json();
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    assert_eq!(lab.run(&["approvals", "deny", &first, "no", "way"]).code, 0);
+    assert_eq!(lab.run(&["approvals", "approve", &second]).code, 0);
+    let replies = lab.replies(ALICE, 5).await;
+    assert!(
+        replies
+            .iter()
+            .any(|reply| reply.contains("said no: no way")),
+        "{replies:?}"
+    );
+    assert_eq!((deed.times(), other.times()), (0, 1));
+    let late = lab.run(&["approvals", "approve", &first]);
+    assert!(
+        late.code == 1 && late.err.contains("is refused"),
+        "{}",
+        late.err
+    );
+    assert_eq!(lab.run(&["approvals", "approve", "zzzzz"]).code, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_agent_runs_cannot_answer_for_a_person() {
+    let deed = Deed::new();
+    let test = "what_the_agent_runs_cannot_answer_for_a_person";
+    let Some(lab) = lab(test, [], "").await else {
+        return;
+    };
+    let id = name(&lab.ask(ALICE, &format!("/sh {}", deed.command())).await);
+    // Straight, it is asked about.
+    let program = env!("CARGO_BIN_EXE_hermetic");
+    let straight = lab
+        .ask(ALICE, &format!("/sh {program} approvals approve {id}"))
+        .await;
+    assert!(straight.contains("answers for a person"), "{straight}");
+    lab.telegram
+        .says(ALICE, &format!("/deny {}", name(&straight)));
+    lab.replies(ALICE, 4).await;
+    // Behind the policy's back, as a file that nobody read, it is refused by itself.
+    let script = deed.folder.path().join("innocent.py");
+    let code = format!(
+        "import subprocess, sys\nr = subprocess.run([{program:?}, '--home', sys.argv[1], 'approvals', 'approve', '{id}'], \
+         capture_output=True, text=True)\nprint(r.returncode, r.stderr)\n"
+    );
+    fs::write(&script, code).unwrap();
+    let reply = lab
+        .ask(
+            ALICE,
+            &format!("/sh python3 {} {}", script.display(), lab.home().display()),
+        )
+        .await;
+    assert!(reply.contains("cannot answer for a person"), "{reply}");
+    assert_eq!(deed.times(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_may_spare_a_person_the_question_and_nothing_else() {
+    let deed = Deed::new();
+    let test = "a_model_may_spare_a_person_the_question_and_nothing_else";
+    // Whatever it says that is not the word it was told, a person is asked.
+    let script = [
+        Reply::streams(&["HARMLESS"]),
+        Reply::json(500, &serde_json::json!({})),
+    ];
+    let approvals =
+        "gateway: {terminal_backend: local}\napprovals: {mode: smart, approvers: ['telegram:7']}\n";
+    let access = "TELEGRAM_ALLOWED_USERS=7";
+    let Some(lab) = Lab::start_with(test, script, approvals, access).await else {
+        return;
+    };
+    for _ in 0..2 {
+        let question = lab.ask(ALICE, &format!("/sh {}", deed.command())).await;
+        assert!(question.contains("may I run this?"), "{question}");
+        lab.telegram
+            .says(ALICE, &format!("/deny {}", name(&question)));
+        let count = lab.sent_to(ALICE) + 2;
+        lab.replies(ALICE, count).await;
+    }
+    assert_eq!(deed.times(), 0);
+    let asked = lab.asked();
+    assert!(
+        asked[0].contains("chmod 777") && asked[0].contains("HARMLESS-"),
+        "{}",
+        asked[0]
+    );
+    // The floor is nobody's to lower: no model is asked.
+    let refused = lab.ask(ALICE, "/sh rm -rf /").await;
+    assert!(refused.contains("never run"), "{refused}");
+    assert_eq!(lab.asked().len(), asked.len());
+}
