@@ -9,6 +9,7 @@ use hermetic_sandbox::{
     Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView,
 };
 use hermetic_types::{BackendKind, Command, ConversationKey, InstallationId, Limits, SandboxId};
+use hermetic_warden::client::{Event, Running};
 use tokio_util::sync::CancellationToken;
 
 /// Long enough for a loaded machine; nothing waits for it when all is well.
@@ -150,6 +151,14 @@ pub(crate) async fn finish(sandbox: &Sandbox, text: &str) -> Finished {
         .unwrap()
 }
 
+/// Starts what goes on; it has said a first word.
+pub(crate) async fn begin(sandbox: &Sandbox, text: &str) -> Running {
+    let command = Cleared::typed_by_operator(Command::script(text));
+    let mut running = sandbox.start(command).await.unwrap();
+    while !matches!(running.next().await, Ok(Some(Event::Out(_))) | Err(_)) {}
+    running
+}
+
 pub(crate) async fn sh(sandbox: &Sandbox, text: &str) -> String {
     let finished = finish(sandbox, &format!("exec 2>&1\n{text}")).await;
     String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned()
@@ -209,4 +218,15 @@ pub(crate) async fn derive(lines: &[&str]) -> Thing {
         name,
         kind: "image",
     }
+}
+/// Waits for what will come, and fails when it does not.
+pub(crate) async fn until(what: &str, mut seen: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !seen().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("never came: {what}"));
 }

@@ -8,5 +8,8 @@
 )]
 
 mod conformance;
+mod engine;
 mod lab;
+mod life;
+mod limits;
 mod seal;
