@@ -42,6 +42,7 @@ cases!(
     everyday,
     injection,
     network,
+    second_look,
     secrets,
     stranger,
     system

@@ -147,7 +147,8 @@ const ACTS: &[Act] = &[
         Category::Disk,
         "changes a partition table",
     )
-    .with(&["mklabel", "mkpart", "rm", "mktable", "resizepart"]),
+    .with(&["mklabel", "mkpart", "rm", "mktable", "resizepart"])
+    .floor(),
     Act::new(
         &["swapoff"],
         &[],
@@ -277,6 +278,21 @@ fn dd(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 paths::protected(target, &judge.cwd, judge.context)
             {
                 findings.push(Finding::dangerous(category, reason));
+            } else if command.args().iter().any(|arg| {
+                matches!(
+                    arg.s.as_str(),
+                    "if=/dev/zero" | "if=/dev/urandom" | "if=/dev/random"
+                )
+            }) && matches!(
+                paths::place(target, &judge.cwd, judge.context),
+                paths::Place::Elsewhere | paths::Place::InsideSystem | paths::Place::InsideHome
+            ) && target.starts_with('/')
+                && !target.contains("swap")
+            {
+                findings.push(Finding::dangerous(
+                    Category::Destruction,
+                    format!("overwrites a file: {target}"),
+                ));
             } else if arg.s.contains(HOLE) && target.starts_with(HOLE) {
                 findings.push(Finding::dangerous(
                     Category::Disk,

@@ -17,6 +17,9 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         "mv" => moved(command, judge),
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => modes(command, judge),
         "rsync" => rsync(command, judge),
+        "tar" | "gtar" | "bsdtar" | "unzip" | "cpio" => {
+            unpacks(command, judge).into_iter().collect()
+        }
         "install"
             if command
                 .values_of("-m")
@@ -86,6 +89,9 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
         Place::InsideWorkspace if has_ending(&target.s) => None,
         Place::InsideWorkspace if recursive => dangerous("a folder with everything in it"),
         Place::Elsewhere if recursive => dangerous("a folder with everything in it"),
+        Place::Elsewhere | Place::InsideHome if everything && target.s.starts_with('/') => {
+            dangerous("all files of a folder")
+        }
         Place::InsideHome if paths::protected(&target.s, &judge.cwd, judge.context).is_some() => {
             dangerous("a file that others rely on")
         }
@@ -219,6 +225,32 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// An archive from somewhere else, laid over the machine.
+fn unpacks(command: &Effective, judge: &Judge<'_>) -> Option<Finding> {
+    let folder = match command.program() {
+        "tar" | "gtar" | "bsdtar" if command.short('x') || command.operand(0).starts_with('x') => {
+            command
+                .value_of("-C")
+                .or_else(|| command.value_of("--directory"))
+        }
+        "unzip" => command.value_of("-d"),
+        "cpio" if command.short('i') => command
+            .value_of("-D")
+            .or_else(|| command.value_of("--directory")),
+        _ => None,
+    }?;
+    matches!(
+        paths::place(&folder.s, &judge.cwd, judge.context),
+        Place::Root | Place::System
+    )
+    .then(|| {
+        Finding::dangerous(
+            Category::SystemFile,
+            format!("unpacks an archive over {}", folder.shown()),
+        )
+    })
 }
 
 fn has_ending(path: &str) -> bool {

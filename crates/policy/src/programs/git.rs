@@ -124,7 +124,6 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         "worktree" if has(&["remove"]) && (short('f') || has(&["--force"])) => {
             findings.push(lose("deletes a work tree"));
         }
-        "tag" if has(&["-d", "--delete"]) => findings.push(lose("deletes a tag")),
         "rm" if short('r') && (has(&["."]) || has(&["*"])) => {
             findings.push(lose("deletes all files"));
         }
@@ -144,10 +143,10 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 findings.extend(setting_finding(&format!("{key}={value}")));
             }
         }
-        "clone" | "fetch" | "pull" | "ls-remote" | "remote" | "submodule_add"
-            if rest
-                .iter()
-                .any(|arg| arg.starts_with("ext::") || arg.contains("ext::sh")) =>
+        "clone" | "fetch" | "pull" | "ls-remote" | "remote" | "submodule" | "archive"
+            if rest.iter().any(|arg| {
+                arg.starts_with("ext::") || arg.contains("=ext::") || arg.contains("ext::sh")
+            }) =>
         {
             findings.push(inject("runs a command as a git transport"));
         }

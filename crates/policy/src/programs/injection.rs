@@ -24,6 +24,12 @@ const OPTIONS: &[(&[&str], &[&str])] = &[
     (&["scp", "sftp"], &["-S"]),
     (&["zip"], &["-TT", "--unzip-command"]),
     (&["sort"], &["--compress-program"]),
+    (&["npm", "pnpm", "yarn"], &["--script-shell", "--shell"]),
+    (&["strace", "ltrace"], &["-o", "--output"]),
+    (
+        &["make", "gmake"],
+        &["-f", "--file", "--makefile", "SHELL="],
+    ),
     (&["rg", "ripgrep"], &["--pre", "--hostname-bin"]),
     (&["ag", "ack"], &["--pager"]),
     (&["man"], &["-P", "--pager"]),
@@ -135,6 +141,14 @@ fn judged(program: &str, option: &str, value: &str) -> Option<Finding> {
             !value.to_lowercase().contains("invoke") && !value.to_lowercase().contains("::pager")
         }
         ("gcc" | "g++" | "cc" | "clang", "-B") => true,
+        ("strace" | "ltrace", _) => !value.starts_with(['|', '!']),
+        ("make" | "gmake", "SHELL=") => matches!(first, "bash" | "sh" | "zsh") && plain,
+        ("make" | "gmake", _) => {
+            !matches!(value, "-" | "/dev/stdin")
+                && !value.starts_with("/tmp")
+                && !value.starts_with("/dev/fd")
+        }
+        ("npm" | "pnpm" | "yarn", _) => matches!(first, "bash" | "sh" | "zsh" | "true"),
         ("split", "--filter") => {
             plain && USUAL.contains(&first) || value.starts_with("gzip") || value.starts_with("xz")
         }
@@ -306,7 +320,7 @@ fn sed_runs(command: &Effective) -> bool {
     }
     scripts.iter().any(|script| {
         script.split([';', '\n']).any(|step| {
-            let step = step.trim();
+            let step = past_pattern(step.trim());
             let address = step.trim_start_matches(|c: char| {
                 c.is_ascii_digit() || matches!(c, '$' | ',' | '!' | ' ')
             });
@@ -333,6 +347,20 @@ fn sed_runs(command: &Effective) -> bool {
             command_e || flag_e || writes
         })
     })
+}
+
+/// What follows `/pattern/` at the start of a step.
+fn past_pattern(step: &str) -> &str {
+    let Some(rest) = step.strip_prefix('/') else {
+        return step;
+    };
+    let mut escaped = false;
+    let end = rest.find(|c: char| {
+        let closes = c == '/' && !escaped;
+        escaped = c == '\\' && !escaped;
+        closes
+    });
+    end.map_or(step, |end| rest[end + 1..].trim_start())
 }
 
 fn scripts(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
@@ -457,6 +485,14 @@ fn environment(command: &Effective) -> Vec<Finding> {
         "GIT_EXEC_PATH",
         "GIT_CONFIG_GLOBAL",
         "RUSTC_WRAPPER",
+        "PATH",
+        "PYTHONPATH",
+        "HGEDITOR",
+        "SVN_EDITOR",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+        "MAVEN_OPTS",
+        "GRADLE_OPTS",
     ];
     let mut pairs: Vec<(String, String)> = command
         .assigns
@@ -476,52 +512,66 @@ fn environment(command: &Effective) -> Vec<Finding> {
         .into_iter()
         .filter(|(name, value)| {
             let first = base_name(value.split_whitespace().next().unwrap_or_default());
-            NAMES.contains(&name.as_str())
-                && match name.as_str() {
-                    "TAR_OPTIONS" => value.contains("exec") || value.contains("command"),
-                    "RSYNC_RSH" => first != "ssh",
-                    "MAKEFLAGS" => value.contains("eval") || value.contains("SHELL"),
-                    "PS1" | "PS4" => value.contains("$(") || value.contains('`'),
-                    "LESSOPEN" | "LESSCLOSE" => !value.contains("lesspipe") && !value.is_empty(),
-                    "GIT_EXEC_PATH" | "GIT_CONFIG_GLOBAL" => {
-                        value.starts_with("/tmp") || value.starts_with("/dev/shm")
+            name.starts_with("BASH_FUNC_")
+                || NAMES.contains(&name.as_str())
+                    && match name.as_str() {
+                        "TAR_OPTIONS" => value.contains("exec") || value.contains("command"),
+                        "RSYNC_RSH" => first != "ssh",
+                        "MAKEFLAGS" => value.contains("eval") || value.contains("SHELL"),
+                        "PS1" | "PS4" => value.contains("$(") || value.contains('`'),
+                        "LESSOPEN" | "LESSCLOSE" => {
+                            !value.contains("lesspipe") && !value.is_empty()
+                        }
+                        "GIT_EXEC_PATH" | "GIT_CONFIG_GLOBAL" => {
+                            value.starts_with("/tmp") || value.starts_with("/dev/shm")
+                        }
+                        // A folder that anybody may write to, before those of the system.
+                        "JAVA_TOOL_OPTIONS" | "_JAVA_OPTIONS" | "MAVEN_OPTS" | "GRADLE_OPTS" => {
+                            value.contains("-javaagent") || value.contains("-agent")
+                        }
+                        "PATH" | "PYTHONPATH" => {
+                            ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|place| {
+                                value
+                                    .strip_prefix(place)
+                                    .is_some_and(|rest| rest.starts_with(['/', ':']))
+                            })
+                        }
+                        "RUSTC_WRAPPER" => !matches!(first, "sccache" | "ccache" | ""),
+                        "GIT_ASKPASS" | "SSH_ASKPASS" | "SUDO_ASKPASS" => {
+                            !matches!(first, "true" | "echo" | "" | "false" | "cat")
+                                && !value.starts_with("/usr/")
+                        }
+                        _ => {
+                            let usual = matches!(
+                                first,
+                                "less"
+                                    | "cat"
+                                    | "more"
+                                    | "vim"
+                                    | "vi"
+                                    | "nano"
+                                    | "nvim"
+                                    | "emacs"
+                                    | "code"
+                                    | "true"
+                                    | "delta"
+                                    | "bat"
+                                    | ""
+                                    | "most"
+                                    | "ed"
+                                    | "firefox"
+                                    | "xdg-open"
+                                    | "echo"
+                                    | "col"
+                                    | "hx"
+                                    | "micro"
+                                    | "head"
+                                    | ":"
+                                    | "none"
+                            );
+                            !usual || value.contains([';', '|', '&', '`']) && first != "col"
+                        }
                     }
-                    "RUSTC_WRAPPER" => !matches!(first, "sccache" | "ccache" | ""),
-                    "GIT_ASKPASS" | "SSH_ASKPASS" | "SUDO_ASKPASS" => {
-                        !matches!(first, "true" | "echo" | "" | "false" | "cat")
-                            && !value.starts_with("/usr/")
-                    }
-                    _ => {
-                        let usual = matches!(
-                            first,
-                            "less"
-                                | "cat"
-                                | "more"
-                                | "vim"
-                                | "vi"
-                                | "nano"
-                                | "nvim"
-                                | "emacs"
-                                | "code"
-                                | "true"
-                                | "delta"
-                                | "bat"
-                                | ""
-                                | "most"
-                                | "ed"
-                                | "firefox"
-                                | "xdg-open"
-                                | "echo"
-                                | "col"
-                                | "hx"
-                                | "micro"
-                                | "head"
-                                | ":"
-                                | "none"
-                        );
-                        !usual || value.contains([';', '|', '&', '`']) && first != "col"
-                    }
-                }
         })
         .map(|(name, _)| {
             Finding::dangerous(

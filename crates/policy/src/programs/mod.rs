@@ -20,6 +20,7 @@ mod processes;
 pub(crate) mod protected;
 pub(crate) mod secrets;
 mod system;
+mod uploads;
 
 pub(crate) use acts::Act;
 
@@ -35,6 +36,7 @@ const FAMILIES: &[Family] = &[
     disks::judge,
     secrets::judge,
     network::judge,
+    uploads::judge,
     attack::judge,
     privilege::judge,
     processes::judge,

@@ -6,13 +6,6 @@ use crate::effective::Effective;
 use crate::finding::{Category, Finding};
 use crate::text::Text;
 
-/// Programs that only look.
-const LOOKS: &[&str] = &[
-    "cat", "ls", "grep", "head", "tail", "less", "more", "stat", "file", "wc", "diff", "echo",
-    "rg", "find", "test", "[", "cd", "perl", "python", "python3", "awk", "sed", "jq", "yq", "bat",
-    "tree", "du", "cut", "sort", "printf", "pushd", "realpath", "readlink",
-];
-
 /// Why writing this file is writing to ourselves.
 pub(crate) fn file(full: &str, context: &Context) -> Option<String> {
     let home = context.own_home.trim_end_matches('/');
@@ -74,11 +67,27 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             | "ln"
             | "rsync"
             | "tar"
+            | "vi"
+            | "vim"
+            | "nvim"
+            | "nano"
+            | "emacs"
+            | "ed"
+            | "ex"
+            | "crudini"
+            | "dasel"
+            | "patch"
+            | "sponge"
     );
-    if changes || !LOOKS.contains(&program) {
+    let in_place =
+        matches!(
+            program,
+            "yq" | "jq" | "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" | "tomlq" | "xq"
+        ) && (command.short('i') || command.long("--inplace") || command.long("--in-place"));
+    if changes || in_place {
         for target in command.operands().filter(|target| path_like(target)) {
             let full = crate::paths::absolute(&target.s, &judge.cwd);
-            if changes && let Some(reason) = file(&full, judge.context) {
+            if let Some(reason) = file(&full, judge.context) {
                 findings.push(finding(&reason));
             }
         }

@@ -370,11 +370,18 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             program,
             "grep" | "egrep" | "fgrep" | "rg" | "ag" | "sed" | "awk" | "gawk" | "jq"
         );
+        // A key to log in with stays here.
+        let identity = command
+            .value_of("-i")
+            .filter(|_| matches!(program, "ssh" | "scp" | "sftp" | "rsync" | "mosh"));
         let mut operands = command.operands();
         if pattern_first && !command.short('e') && !command.short('f') {
             operands.next();
         }
         for text in operands {
+            if identity.is_some_and(|key| key.s == text.s) {
+                continue;
+            }
             files.push(text.s.clone());
             // `@file`, `key=@file`, `if=file`, `host:path`, `file:/path`
             if let Some((_, rest)) = text.s.split_once(['@', '=']) {
@@ -526,6 +533,21 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// Programs that print what they guard.
+/// Whether a variable or a pattern is about keys and passwords by its name.
+pub(crate) fn names_secret(name: &str) -> bool {
+    const WORDS: [&str; 7] = [
+        "secret",
+        "token",
+        "passw",
+        "api_key",
+        "apikey",
+        "private",
+        "credential",
+    ];
+    let name = name.to_lowercase();
+    WORDS.iter().any(|word| name.contains(word)) || name.ends_with("_key") || name == "key"
+}
+
 pub(crate) fn prints(command: &Effective) -> bool {
     let words = super::acts::subcommands(command);
     let first = words.first().copied().unwrap_or_default();
@@ -595,6 +617,14 @@ pub(crate) fn prints(command: &Effective) -> bool {
         "gh" => first == "auth" && second == "token",
         "heroku" => first == "config",
         "getent" => first == "shadow",
+        "gcore" | "procdump" => true,
+        "printenv" => names_secret(first),
+        "grep" | "egrep" | "fgrep" | "rg" => {
+            command.input.taint.has(crate::text::Taint::ENVIRONMENT) && names_secret(first)
+        }
+        "docker" | "podman" if first == "inspect" => {
+            command.args().iter().any(|arg| arg.s.contains(".Env"))
+        }
         "history" | "fc" => false,
         "lsassy" | "mimikatz" | "mimipenguin" | "laZagne" | "lazagne" => true,
         "unshadow" | "john" | "hashcat" => true,

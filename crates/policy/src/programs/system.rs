@@ -56,6 +56,7 @@ const ACTS: &[Act] = &[
     Act::new(&["reg", "reg.exe"], &["add|delete|import"], Category::Persistence, "changes the registry"),
     Act::new(&["sc", "sc.exe"], &["create|delete|stop|config"], Category::Service, "changes which services run"),
     Act::new(&["vssadmin", "wbadmin", "bcdedit", "cipher"], &[], Category::Destruction, "destroys backups"),
+    Act::new(&["ssh-copy-id"], &[], Category::Persistence, "lets a key log in somewhere"),
     Act::new(&["powershell", "powershell.exe"], &[], Category::Disguise, "runs an encoded command").with(&["-EncodedCommand", "-enc", "-e", "-ec", "-encodedcommand"]),
     Act::new(&["semodule", "semanage", "setsebool"], &[], Category::SecurityTool, "changes a security module").unless(&["-l", "--list"]),
     Act::new(&["tc"], &["qdisc|filter|class", "add|del|replace|change"], Category::Firewall, "changes the network"),

@@ -114,8 +114,24 @@ impl Walker<'_> {
         self.below(language, |walker| {
             walker.shapes(code, &tokens, language);
             walker.calls(&tokens, language);
+            if language == "script" {
+                walker.statements(code);
+            }
             walker.files(&tokens, language, command);
         });
+    }
+
+    /// Tcl and expect: `exec rm …`, `spawn rm …`, a statement a line.
+    fn statements(&mut self, code: &str) {
+        for statement in code.split([';', '\n', '{', '}', '[', ']']).take(64) {
+            let statement = statement.trim();
+            let rest = statement
+                .strip_prefix("exec ")
+                .or_else(|| statement.strip_prefix("spawn "));
+            if let Some(rest) = rest {
+                self.run_text(rest, "script", &Flow::default());
+            }
+        }
     }
 
     fn calls(&mut self, tokens: &[Token], language: &'static str) {
@@ -137,11 +153,37 @@ impl Walker<'_> {
                     let command = text.trim_end().trim_end_matches('|').to_owned();
                     self.run_text(&command, language, &Flow::default());
                 }
+                Token::Backquoted(text) if language == "script" => {
+                    self.run_text(&text.clone(), language, &Flow::default());
+                }
+                // AppleScript's `do shell script "…"` and Groovy's `"…".execute()`.
+                Token::Text(text)
+                    if language == "script"
+                        && (matches!(tokens.get(at.wrapping_sub(1)), Some(Token::Name(name)) if name == "script")
+                            || matches!(tokens.get(at + 2), Some(Token::Name(name)) if name == "execute")) =>
+                {
+                    self.run_text(&text.clone(), language, &Flow::default());
+                }
                 Token::Text(text) if language == "awk" => {
                     let piped = tokens.get(at + 1) == Some(&Token::Mark('|'))
                         || (at > 0 && tokens[at - 1] == Token::Mark('|'));
                     if piped {
-                        self.run_text(&text.clone(), "awk", &Flow::default());
+                        self.run_text(&text.clone(), "awk", &Flow::unknown(Taint::DECODED));
+                    }
+                    if at > 0 && tokens[at - 1] == Token::Mark('>') {
+                        self.run(Effective {
+                            words: vec![Text::known(":")],
+                            writes: vec![Text::known(text.clone())],
+                            via: self.via.clone(),
+                            cwd: self.cwd.clone(),
+                            ..Effective::default()
+                        });
+                    }
+                    if text.starts_with("/inet") && text.contains("/tcp/") {
+                        self.find(Finding::dangerous(
+                            Category::ReverseShell,
+                            "connects awk to the network",
+                        ));
                     }
                 }
                 _ => {}
@@ -197,6 +239,14 @@ impl Walker<'_> {
             let flag = if recursive { "-rf" } else { "-f" };
             self.run(Effective {
                 words: vec![Text::known("rm"), Text::known(flag), target],
+                via: self.via.clone(),
+                cwd: self.cwd.clone(),
+                ..Effective::default()
+            });
+        } else if name == "unlink" && glob_inside(inner) {
+            let target = target.unwrap_or_default();
+            self.run(Effective {
+                words: vec![Text::known("rm"), Text::known("-rf"), Text::known(target)],
                 via: self.via.clone(),
                 cwd: self.cwd.clone(),
                 ..Effective::default()
@@ -591,8 +641,8 @@ fn language(program: &str) -> Option<&'static str> {
         "php" => "php",
         "lua" | "luajit" => "lua",
         "awk" | "gawk" | "mawk" | "nawk" => "awk",
-        "tclsh" | "osascript" | "Rscript" | "R" | "julia" | "groovy" | "scala" | "guile"
-        | "racket" => "script",
+        "tclsh" | "wish" | "expect" | "osascript" | "Rscript" | "R" | "julia" | "groovy"
+        | "scala" | "guile" | "racket" => "script",
         _ => return None,
     })
 }
@@ -720,6 +770,14 @@ fn list_of_strings(tokens: &[Token]) -> Vec<String> {
         }
     }
     words
+}
+
+/// `unlink glob "…"`: as good as a folder with everything in it.
+fn glob_inside(inner: &[Token]) -> bool {
+    inner
+        .iter()
+        .take(8)
+        .any(|token| matches!(token, Token::Name(name) if name == "glob"))
 }
 
 fn literal_first(inner: &[Token]) -> bool {

@@ -200,6 +200,10 @@ fn fold_calls(tokens: &[Token]) -> Vec<Token> {
         };
         match folded {
             Some((text, taken)) => {
+                // `base64.b64decode('…')` is its text, without the module it came from.
+                if matches!(tokens[at], Token::Name(_)) {
+                    drop_owner(&mut out);
+                }
                 out.push(Token::Text(text));
                 at += taken;
             }
@@ -210,6 +214,12 @@ fn fold_calls(tokens: &[Token]) -> Vec<Token> {
         }
     }
     out
+}
+
+fn drop_owner(out: &mut Vec<Token>) {
+    while let [.., Token::Name(_), Token::Mark('.')] = out.as_slice() {
+        out.truncate(out.len() - 2);
+    }
 }
 
 fn decoded(name: &str, text: &str) -> Option<String> {

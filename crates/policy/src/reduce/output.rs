@@ -2,7 +2,7 @@
 
 use super::{Walker, decode, escapes};
 use crate::effective::Effective;
-use crate::paths;
+use crate::paths::{self, Place};
 use crate::text::{Flow, Taint, Text};
 
 /// Programs that print what they fetch.
@@ -82,7 +82,9 @@ impl Walker<'_> {
         if FETCHERS.contains(&name) {
             taint = taint | Taint::NETWORK;
         }
-        if matches!(name, "env" | "printenv" | "history") && command.args().is_empty() {
+        if matches!(name, "env" | "printenv" | "history") && command.args().is_empty()
+            || name == "printenv" && crate::programs::secrets::names_secret(command.operand(0))
+        {
             taint = taint | Taint::ENVIRONMENT;
         }
         if READERS.contains(&name) {
@@ -93,6 +95,9 @@ impl Walker<'_> {
         if decodes(command) {
             taint = taint | Taint::DECODED;
         }
+        if self.gathers(command) {
+            taint = taint | Taint::SECRET;
+        }
         if prints_shell(command) {
             taint = taint | Taint::SHELL_ENV;
         }
@@ -100,6 +105,30 @@ impl Walker<'_> {
             taint = taint | Taint::SECRET;
         }
         taint
+    }
+
+    /// A whole database, or an archive of what lies outside the workspace.
+    fn gathers(&self, command: &Effective) -> bool {
+        match command.program() {
+            "pg_dump" | "pg_dumpall" | "mysqldump" | "mariadb-dump" | "mongodump" => true,
+            "tar" | "gtar" | "bsdtar" | "zip" | "7z" | "cpio" => {
+                let cwd = self.workdir();
+                command
+                    .operands()
+                    .filter(|text| text.s.contains('/'))
+                    .any(|text| {
+                        matches!(
+                            paths::place(&text.s, cwd, self.context),
+                            Place::Root
+                                | Place::System
+                                | Place::Home
+                                | Place::InsideSystem
+                                | Place::InsideHome
+                        )
+                    })
+            }
+            _ => false,
+        }
     }
 
     /// Runs the few filters that disguises are made of.

@@ -614,11 +614,20 @@ fn xargs(command: &Effective) -> Vec<Inner> {
 /// `-exec`, `-execdir`, `-ok` and fd's `-x`: the braces are a hole under the place searched.
 fn find(command: &Effective) -> Vec<Inner> {
     let args = command.args();
+    // fd is given its pattern first.
+    let before = usize::from(command.program() != "find");
     let place = args
         .iter()
-        .find(|arg| !arg.s.starts_with('-'))
-        .filter(|_| command.program() == "find")
+        .take_while(|arg| !matches!(arg.s.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"))
+        .filter(|arg| !arg.s.starts_with('-'))
+        .nth(before)
         .map_or(".", |arg| arg.s.as_str());
+    // Without a pattern in it, the name is the name of whatever is found.
+    let literal_name = args
+        .windows(2)
+        .find(|pair| pair[0].s == "-name" && pair[1].is_known())
+        .map(|pair| pair[1].s.as_str())
+        .filter(|name| !name.contains(['*', '?', '[', '/']));
     let narrowed = args.iter().any(|arg| {
         matches!(
             arg.s.as_str(),
@@ -650,7 +659,9 @@ fn find(command: &Effective) -> Vec<Inner> {
                 .iter()
                 .map(|word| {
                     // An unnarrowed search hands over the place itself.
-                    let item = if narrowed {
+                    let item = if let Some(name) = literal_name {
+                        format!("{place}/{name}")
+                    } else if narrowed {
                         format!("{place}/{HOLE}")
                     } else {
                         place.to_owned()

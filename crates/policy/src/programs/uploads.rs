@@ -1,0 +1,146 @@
+//! Files that leave by name: an upload, a form, a copy into somebody's cloud.
+//!
+//! Sending what a project made is everyday work, so what matters is where the file lies and what it
+//! is called. Host names with somebody's data in them are the same act by other means.
+
+use super::Judge;
+use crate::effective::{Effective, base_name};
+use crate::finding::{Category, Finding};
+use crate::paths::{self, Place};
+use crate::text::HOLE;
+
+/// Words in a file's name that say it was not made for others.
+const TELLING: &[&str] = &[
+    "secret",
+    "passw",
+    "credential",
+    "private",
+    "token",
+    "backup",
+    "dump",
+    "wallet",
+    "keystore",
+    "customers",
+    "payroll",
+    ".kdbx",
+    ".sql",
+];
+
+pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let program = command.program();
+    if !to_this_machine(command) {
+        for file in sent(command) {
+            if let Some(what) = not_for_others(&file, judge) {
+                findings.push(Finding::dangerous(
+                    Category::Exfiltration,
+                    format!(
+                        "sends {what} away with {program}: {}",
+                        file.replace(HOLE, "…")
+                    ),
+                ));
+            }
+        }
+    }
+    if matches!(
+        program,
+        "dig" | "nslookup" | "host" | "drill" | "ping" | "delv" | "kdig"
+    ) && command
+        .args()
+        .iter()
+        .any(|arg| arg.s.contains(&format!("{HOLE}.")))
+    {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("hides data in a name that {program} asks for"),
+        ));
+    }
+    findings
+}
+
+/// What the program is told to send, as the command line names it.
+fn sent(command: &Effective) -> Vec<String> {
+    let valued = |flags: &[&str]| -> Vec<String> {
+        flags
+            .iter()
+            .flat_map(|flag| command.values_of(flag))
+            .collect()
+    };
+    let after = |texts: Vec<String>, marks: &[char]| -> Vec<String> {
+        texts
+            .iter()
+            .filter_map(|text| text.split_once(marks).map(|(_, file)| file))
+            .map(|file| file.split(';').next().unwrap_or(file).to_owned())
+            .collect()
+    };
+    match command.program() {
+        "curl" => {
+            let data = [
+                "-d",
+                "--data",
+                "--data-binary",
+                "--data-raw",
+                "--data-ascii",
+                "--data-urlencode",
+                "--json",
+            ];
+            let mut files = valued(&["-T", "--upload-file"]);
+            files.extend(after(valued(&data), &['@']));
+            files.extend(after(valued(&["-F", "--form"]), &['@', '<']));
+            files
+        }
+        "wget" => valued(&["--post-file", "--body-file"]),
+        "http" | "https" | "xh" => after(
+            command.operands().map(|text| text.s.clone()).collect(),
+            &['@'],
+        ),
+        "rclone" => match command.operand(0) {
+            "copy" | "sync" | "move" | "copyto" | "moveto" | "bisync" => {
+                vec![command.operand(1).to_owned()]
+            }
+            _ => Vec::new(),
+        },
+        "gsutil" | "s3cmd" | "mc" | "az" | "aws" | "gcloud" | "gist" | "pastebinit" | "croc"
+        | "wormhole" | "ipfs" => command
+            .operands()
+            .map(|text| text.s.clone())
+            .filter(|word| word.starts_with(['/', '~', '.']))
+            .collect(),
+        "gh" if command.operand(0) == "gist" => command
+            .operands()
+            .skip(2)
+            .map(|text| text.s.clone())
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn not_for_others(file: &str, judge: &Judge<'_>) -> Option<&'static str> {
+    if file.is_empty() || file == "-" || file.contains("://") {
+        return None;
+    }
+    match paths::place(file, &judge.cwd, judge.context) {
+        Place::Root | Place::Home => return Some("everything of somebody"),
+        Place::System | Place::InsideSystem if !file.contains("/share/") => {
+            return Some("a file of the system");
+        }
+        _ => {}
+    }
+    let name = base_name(file.trim_end_matches('/')).to_lowercase();
+    TELLING
+        .iter()
+        .any(|word| name.contains(word))
+        .then_some("what its name says is not for others")
+}
+
+fn to_this_machine(command: &Effective) -> bool {
+    const HERE: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"];
+    let host = |text: &str| {
+        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+        HERE.iter().any(|here| {
+            rest.strip_prefix(here)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
+        })
+    };
+    command.operands().any(|text| host(&text.s))
+}
