@@ -43,6 +43,8 @@ pub enum Network {
     Allow(Vec<String>),
     /// Hosts on the list at once, others after a person said yes.
     Ask(Vec<String>),
+    /// Every public host, through the proxy.
+    Public,
     /// Whatever the machine can reach.
     Open,
 }
@@ -157,6 +159,11 @@ fn network(network: &Network) -> String {
              A connection to any other host waits until a person allows it, and is refused if nobody does.",
             names(hosts)
         ),
+        Network::Public => {
+            "Public hosts are reached through the proxy in the environment, by name, over https or http; \
+             private addresses, other ports and direct connections are refused."
+                .to_owned()
+        }
         Network::Open => "The network is that of the machine and is not filtered.".to_owned(),
     }
 }

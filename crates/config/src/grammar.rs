@@ -34,7 +34,17 @@ pub(crate) fn is_plain(path: &str) -> bool {
     path.is_absolute() && path.components().all(|part| part != Component::ParentDir)
 }
 
-/// A name, a name with a port, or `*.name`. The proxy has the final word.
+/// A host as below, with `tcp://` in front or ` in RANGE` behind. The proxy has the final word.
+pub(crate) fn is_egress_rule(text: &str) -> bool {
+    let target = match text.split_once(" in ") {
+        Some((target, ranges)) if !ranges.trim().is_empty() => target.trim(),
+        Some(_) => return false,
+        None => text,
+    };
+    is_host(target.strip_prefix("tcp://").unwrap_or(target))
+}
+
+/// A name, a name with a port, or `*.name`.
 pub(crate) fn is_host(text: &str) -> bool {
     let (name, port) = text.rsplit_once(':').unwrap_or((text, "443"));
     let name = name.strip_prefix("*.").unwrap_or(name);
@@ -76,6 +86,20 @@ mod tests {
             "a.*.b",
         ] {
             assert!(!is_host(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn egress_rules() {
+        for text in [
+            "pypi.org",
+            "tcp://github.com:22",
+            "registry.lan in 10.2.0.0/16",
+        ] {
+            assert!(is_egress_rule(text), "{text}");
+        }
+        for text in ["https://pypi.org", "a in ", "tcp://", "a b"] {
+            assert!(!is_egress_rule(text), "{text}");
         }
     }
 

@@ -12,7 +12,7 @@ mod terminal;
 
 pub use agent::{Agent, BusyInput, CodeExecution, Streaming, ToolOutput, WorkingDirectory};
 pub use approvals::{ApprovalMode, Approvals, Security, UnattendedAnswer};
-pub use egress::{CredentialSource, Egress, EgressCredential, EgressMode};
+pub use egress::{CredentialSource, Egress, EgressAddition, EgressCredential, EgressMode};
 pub use gateway::{Dashboard, Gateway};
 pub use model::{Model, ModelRef, Provider};
 pub use platforms::{

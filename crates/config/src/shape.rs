@@ -74,7 +74,7 @@ impl Item {
         let (fits, kind, help) = match self {
             Self::Any => return Ok(()),
             Self::Host => (
-                grammar::is_host(text),
+                grammar::is_egress_rule(text),
                 "host",
                 "write a name, `*.name` or `name:port`, without https:// and path",
             ),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hermetic_types::ConversationKey;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::account::{Account, BudgetSpent};
@@ -20,7 +20,7 @@ pub trait Record: Send + Sync {
     fn write(&self, entry: &Entry);
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     pub conversation: ConversationKey,
     pub host: String,
@@ -35,7 +35,7 @@ pub struct Entry {
     pub duration: Duration,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum How {
     Connect,
@@ -45,7 +45,7 @@ pub enum How {
     Credential,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
     /// The connection stands.
@@ -78,6 +78,13 @@ impl Record for LogRecord {
             milliseconds = u64::try_from(entry.duration.as_millis()).unwrap_or(u64::MAX),
             "egress"
         );
+    }
+}
+
+/// To each of them, in this order.
+impl Record for Vec<Arc<dyn Record>> {
+    fn write(&self, entry: &Entry) {
+        self.iter().for_each(|record| record.write(entry));
     }
 }
 

@@ -13,12 +13,15 @@ mod account;
 pub mod address;
 mod ask;
 mod audit;
+mod book;
 mod conversation;
 mod credential;
 pub mod deploy;
 mod dial;
 mod env;
+mod gate;
 mod http;
+mod journal;
 mod limits;
 mod probe;
 mod proxy;
@@ -27,6 +30,7 @@ mod refusal;
 mod relay;
 mod resolve;
 pub mod rules;
+mod scope;
 mod serve;
 mod stream;
 mod tls;
@@ -34,20 +38,26 @@ mod tls;
 pub use account::{Account, BudgetSpent};
 pub use ask::{Answer, Asker, Question};
 pub use audit::{Decision, Entry, How, LogRecord, Record};
+pub use book::{BookError, LineProblem, Listing, RuleBook, WrittenRule};
 pub use conversation::Conversation;
 pub use credential::{
     CaError, CertificateAuthority, Credential, InvalidCredential, Roots, RootsError, Scheme,
+    trust_bundle,
 };
 pub use env::{Trust, sandbox_env};
+pub use gate::{Bundle, Charter, Gate, Issued, Reach};
+pub use journal::{Journal, Noted, Tail};
 pub use limits::Limits;
 pub use probe::{ProbeError, probe};
 pub use proxy::Proxy;
 pub use publish::publish;
 pub use refusal::Refusal;
 pub use resolve::{LocateError, Located, Resolver, SystemResolver, locate};
-pub use rules::{Authority, Host, Mode, Preset, Rule, Rules, RulesText};
+pub use rules::{Authority, Host, InvalidRules, Mode, Preset, Rule, RuleText, Rules, RulesText};
+pub use scope::{InvalidScope, Scope};
 pub use serve::{Drained, serve};
 pub use stream::Stream;
+pub use tls::client_hello;
 
 /// The parsers that read what a sandbox sends, for fuzzing.
 #[doc(hidden)]

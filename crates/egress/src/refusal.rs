@@ -139,7 +139,7 @@ impl Refusal {
     }
 
     pub(crate) fn budget(target: &Authority, spent: BudgetSpent) -> Self {
-        let remedy = "raise gateway.egress.budget".to_owned();
+        let remedy = "raise gateway.egress.budget_bytes".to_owned();
         Self::forbidden(
             "budget",
             target,

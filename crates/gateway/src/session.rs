@@ -5,8 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 use hermetic_agent::{
     Agent, CallId, Ended, Input, Message, Observer, Turn, TurnError, mend, prompt,
 };
+use hermetic_egress::{Mode, Reach};
 use hermetic_store::{End, MessageRow, StoreError};
 use hermetic_tools::Terminal;
+use hermetic_types::Boundary;
 
 use crate::Gateway;
 use crate::approvals::Asker;
@@ -64,6 +66,9 @@ impl Gateway {
         let history = mend(lines.into_iter().map(|line| line.message).collect(), &begun);
         let mut facts = self.settings.facts.clone();
         facts.chat = message.said().platform.to_string();
+        if facts.boundary == Boundary::Sealed {
+            facts.network = network(self.sandboxes.reach_of(message.conversation()).await);
+        }
         Ok(Session {
             gateway: self,
             system: prompt::system(&facts),
@@ -162,6 +167,19 @@ impl Session<'_> {
             text = format!("{text}\n\n{}", wording::CUT);
         }
         Ok(text)
+    }
+}
+
+/// What the model is told it can reach: what it can reach now.
+fn network(reach: Option<Reach>) -> prompt::Network {
+    match reach {
+        None => prompt::Network::Closed,
+        Some(reach) => match (reach.mode, reach.asks) {
+            (Mode::Closed, _) => prompt::Network::Closed,
+            (Mode::Open, _) => prompt::Network::Public,
+            (Mode::Allowlist, true) => prompt::Network::Ask(reach.allowed),
+            (Mode::Allowlist, false) => prompt::Network::Allow(reach.allowed),
+        },
     }
 }
 

@@ -5,6 +5,7 @@ mod audit;
 mod backends;
 mod chat;
 mod completions;
+mod compose;
 mod config;
 mod doctor;
 mod egress;
@@ -13,6 +14,7 @@ mod gateway;
 mod man;
 mod pairing;
 mod policy;
+mod probe;
 mod sandbox;
 mod status;
 
@@ -39,8 +41,12 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     /// What would be run, asked about or refused
     Policy(policy::Args),
-    /// The way out: an allowlist proxy
+    /// The way out: its rules, its record, a proxy on its own, and the proof that there is no other
     Egress(egress::Args),
+    /// Write the files for a deployment in containers
+    Compose(compose::Args),
+    /// Is a server there and well? For health checks
+    Probe(probe::Args),
     /// What runs, and how sealed it is
     Status(status::Args),
     /// Who may write: codes of strangers, and people let in by one
@@ -62,7 +68,7 @@ impl Command {
     pub(crate) fn serves(&self) -> bool {
         match self {
             Self::Gateway(args) => args.serves(),
-            Self::Egress(_) => true,
+            Self::Egress(args) => args.serves(),
             _ => false,
         }
     }
@@ -78,6 +84,8 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Doctor(args) => doctor::run(cli, args),
         Command::Policy(args) => policy::run(cli, args),
         Command::Egress(args) => egress::run(cli, args),
+        Command::Compose(args) => compose::run(cli, args),
+        Command::Probe(args) => probe::run(args),
         Command::Status(args) => status::run(cli, args),
         Command::Pairing(args) => pairing::run(cli, args),
         Command::Approvals(args) => approvals::run(cli, args),

@@ -4,6 +4,7 @@ mod access;
 mod asking;
 mod desk;
 mod docker;
+mod egress;
 mod facts;
 mod gateway;
 mod installation;
@@ -21,18 +22,20 @@ use std::time::Duration;
 
 use hermetic_audit::{AppendError, Audit};
 use hermetic_config::Config;
+use hermetic_egress::Gate;
 use hermetic_local::Local;
 use hermetic_native::{Demand, Native};
 use hermetic_sandbox::{Backend, Mount, MountMode, Network, Persistence, SystemView};
-use hermetic_session::{Plan, Sandboxes};
+use hermetic_session::{PROXY_PORT, Plan, Sandboxes};
 use hermetic_store::Store;
-use hermetic_types::{BackendKind, InstallationId};
+use hermetic_types::{BackendKind, Boundary, InstallationId};
 
 use crate::failure::Failure;
 
 pub(crate) use access::pairing;
 pub(crate) use asking::approvals;
 pub(crate) use desk::{Desk, desk};
+pub(crate) use egress::{gate, gate_for, journal, rule_book, rules_text};
 pub(crate) use gateway::gateway;
 pub(crate) use installation::installation;
 pub(crate) use redactor::redactor;
@@ -112,10 +115,23 @@ pub(crate) async fn sandboxes(
     installation: InstallationId,
     plan: Plan,
     caller: Caller,
+    gate: Option<Arc<Gate>>,
 ) -> Result<Sandboxes, Failure> {
     let backends = backends(config, &installation, plan.backend, caller)?;
     let ledger = store(config).await?.ledger();
-    Ok(Sandboxes::new(plan, installation, backends, ledger))
+    let sandboxes = Sandboxes::new(plan, installation, backends, ledger);
+    Ok(match gate {
+        Some(gate) => sandboxes.leaving_by(gate),
+        None => sandboxes,
+    })
+}
+
+/// Sealed sandboxes have a proxy port where there is a gate. Elsewhere the network is the machine's.
+pub(crate) fn network(backend: BackendKind, gate: Option<&Arc<Gate>>) -> Network {
+    match (backend.boundary(), gate) {
+        (Boundary::Sealed, Some(_)) => Network::Proxied { port: PROXY_PORT },
+        _ => Network::Closed,
+    }
 }
 
 /// Where the record of this home is.
@@ -195,6 +211,7 @@ fn native(config: &Config, installation: &InstallationId) -> Result<Arc<dyn Back
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         require,
+        authority: egress::authority(config)?.map(|ours| ours.certificate().to_owned()),
     })?;
     Ok(Arc::new(native))
 }

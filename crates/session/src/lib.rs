@@ -6,6 +6,7 @@
 //! deals with at the next start.
 //!
 //! - [`Sandboxes::lease`] is the way in; a [`Lease`] keeps a sandbox from being let go.
+//! - [`Outlet`] is a sandbox's way out, as long as the sandbox is reached.
 //! - [`Sandboxes::keep_house`] is the reaper: idle sandboxes, and destroys that have to be tried
 //!   again.
 
@@ -13,12 +14,14 @@
 
 mod house;
 mod lease;
+mod outlet;
 mod plan;
 mod sandboxes;
 mod settle;
 mod slot;
 
 pub use lease::Lease;
+pub use outlet::{Outlet, PROXY_PORT};
 pub use plan::Plan;
 pub use sandboxes::{LeaseError, LetGoError, Sandboxes};
 pub use settle::{SettleError, Settled};

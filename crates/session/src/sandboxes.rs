@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use hermetic_sandbox::{Backend, BackendError, GreetError, Persistence, Sandbox, Spec};
+use hermetic_egress::{Gate, Reach};
+use hermetic_sandbox::{Backend, BackendError, GreetError, Network, Persistence, Sandbox, Spec};
 use hermetic_store::{Entry, Ledger, LedgerState, StoreError};
 use hermetic_types::{BackendKind, ConversationKey, InstallationId, SandboxId, Timestamp};
 use thiserror::Error;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::slot::{Slot, Tenant};
-use crate::{Lease, Plan};
+use crate::{Lease, Outlet, Plan};
 
 #[derive(Debug, Error)]
 pub enum LeaseError {
@@ -56,8 +58,12 @@ pub struct Sandboxes {
     pub(crate) ledger: Ledger,
     pub(crate) slots: Arc<Mutex<HashMap<ConversationKey, Arc<Slot>>>>,
     pub(crate) changed: Arc<Notify>,
-    /// Creations go on when the caller gives up, so that none is cut in the middle.
+    /// Absent: no sandbox has a way out, whatever its spec says.
+    gate: Option<Arc<Gate>>,
+    /// Creations, which go on when the caller gives up so that none is cut in the middle, and outlets.
     works: TaskTracker,
+    /// Ends the outlets.
+    cut: CancellationToken,
 }
 
 impl Sandboxes {
@@ -78,7 +84,30 @@ impl Sandboxes {
             ledger,
             slots: Arc::default(),
             changed: Arc::default(),
+            gate: None,
             works: TaskTracker::new(),
+            cut: CancellationToken::new(),
+        }
+    }
+
+    /// Sandboxes whose network is proxied leave through this gate.
+    pub fn leaving_by(mut self, gate: Arc<Gate>) -> Self {
+        self.gate = Some(gate);
+        self
+    }
+
+    /// What the conversation's sandbox can reach, or will once it is made; nothing where it has no way
+    /// out. One that was made without keeps that until it goes.
+    pub async fn reach_of(&self, conversation: &ConversationKey) -> Option<Reach> {
+        let gate = self.gate.as_ref()?;
+        let made = self.ledger.of(conversation).await.ok()?;
+        let network = match made {
+            Some(entry) => serde_json::from_str::<Spec>(&entry.spec).ok()?.network,
+            None => self.plan.network.clone(),
+        };
+        match network {
+            Network::Closed => None,
+            Network::Proxied { .. } => Some(gate.reach(conversation)),
         }
     }
 
@@ -96,7 +125,9 @@ impl Sandboxes {
     pub async fn reset(&self, conversation: &ConversationKey) -> Result<(), LetGoError> {
         let slot = self.slot(conversation);
         let mut tenant = slot.gate.lock().await;
-        *tenant = None;
+        if let Some(leaving) = tenant.take() {
+            leaving.close_outlet().await;
+        }
         slot.vacate();
         match self.ledger.of(conversation).await? {
             Some(entry) => self.destroy(&entry.id, entry.backend).await,
@@ -104,8 +135,10 @@ impl Sandboxes {
         }
     }
 
-    /// Waits for creations that are under way. Called when no more leases are asked for.
+    /// Waits for creations that are under way and for the end of all outlets. Called when no more
+    /// leases are asked for.
     pub async fn drain(&self) {
+        self.cut.cancel();
         self.works.close();
         self.works.wait().await;
     }
@@ -137,10 +170,18 @@ impl Sandboxes {
                 return Ok(Arc::clone(sandbox));
             }
             if let Ok(sandbox) = self.reach(&found.spec).await {
+                // Held over the change: a new link is no new budget.
+                let _held = match found.outlet.take() {
+                    Some(old) => Some(old.close().await),
+                    None => None,
+                };
+                found.outlet = self.open_outlet(&found.spec, &sandbox).await;
                 found.sandbox = Some(Arc::clone(&sandbox));
                 return Ok(sandbox);
             }
-            *tenant = None;
+            if let Some(leaving) = tenant.take() {
+                leaving.close_outlet().await;
+            }
             slot.vacate();
         }
         self.make_room(slot).await?;
@@ -152,6 +193,7 @@ impl Sandboxes {
             }
         };
         *tenant = Some(Tenant {
+            outlet: self.open_outlet(&spec, &sandbox).await,
             spec: Arc::new(spec),
             sandbox: Some(Arc::clone(&sandbox)),
         });
@@ -186,7 +228,7 @@ impl Sandboxes {
         conversation: &ConversationKey,
     ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
         let backend = self.backend(self.plan.backend)?;
-        let spec = self.plan.spec(&self.installation, conversation);
+        let spec = self.spec(conversation);
         let text = serde_json::to_string(&spec)?;
         self.ledger
             .name(&spec.id, conversation, backend.kind(), &text, now())
@@ -218,6 +260,26 @@ impl Sandboxes {
                 Err(error)
             }
         }
+    }
+
+    fn spec(&self, conversation: &ConversationKey) -> Spec {
+        let mut spec = self.plan.spec(&self.installation, conversation);
+        if let (Network::Proxied { port }, Some(gate)) = (&spec.network, &self.gate) {
+            let mut env = gate.env(conversation, *port);
+            // What the operator wrote counts more.
+            env.extend(spec.env);
+            spec.env = env;
+        }
+        spec
+    }
+
+    async fn open_outlet(&self, spec: &Spec, sandbox: &Sandbox) -> Option<Outlet> {
+        let Network::Proxied { port } = spec.network else {
+            return None;
+        };
+        let gate = self.gate.as_ref()?;
+        let whose = &spec.conversation;
+        Some(Outlet::open(sandbox, whose, gate, port, &self.works, &self.cut).await)
     }
 
     async fn bring_back(&self, entry: &Entry) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
@@ -304,8 +366,8 @@ impl Sandboxes {
         let Some(leaving) = tenant.take() else {
             return Ok(());
         };
-        let spec = leaving.spec;
-        drop(leaving.sandbox);
+        let spec = Arc::clone(&leaving.spec);
+        leaving.close_outlet().await;
         let kind = self.plan.backend;
         let gone = match spec.persistence {
             Persistence::Ephemeral => self.destroy(&spec.id, kind).await,

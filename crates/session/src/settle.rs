@@ -109,6 +109,7 @@ impl Sandboxes {
         let tenant = Tenant {
             spec: Arc::new(spec),
             sandbox: None,
+            outlet: None,
         };
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         slots.insert(

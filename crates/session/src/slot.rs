@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hermetic_sandbox::{Sandbox, Spec};
 use tokio::time::Instant;
 
+use crate::Outlet;
+
 /// The gate is held while a sandbox is made, resumed, stopped or destroyed, so that concurrent
 /// first calls of one conversation make one sandbox and a reset never races a create.
 #[derive(Debug)]
@@ -18,11 +20,22 @@ pub(crate) struct Slot {
     last_use: Mutex<Instant>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Tenant {
     pub(crate) spec: Arc<Spec>,
     /// Absent when it was adopted after a restart and nobody has spoken to it yet.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
+    /// Absent where there is no way out.
+    pub(crate) outlet: Option<Outlet>,
+}
+
+impl Tenant {
+    /// Lets go of the sandbox; nothing of it is relayed any more afterwards.
+    pub(crate) async fn close_outlet(self) {
+        if let Some(outlet) = self.outlet {
+            outlet.close().await;
+        }
+    }
 }
 
 impl Slot {

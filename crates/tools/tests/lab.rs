@@ -65,6 +65,7 @@ pub(crate) fn native(story: impl AsyncFnOnce(&Lab)) {
             installation: installation.clone(),
             program: hermetic_embedded::WARDEN,
             require: Vec::new(),
+            authority: None,
         })
         .unwrap();
         let context = Context::new(BackendKind::Native, "/workspace", "/home/agent");

@@ -43,6 +43,7 @@ fn main() {
             installation: installation.clone(),
             program: hermetic_embedded::WARDEN,
             require: Vec::new(),
+            authority: None,
         })
         .unwrap();
         let ours = side_by_side(&native, &installation).await;

@@ -36,6 +36,7 @@ fn open(state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         require: Vec::new(),
+        authority: None,
     });
     Arc::new(native.unwrap())
 }

@@ -167,6 +167,7 @@ pub(crate) fn open(state: &Path, installation: &InstallationId) -> Native {
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         require: Vec::new(),
+        authority: None,
     })
     .unwrap()
 }

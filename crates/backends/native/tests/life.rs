@@ -79,6 +79,7 @@ stories! {
             installation: lab.installation.clone(),
             program: hermetic_embedded::WARDEN,
             require: vec![Demand::CgroupLimits],
+            authority: None,
         })
         .unwrap();
         let layers = lab.native.readiness().await.layers;

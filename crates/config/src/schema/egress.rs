@@ -27,7 +27,16 @@ pub(super) fn keys() -> Vec<Key> {
             "gateway.egress.presets",
             TEXTS,
             "",
-            "named lists of hosts, such as `pypi`",
+            "named lists of hosts; `hermetic egress presets` shows them",
+        ),
+        key(
+            "gateway.egress.additions",
+            Shape::Records {
+                fields: ADDITION,
+                lone: None,
+            },
+            "",
+            "more rules for some: a platform (`telegram`) or a conversation (`telegram:dm:42`)",
         ),
         key(
             "gateway.egress.ask",
@@ -45,13 +54,13 @@ pub(super) fn keys() -> Vec<Key> {
             "gateway.egress.allow_private",
             Shape::Flag,
             "false",
-            "let names resolve to private addresses",
+            "let the hosts of `allow` resolve to private addresses",
         ),
         key(
             "gateway.egress.budget_bytes",
             Shape::Size { unit: 1, least: 1 },
             "",
-            "bytes one conversation may send out in its sandbox's life",
+            "bytes one conversation may send and receive while its sandbox lives",
         ),
         key(
             "gateway.egress.credentials",
@@ -64,6 +73,39 @@ pub(super) fn keys() -> Vec<Key> {
         ),
     ]
 }
+
+const ADDITION: &[Field] = &[
+    Field {
+        name: "for",
+        shape: Shape::Text,
+        required: true,
+        about: "whom: `telegram`, `telegram:dm:42`, `cli:work`",
+    },
+    Field {
+        name: "mode",
+        shape: Shape::OneOf(&["allowlist", "closed"]),
+        required: false,
+        about: "counts where it is stricter than the mode of all",
+    },
+    Field {
+        name: "allow",
+        shape: texts(Item::Host),
+        required: false,
+        about: "hosts that these may reach as well",
+    },
+    Field {
+        name: "deny",
+        shape: texts(Item::Host),
+        required: false,
+        about: "hosts that these may not reach",
+    },
+    Field {
+        name: "presets",
+        shape: TEXTS,
+        required: false,
+        about: "named lists of hosts",
+    },
+];
 
 const CREDENTIAL: &[Field] = &[
     Field {
@@ -100,6 +142,12 @@ const CREDENTIAL: &[Field] = &[
         name: "placeholder_env",
         shape: Shape::Text,
         required: false,
-        about: "the variable that the sandbox sees instead",
+        about: "the variable in which the sandbox finds a placeholder (that of value_env)",
+    },
+    Field {
+        name: "for",
+        shape: Shape::Text,
+        required: false,
+        about: "whose it is, as in additions (everybody's)",
     },
 ];

@@ -111,11 +111,19 @@ pub(super) fn keys() -> Vec<Key> {
         )
         .overruled_by("HERMES_GATEWAY_START_WINDOW_S"),
         key(
+            "gateway.proxy",
+            Shape::Text,
+            "",
+            "an HTTP proxy for the gateway's own requests to chats and models",
+        )
+        .overruled_by("HERMETIC_PROXY"),
+        key(
             "gateway.dashboard.host",
             Shape::Text,
             "127.0.0.1",
             "address of the dashboard",
-        ),
+        )
+        .overruled_by("HERMETIC_DASHBOARD_HOST"),
         key(
             "gateway.dashboard.port",
             count(0, 65_535),

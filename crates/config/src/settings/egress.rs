@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hermetic_types::Secret;
 
-use super::pick::{Pick, field, words, written_field};
+use super::pick::{Pick, field, texts_field, words, written_field};
 use crate::grammar;
 use crate::problem::Problem;
 use crate::value::Record;
@@ -16,10 +16,11 @@ const CREDENTIALS: &str = "gateway.egress.credentials";
 #[derive(Clone, Debug)]
 pub struct Egress {
     pub mode: EgressMode,
-    /// Exact or `*.suffix`, with `:port` for other ports.
+    /// Exact or `*.suffix`, with `:port` for other ports, `tcp://` or ` in RANGE`.
     pub allow: Vec<String>,
     pub deny: Vec<String>,
     pub presets: Vec<String>,
+    pub additions: Vec<EgressAddition>,
     pub ask: bool,
     pub ask_timeout: Duration,
     pub allow_private: bool,
@@ -36,6 +37,17 @@ pub enum EgressMode {
 
 words!(EgressMode { "allowlist" => Allowlist, "open" => Open, "closed" => Closed });
 
+/// More rules, for some.
+#[derive(Clone, Debug)]
+pub struct EgressAddition {
+    /// A platform or a conversation; the proxy reads it.
+    pub whom: String,
+    pub mode: Option<EgressMode>,
+    pub allow: Vec<String>,
+    pub deny: Vec<String>,
+    pub presets: Vec<String>,
+}
+
 /// A credential that the proxy puts in and the sandbox never holds.
 #[derive(Clone, Debug)]
 pub struct EgressCredential {
@@ -46,6 +58,8 @@ pub struct EgressCredential {
     pub source: CredentialSource,
     /// The variable in which the sandbox finds a placeholder.
     pub placeholder_env: Option<String>,
+    /// Everybody's where absent.
+    pub whose: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -61,6 +75,11 @@ impl Egress {
             allow: pick.texts("gateway.egress.allow"),
             deny: pick.texts("gateway.egress.deny"),
             presets: pick.texts("gateway.egress.presets"),
+            additions: pick
+                .records("gateway.egress.additions")
+                .iter()
+                .filter_map(addition)
+                .collect(),
             ask: pick.flag("gateway.egress.ask"),
             ask_timeout: pick.seconds("gateway.egress.ask_timeout"),
             allow_private: pick.flag("gateway.egress.allow_private"),
@@ -72,6 +91,17 @@ impl Egress {
                 .collect(),
         }
     }
+}
+
+fn addition(record: &Record) -> Option<EgressAddition> {
+    Some(EgressAddition {
+        // Its absence was reported when the file was read.
+        whom: field(record, "for")?,
+        mode: field(record, "mode").and_then(|word| word.parse().ok()),
+        allow: texts_field(record, "allow"),
+        deny: texts_field(record, "deny"),
+        presets: texts_field(record, "presets"),
+    })
 }
 
 fn credential(
@@ -98,7 +128,8 @@ fn credential(
         );
         return None;
     }
-    let source = match (field(record, "value_env"), field(record, "value_file")) {
+    let variable = field(record, "value_env");
+    let source = match (variable.clone(), field(record, "value_file")) {
         (Some(name), None) => match pick.variable(&name) {
             Some(value) => CredentialSource::Value(Secret::new(value)),
             None => {
@@ -123,6 +154,8 @@ fn credential(
         header: field(record, "header").unwrap_or_else(|| "authorization".to_owned()),
         scheme: written_field(record, "scheme").unwrap_or_else(|| "Bearer".to_owned()),
         source,
-        placeholder_env: field(record, "placeholder_env"),
+        // Programs look for a token where they look for it outside.
+        placeholder_env: field(record, "placeholder_env").or(variable),
+        whose: field(record, "for"),
     })
 }

@@ -26,6 +26,8 @@ pub struct Gateway {
     pub media_folders: Vec<PathBuf>,
     pub message_timestamps: bool,
     pub max_api_runs: usize,
+    /// For the gateway's own requests; sandboxes have a way of their own.
+    pub proxy: Option<String>,
     pub dashboard: Dashboard,
 }
 
@@ -55,6 +57,7 @@ impl Gateway {
                 .collect(),
             message_timestamps: pick.flag("gateway.message_timestamps.enabled"),
             max_api_runs: pick.count("gateway.api_server.max_concurrent_runs"),
+            proxy: pick.maybe_text("gateway.proxy"),
             dashboard: Dashboard {
                 host: pick.text("gateway.dashboard.host"),
                 port: pick.count("gateway.dashboard.port"),

@@ -219,6 +219,13 @@ pub(crate) fn written_field(record: &Record, name: &str) -> Option<String> {
     }
 }
 
+pub(crate) fn texts_field(record: &Record, name: &str) -> Vec<String> {
+    match record.get(name) {
+        Some(Value::Texts(texts)) => texts.clone(),
+        _ => Vec::new(),
+    }
+}
+
 pub(crate) fn secret_field(record: &Record, name: &str) -> Option<Secret> {
     match record.get(name) {
         Some(Value::Secret(secret)) => Some(secret.clone()),

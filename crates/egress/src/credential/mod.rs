@@ -19,7 +19,7 @@ use thiserror::Error;
 
 pub use ca::{CaError, CertificateAuthority};
 pub(crate) use redactor::Redactor;
-pub use roots::{Roots, RootsError};
+pub use roots::{Roots, RootsError, trust_bundle};
 
 use crate::http::fields::Fields;
 use crate::http::head::is_token;

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
+
+use super::CertificateAuthority;
 
 #[derive(Clone, Debug)]
 pub enum Roots {
@@ -21,6 +25,21 @@ pub enum RootsError {
     None,
     #[error("cannot use a trusted certificate")]
     Tls(#[from] rustls::Error),
+}
+
+/// Everything this machine believes and `authority`, as one file for sandboxes.
+pub fn trust_bundle(authority: &CertificateAuthority) -> String {
+    let mut text = authority.certificate().to_owned();
+    for certificate in rustls_native_certs::load_native_certs().certs {
+        text.push_str("-----BEGIN CERTIFICATE-----\n");
+        let encoded = STANDARD.encode(certificate);
+        for line in encoded.as_bytes().chunks(64) {
+            text.extend(line.iter().map(|&byte| char::from(byte)));
+            text.push('\n');
+        }
+        text.push_str("-----END CERTIFICATE-----\n");
+    }
+    text
 }
 
 impl Roots {

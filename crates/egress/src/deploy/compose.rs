@@ -39,51 +39,42 @@ impl Compose {
         out.push_str(NETWORKS);
         out.push_str("services:\n");
         self.write_gateway(out)?;
-        self.write_dashboard(out)?;
         self.write_proxy(out)?;
         out.push_str("\nvolumes:\n  hermes-home:\n");
         Ok(())
     }
 
     fn write_gateway(&self, out: &mut String) -> std::fmt::Result {
-        self.write_service(out, "gateway", "[\"gateway\", \"run\"]")?;
-        match self.variant {
+        self.write_service(out, "gateway", "[\"gateway\", \"run\"]", SANDBOXES_INSIDE)?;
+        let out_of_it = match self.variant {
             Variant::Plain => {
                 out.push_str("    # Both networks: messages come in from chats, requests go out to models.\n");
-                out.push_str("    networks: [internal, egress]\n");
+                "      egress:\n"
             }
             Variant::Tight => {
                 out.push_str("    # No way out of its own: everything goes through the proxy.\n");
-                out.push_str("    networks: [internal]\n");
-                out.push_str("    environment:\n");
-                for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
-                    writeln!(out, "      {name}: http://egress-proxy:{PROXY_PORT}")?;
-                }
-                for name in ["NO_PROXY", "no_proxy"] {
-                    writeln!(out, "      {name}: localhost,127.0.0.1,gateway,dashboard")?;
-                }
-                out.push_str(
-                    "    depends_on:\n      egress-proxy:\n        condition: service_healthy\n",
-                );
+                ""
             }
+        };
+        out.push_str("    networks:\n      internal:\n        aliases: [dashboard]\n");
+        out.push_str(out_of_it);
+        out.push_str("    environment:\n      HERMETIC_DASHBOARD_HOST: 0.0.0.0\n");
+        if self.variant == Variant::Tight {
+            writeln!(
+                out,
+                "      HERMETIC_PROXY: http://egress-proxy:{PROXY_PORT}"
+            )?;
+            out.push_str(
+                "    depends_on:\n      egress-proxy:\n        condition: service_healthy\n",
+            );
         }
-        out.push_str("    volumes:\n      - hermes-home:/home/hermetic/.hermes\n");
-        write_health(
-            out,
-            "[\"CMD\", \"hermetic\", \"gateway\", \"status\", \"--quiet\"]",
-        )
-    }
-
-    fn write_dashboard(&self, out: &mut String) -> std::fmt::Result {
-        let command = format!("[\"dashboard\", \"--listen\", \"0.0.0.0:{DASHBOARD_PORT}\"]");
-        self.write_service(out, "dashboard", &command)?;
-        out.push_str("    networks: [internal]\n");
         out.push_str("    volumes:\n      - hermes-home:/home/hermetic/.hermes\n");
         write_probe(out, DASHBOARD_PORT)
     }
 
-    /// The one service with both networks in the tight variant. A container on an internal network only
-    /// cannot publish a port, so it also carries the dashboard's.
+    /// The one service with both networks in the tight variant. The dashboard's port has to be reached from
+    /// this machine and from nowhere else, and a container on an internal network only cannot publish one;
+    /// so the proxy carries it.
     fn write_proxy(&self, out: &mut String) -> std::fmt::Result {
         let mut arguments = vec!["egress".to_owned(), "serve".to_owned()];
         arguments.extend(["--listen".to_owned(), format!("0.0.0.0:{PROXY_PORT}")]);
@@ -100,7 +91,8 @@ impl Compose {
             }
         }
         let quoted: Vec<String> = arguments.iter().map(|argument| quote(argument)).collect();
-        self.write_service(out, "egress-proxy", &format!("[{}]", quoted.join(", ")))?;
+        let command = format!("[{}]", quoted.join(", "));
+        self.write_service(out, "egress-proxy", &command, "")?;
         out.push_str(match self.variant {
             Variant::Plain => "    # Allows no host: here it only carries the dashboard's port.\n",
             Variant::Tight => "    # The only one with a way out.\n",
@@ -114,7 +106,13 @@ impl Compose {
         write_probe(out, PROXY_PORT)
     }
 
-    fn write_service(&self, out: &mut String, name: &str, command: &str) -> std::fmt::Result {
+    fn write_service(
+        &self,
+        out: &mut String,
+        name: &str,
+        command: &str,
+        more_security: &str,
+    ) -> std::fmt::Result {
         writeln!(out, "  {name}:")?;
         writeln!(out, "    image: {}", quote(&self.image))?;
         writeln!(out, "    command: {command}")?;
@@ -125,10 +123,21 @@ impl Compose {
         out.push_str("    read_only: true\n");
         out.push_str("    tmpfs: [/tmp]\n");
         out.push_str("    cap_drop: [ALL]\n");
-        out.push_str("    security_opt: [\"no-new-privileges:true\"]\n");
+        out.push_str("    security_opt:\n      - no-new-privileges:true\n");
+        out.push_str(more_security);
         Ok(())
     }
 }
+
+/// What a container denies that a sandbox inside it is made of.
+const SANDBOXES_INSIDE: &str = concat!(
+    "      # Sandboxes are made of namespaces and a /proc of their own, which a container's defaults deny;\n",
+    "      # each has a stricter system call filter than the one let go here. Where sandboxes live elsewhere\n",
+    "      # (terminal.backend docker or ssh) these three lines can go.\n",
+    "      - seccomp:unconfined\n",
+    "      - apparmor:unconfined\n",
+    "      - systempaths=unconfined\n",
+);
 
 const NETWORKS: &str = "\
 networks:

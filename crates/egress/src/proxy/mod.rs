@@ -102,6 +102,11 @@ impl Proxy {
         Self(Arc::new(inner))
     }
 
+    /// Whether somebody is asked about unknown hosts.
+    pub fn asks(&self) -> bool {
+        self.0.asker.is_some()
+    }
+
     pub fn limits(&self) -> &Limits {
         &self.0.limits
     }

@@ -50,6 +50,29 @@ impl Rules {
         text.compile()
     }
 
+    /// Nothing may be reached.
+    pub fn closed() -> Self {
+        Self {
+            mode: Mode::Closed,
+            ..Self::default()
+        }
+    }
+
+    /// Every rule that allows something, as it was written, in the order of the alphabet.
+    pub fn allowed_rules(&self) -> Vec<String> {
+        if self.mode == Mode::Closed {
+            return Vec::new();
+        }
+        let tables = self.allow.exact.values().chain(self.allow.below.values());
+        let mut rules: Vec<_> = tables
+            .flatten()
+            .map(|listed| listed.rule.to_string())
+            .collect();
+        rules.sort_unstable();
+        rules.dedup();
+        rules
+    }
+
     pub fn mode(&self) -> Mode {
         self.mode
     }

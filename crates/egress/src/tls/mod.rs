@@ -2,5 +2,8 @@
 
 pub(crate) mod alert;
 pub(crate) mod cursor;
+mod greeting;
 pub(crate) mod hello;
 pub(crate) mod retry;
+
+pub use greeting::client_hello;

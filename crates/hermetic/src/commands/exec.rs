@@ -1,21 +1,28 @@
 //! `hermetic exec`: one command in a sandbox.
 
+mod leaving;
 mod relay;
 mod terminal;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_config::{Config, resolve_cli_backend};
+use hermetic_egress::Gate;
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{
     Backend, FoundState, Lifeline, Mount, MountMode, Network, Persistence, Sandbox, Spec,
     SystemView,
 };
+use hermetic_session::{Outlet, PROXY_PORT};
 use hermetic_types::{BackendKind, Command, ConversationKey, SandboxId, Stdin};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::warn;
 
+use self::leaving::Leaving;
 use super::load;
 use crate::cli::Cli;
 use crate::exit::Exit;
@@ -27,6 +34,8 @@ use crate::wiring::{self, Caller};
 The command's own exit code is passed on; 124 is a timeout, 125 a failure of hermetic itself,
 126 a command that cannot be run, 127 one that is not there.
 
+It reaches no network unless --allow, --preset or --egress says so.
+
 Without --session the sandbox is fresh and gone afterwards, whatever ends this program.
 
 Examples:
@@ -34,7 +43,8 @@ Examples:
   hermetic exec --here -- make test
   echo hi | hermetic exec -- tr a-z A-Z
   hermetic exec --session work -- bash -c 'echo kept > note'
-  hermetic exec --mount ~/data:/data -- ls /data")]
+  hermetic exec --mount ~/data:/data -- ls /data
+  hermetic exec --preset python -- pip install --user httpx")]
 pub(crate) struct Args {
     /// Where to run it, instead of terminal.backend
     #[arg(long, value_name = "BACKEND")]
@@ -60,6 +70,8 @@ pub(crate) struct Args {
     /// Start in this folder inside
     #[arg(long, short = 'w', value_name = "FOLDER")]
     workdir: Option<String>,
+    #[command(flatten)]
+    leaving: Leaving,
     /// Give the command a terminal
     #[arg(long, short = 't')]
     tty: bool,
@@ -97,6 +109,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     if kind == BackendKind::Local {
         warn!("⚠ this command runs on this machine, not in a sandbox: the backend is local");
     }
+    let gate = args.leaving.gate(&config, kind)?;
     let installation = wiring::installation(config.home())?;
     match &args.session {
         Some(name) => {
@@ -105,21 +118,30 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             if let Some(image) = &args.image {
                 plan.system = system_of(kind, image)?;
             }
-            let sandboxes = wiring::sandboxes(&config, installation, plan, CALLER).await?;
-            let lease = sandboxes
-                .lease(&ConversationKey::new(format!("cli:{name}")))
-                .await
-                .map_err(|error| {
-                    Failure::caused(&error, "`hermetic doctor` tells what is missing")
-                })?;
-            relay::run(&lease, command(args), args.tty).await
+            plan.network = wiring::network(kind, gate.as_ref());
+            let wants_out = gate.is_some();
+            let sandboxes = wiring::sandboxes(&config, installation, plan, CALLER, gate).await?;
+            let key = ConversationKey::new(format!("cli:{name}"));
+            let lease = sandboxes.lease(&key).await.map_err(|error| {
+                Failure::caused(&error, "`hermetic doctor` tells what is missing")
+            })?;
+            if wants_out && sandboxes.reach_of(&key).await.is_none() {
+                return Err(made_closed(name, lease.id()));
+            }
+            let ran = relay::run(&lease, command(args), args.tty).await;
+            sandboxes.drain().await;
+            ran
         }
         None => {
             let backend = wiring::backend(&config, &installation, kind, CALLER)?;
-            let spec = spec(&config, args, kind, installation)?;
+            let mut spec = spec(&config, args, kind, installation)?;
+            if let Some(gate) = &gate {
+                spec.network = Network::Proxied { port: PROXY_PORT };
+                spec.env = gate.env(&spec.conversation, PROXY_PORT);
+            }
             let link = backend.create(&spec).await?;
             let ran = match Sandbox::greet(&spec.id, kind, link).await {
-                Ok(sandbox) => relay::run(&sandbox, command(args), args.tty).await,
+                Ok(sandbox) => run_leaving(&sandbox, &spec, gate.as_ref(), args).await,
                 Err(error) => Err(Failure::caused(
                     &error,
                     "try again; if it persists, report it",
@@ -130,6 +152,36 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             ran
         }
     }
+}
+
+/// The way out lasts as long as the command.
+async fn run_leaving(
+    sandbox: &Sandbox,
+    spec: &Spec,
+    gate: Option<&Arc<Gate>>,
+    args: &Args,
+) -> Result<Exit, Failure> {
+    let works = TaskTracker::new();
+    let outlet = match gate {
+        Some(gate) => {
+            let stop = CancellationToken::new();
+            let whose = &spec.conversation;
+            Some(Outlet::open(sandbox, whose, gate, PROXY_PORT, &works, &stop).await)
+        }
+        None => None,
+    };
+    let ran = relay::run(sandbox, command(args), args.tty).await;
+    if let Some(outlet) = outlet {
+        outlet.close().await;
+    }
+    ran
+}
+
+fn made_closed(name: &str, id: &SandboxId) -> Failure {
+    Failure::new(
+        format!("the sandbox of session {name} was made without a way out"),
+        format!("use another --session, or destroy it first: hermetic sandbox destroy {id}"),
+    )
 }
 
 /// Removes what earlier ones left that were killed. Their processes are gone already.

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use hermetic_config::{Config, Resolved, resolve_gateway_backend};
+use hermetic_egress::Mode;
+use hermetic_types::ConversationKey;
 use serde_json::json;
 
 use super::load;
@@ -11,6 +13,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway_state::{GatewayState, Seen, look};
 use crate::output::{self, BOLD};
+use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -62,13 +65,7 @@ fn as_text(config: &Config, resolved: &Resolved, seen: &Seen) -> String {
             limits.pids
         ),
     );
-    line(
-        "egress",
-        format!(
-            "closed: sandboxes have no way out yet (configured: {})",
-            config.egress().mode.name()
-        ),
-    );
+    line("egress", egress(config, resolved));
     let platforms: Vec<String> = config
         .platforms()
         .enabled()
@@ -108,8 +105,7 @@ fn as_json(config: &Config, resolved: &Resolved, seen: &Seen) -> serde_json::Val
         "image": resolved.image,
         "lifetime_seconds": config.gateway().sandbox_lifetime.as_secs(),
         "limits": config.terminal().limits,
-        // What holds, and what is written: the proxy is not tied to sandboxes yet.
-        "egress": { "active": "closed", "configured": config.egress().mode.name() },
+        "egress": { "mode": config.egress().mode.name(), "reach": egress(config, resolved) },
         "platforms": config.platforms().all().map(|platform| json!({
             "name": platform.name,
             "enabled": platform.enabled,
@@ -131,6 +127,37 @@ fn gateway(seen: &Seen) -> String {
             GatewayState::now().saturating_sub(state.started),
             state.version
         ),
+    }
+}
+
+/// What a sandbox of everybody's can reach; `hermetic egress rules` has the rest.
+fn egress(config: &Config, resolved: &Resolved) -> String {
+    if resolved.backend.boundary() == hermetic_types::Boundary::Judged {
+        return "not filtered: commands have the network of the machine".to_owned();
+    }
+    let nobody = ConversationKey::new("hermetic:status");
+    match wiring::gate(config) {
+        Err(failure) => format!("broken: {failure}"),
+        Ok(None) => "closed: sandboxes reach nothing".to_owned(),
+        Ok(Some(gate)) => {
+            let reach = gate.reach(&nobody);
+            match (reach.mode, reach.allowed.len()) {
+                (Mode::Open, _) => "open: public hosts, through the proxy".to_owned(),
+                (Mode::Closed, _) => {
+                    "closed: hermetic/egress.rules cannot be understood".to_owned()
+                }
+                (Mode::Allowlist, 0) => "allowlist: empty, sandboxes reach nothing".to_owned(),
+                (Mode::Allowlist, count) => {
+                    let shown = reach.allowed[..count.min(5)].join(", ");
+                    let more = if count > 5 {
+                        format!(" and {} more", count - 5)
+                    } else {
+                        String::new()
+                    };
+                    format!("allowlist: {shown}{more}")
+                }
+            }
+        }
     }
 }
 

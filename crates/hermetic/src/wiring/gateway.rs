@@ -24,13 +24,12 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     // Opened first: where no sandbox can be had, nothing else matters.
     let backends = super::backends(config, &installation, kind, Caller::Chats)?;
     let store = super::store(config).await?;
-    let plan = super::plan(
-        config,
-        kind,
-        config.gateway().sandbox_lifetime,
-        Caller::Chats,
-    );
+    let gate = super::gate(config)?;
+    let lifetime = config.gateway().sandbox_lifetime;
+    let mut plan = super::plan(config, kind, lifetime, Caller::Chats);
+    plan.network = super::network(kind, gate.as_ref());
     let facts = facts(config, &plan);
+    let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
     let redactor = redactor::redactor(config);
     let model = model::model(config)?;
     let name = model.name().to_owned();
@@ -43,7 +42,10 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     Ok(Parts {
         access: access::access(config, &store),
         doors,
-        sandboxes: Sandboxes::new(plan, installation, backends, store.ledger()),
+        sandboxes: match gate {
+            Some(gate) => sandboxes.leaving_by(gate),
+            None => sandboxes,
+        },
         agent: Agent::new(model, model::limits(config)),
         kit: terminal::kit(config, kind, &redactor),
         asking: asking::asking(config, &store, &chats, &redactor)?,

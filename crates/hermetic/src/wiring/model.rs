@@ -138,6 +138,7 @@ fn endpoint(config: &Config, wanted: &Wanted<'_>) -> Result<Arc<dyn Model>, Fail
         .or_else(|| own.and_then(|own| own.api_key.as_ref()))
         .or_else(|| settings.credentials.get(variable));
     let mut endpoint = openai::Settings::new(base_url, key.cloned(), wanted.model);
+    endpoint.proxy = config.gateway().proxy.clone().map(Secret::new);
     if let Some(own) = own {
         endpoint.headers.extend(
             own.headers

@@ -4,6 +4,8 @@ use hermetic_config::{Config, Value};
 use hermetic_redact::{Redactor, Settings};
 use hermetic_types::Secret;
 
+use super::egress;
+
 pub(crate) fn redactor(config: &Config) -> Redactor {
     let settings = Settings {
         shapes: config.security().redact_secrets,
@@ -36,6 +38,7 @@ pub(crate) fn redactor(config: &Config) -> Redactor {
             .values()
             .filter_map(|model| model.api_key.clone()),
     );
+    known.extend(egress::secrets(config.egress()));
     Redactor::new(known, settings)
 }
 

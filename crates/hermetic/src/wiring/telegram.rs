@@ -24,7 +24,8 @@ pub(crate) fn telegram(config: &Config) -> Result<Option<Arc<dyn Chat>>, Failure
     if let Some(base) = &settings.base_url {
         wanted.api_base = base.trim_end_matches('/').to_owned();
     }
-    wanted.proxy = settings.proxy.clone();
+    let proxy = settings.proxy.as_ref();
+    wanted.proxy = proxy.or(config.gateway().proxy.as_ref()).cloned();
     wanted.hearing = Hearing {
         require_mention: settings.require_mention,
         free_response_chats: ids(&settings.free_response_chats),

@@ -171,7 +171,7 @@ fn status_tells_the_state() {
     image      none
     lifetime   60 s idle
     limits     1 cpu, 5120 MB memory, 51200 MB disk, 256 processes
-    egress     closed: sandboxes have no way out yet (configured: allowlist)
+    egress     allowlist: empty, sandboxes reach nothing
     platforms  telegram
     ");
     let (gateway, _) = hermetic.gateway(&[]);

@@ -4,7 +4,7 @@
 //! keeps the one it started with when the host's changes.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -63,14 +63,20 @@ const WRITTEN: [(&str, &str); 9] = [
     ("profile", "PS1='\\w \\$ '\numask 022\n"),
 ];
 
+/// Where Debian and Fedora keep all certificates in one file.
+const BUNDLES: [&str; 2] = [
+    "ssl/certs/ca-certificates.crt",
+    "pki/tls/certs/ca-bundle.crt",
+];
+
 /// Enough for every certificate and then some; more is a mistake.
 const MOST_ENTRIES: usize = 20_000;
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The one in use, made anew only when the host's has changed: copying takes a tenth of a second,
 /// and `hermetic exec` is to take none.
-pub(super) fn prepare(state: &Path) -> io::Result<PathBuf> {
-    let stamp = format!("{:016x}", stamp());
+pub(super) fn prepare(state: &Path, authority: Option<&str>) -> io::Result<PathBuf> {
+    let stamp = format!("{:016x}", stamp(authority));
     let note = state.join("etc-current");
     if let Ok(text) = fs::read_to_string(&note)
         && let Some((made_for, name)) = text.split_once(' ')
@@ -79,7 +85,7 @@ pub(super) fn prepare(state: &Path) -> io::Result<PathBuf> {
     {
         return Ok(state.join(name));
     }
-    let made = make(state)?;
+    let made = make(state, authority)?;
     let name = made.file_name().unwrap_or_default().to_string_lossy();
     let aside = state.join(format!("etc-current.partial-{}", std::process::id()));
     fs::write(&aside, format!("{stamp} {name}"))?;
@@ -90,8 +96,9 @@ pub(super) fn prepare(state: &Path) -> io::Result<PathBuf> {
 /// Changes when a file there is added, removed or replaced. What is copied is what packages
 /// install, and those replace; a file that somebody edits in place below a folder is noticed with
 /// the next change beside it.
-fn stamp() -> u64 {
+fn stamp(authority: Option<&str>) -> u64 {
     let mut digest = Copy::default();
+    digest.add(authority.unwrap_or_default().as_bytes());
     for (name, text) in WRITTEN {
         digest.add(name.as_bytes());
         digest.add(text.as_bytes());
@@ -116,7 +123,7 @@ fn stamp() -> u64 {
     digest.digest
 }
 
-fn make(state: &Path) -> io::Result<PathBuf> {
+fn make(state: &Path, authority: Option<&str>) -> io::Result<PathBuf> {
     let partial = state.join(format!("etc.partial-{}", std::process::id()));
     let _ = fs::remove_dir_all(&partial);
     make_dir(&partial)?;
@@ -139,12 +146,30 @@ fn make(state: &Path) -> io::Result<PathBuf> {
         fs::write(partial.join(name), text)?;
     }
     symlink("/proc/self/mounts", partial.join("mtab"))?;
+    if let Some(authority) = authority {
+        copy.add(authority.as_bytes());
+        believe(&partial, authority)?;
+    }
 
     let named = state.join(format!("etc-{:016x}", copy.digest));
     if named.exists() || fs::rename(&partial, &named).is_err() {
         fs::remove_dir_all(&partial)?;
     }
     Ok(named)
+}
+
+/// One more certificate in the files that hold all of them.
+fn believe(etc: &Path, authority: &str) -> io::Result<()> {
+    for name in BUNDLES {
+        let path = etc.join(name);
+        // A link would lead to the host's own file.
+        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
+            let mut file = fs::OpenOptions::new().append(true).open(&path)?;
+            writeln!(file, "\n{}", authority.trim())?;
+        }
+    }
+    Ok(())
 }
 
 struct Copy {

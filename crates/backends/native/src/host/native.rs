@@ -37,6 +37,8 @@ pub struct Config {
     pub program: &'static [u8],
     /// Layers that the operator insists on. A host without one refuses.
     pub require: Vec<Demand>,
+    /// A certificate, in PEM, that programs in sandboxes believe besides the host's own.
+    pub authority: Option<String>,
 }
 
 /// A layer that a sandbox can live without, unless the operator says otherwise.
@@ -90,7 +92,7 @@ impl Native {
         };
         let program = Program::seal(config.program)
             .map_err(|source| BackendError::failed("hold the cage program", source))?;
-        let etc = etc::prepare(&config.state)
+        let etc = etc::prepare(&config.state, config.authority.as_deref())
             .map_err(|source| BackendError::failed("prepare /etc", source))?;
         Ok(Self(Arc::new(Host {
             program,

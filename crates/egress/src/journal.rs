@@ -1,0 +1,231 @@
+//! Decisions as lines in a file, for people to read now and later.
+//!
+//! Bounded: a full file becomes the old one, and what was the old one goes. Several processes may
+//! write; each line is one write at the end of whatever file has the name then.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use hermetic_types::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::audit::{Entry, Record};
+
+#[derive(Clone, Debug)]
+pub struct Journal {
+    path: PathBuf,
+}
+
+/// A decision and when it was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Noted {
+    pub at: Timestamp,
+    #[serde(flatten)]
+    pub entry: Entry,
+}
+
+/// Reads on where it stopped, across a file that became the old one.
+#[derive(Debug)]
+pub struct Tail {
+    journal: Journal,
+    open: Option<(File, u64)>,
+    rest: Vec<u8>,
+}
+
+const MOST_BYTES: u64 = 16 << 20;
+/// Longer lines are not ours: a host name ends at 253 characters.
+const LONGEST_LINE: u64 = 64 << 10;
+
+impl Journal {
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Everything that is kept, oldest first.
+    pub fn past(&self) -> io::Result<Vec<Noted>> {
+        let mut all = Vec::new();
+        for path in [self.old(), self.path.clone()] {
+            match File::open(path) {
+                Ok(file) => read_lines(BufReader::new(file), &mut all)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    /// From the end of what is there now.
+    pub fn tail(&self) -> io::Result<Tail> {
+        let mut tail = Tail {
+            journal: self.clone(),
+            open: None,
+            rest: Vec::new(),
+        };
+        if let Some((mut file, inode)) = self.open_to_read()? {
+            file.seek(SeekFrom::End(0))?;
+            tail.open = Some((file, inode));
+        }
+        Ok(tail)
+    }
+
+    fn append(&self, line: &[u8]) -> io::Result<()> {
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(&self.path)?;
+        file.write_all(line)?;
+        if file.metadata()?.len() > MOST_BYTES {
+            fs::rename(&self.path, self.old())?;
+        }
+        Ok(())
+    }
+
+    fn open_to_read(&self) -> io::Result<Option<(File, u64)>> {
+        match File::open(&self.path) {
+            Ok(file) => {
+                let inode = file.metadata()?.ino();
+                Ok(Some((file, inode)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn old(&self) -> PathBuf {
+        with_suffix(&self.path, ".1")
+    }
+}
+
+impl Record for Journal {
+    fn write(&self, entry: &Entry) {
+        let noted = Noted {
+            at: SystemTime::now().into(),
+            entry: entry.clone(),
+        };
+        let written = serde_json::to_vec(&noted)
+            .map_err(io::Error::from)
+            .and_then(|mut line| {
+                line.push(b'\n');
+                self.append(&line)
+            });
+        if let Err(error) = written {
+            tracing::error!(%error, path = %self.path.display(), "a decision could not be written down");
+        }
+    }
+}
+
+impl Tail {
+    /// What was written since the last call.
+    pub fn more(&mut self) -> io::Result<Vec<Noted>> {
+        let mut all = Vec::new();
+        loop {
+            if let Some((file, _)) = &mut self.open {
+                file.read_to_end(&mut self.rest)?;
+            }
+            let now = self.journal.open_to_read()?;
+            let moved = match (&self.open, &now) {
+                (Some((_, before)), Some((_, now))) => before != now,
+                (before, now) => before.is_none() && now.is_some(),
+            };
+            if !moved {
+                break;
+            }
+            self.open = now;
+        }
+        let whole = self.rest.iter().rposition(|&byte| byte == b'\n');
+        let lines: Vec<u8> = self.rest.drain(..whole.map_or(0, |at| at + 1)).collect();
+        read_lines(lines.as_slice(), &mut all)?;
+        Ok(all)
+    }
+}
+
+/// Lines that are none of ours are passed over: a crash may have cut one.
+fn read_lines(mut from: impl BufRead, into: &mut Vec<Noted>) -> io::Result<()> {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = from
+            .by_ref()
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(());
+        }
+        into.extend(serde_json::from_slice::<Noted>(&line).ok());
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hermetic_types::ConversationKey;
+
+    use super::*;
+    use crate::audit::{Decision, How};
+
+    fn entry(host: &str) -> Entry {
+        Entry {
+            conversation: ConversationKey::new("cli"),
+            host: host.to_owned(),
+            port: 443,
+            address: None,
+            how: How::Connect,
+            rule: String::new(),
+            verdict: Decision::Refused {
+                reason: "no".to_owned(),
+            },
+            bytes_up: 0,
+            bytes_down: 0,
+            duration: Duration::ZERO,
+        }
+    }
+
+    fn hosts(noted: &[Noted]) -> Vec<&str> {
+        noted
+            .iter()
+            .map(|noted| noted.entry.host.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_now_and_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::at(folder.path().join("egress.jsonl"));
+        let mut early = journal.tail().unwrap();
+        journal.write(&entry("a.test"));
+        let mut late = journal.tail().unwrap();
+        fs::write(journal.old(), "not ours\n").unwrap();
+        journal.write(&entry("b.test"));
+        assert_eq!(hosts(&journal.past().unwrap()), ["a.test", "b.test"]);
+        assert_eq!(hosts(&early.more().unwrap()), ["a.test", "b.test"]);
+        assert_eq!(hosts(&late.more().unwrap()), ["b.test"]);
+        assert!(late.more().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_reader_follows_into_the_next_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::at(folder.path().join("egress.jsonl"));
+        journal.write(&entry("a.test"));
+        let mut tail = journal.tail().unwrap();
+        journal.write(&entry("b.test"));
+        fs::rename(&journal.path, journal.old()).unwrap();
+        journal.write(&entry("c.test"));
+        assert_eq!(hosts(&tail.more().unwrap()), ["b.test", "c.test"]);
+        assert_eq!(
+            hosts(&journal.past().unwrap()),
+            ["a.test", "b.test", "c.test"]
+        );
+    }
+}

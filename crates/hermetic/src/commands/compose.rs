@@ -1,0 +1,154 @@
+//! `hermetic compose`: the files for a deployment in containers.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use hermetic_config::Config;
+use hermetic_egress::deploy::{Compose, Variant, dockerfile, squid_allowlist};
+use hermetic_egress::{Rules, RulesText};
+
+use super::load;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Two networks: `internal` has no way out, `egress` has one. In the tight variant only the proxy is on
+`egress`; in the plain one the gateway is too. The dashboard is published on 127.0.0.1:9119.
+
+Examples:
+  hermetic compose --into deploy
+  hermetic compose --variant plain --print
+  hermetic compose --allow api.openai.com --allow api.telegram.org --squid")]
+pub(crate) struct Args {
+    /// Who has the way out
+    #[arg(long, value_enum, default_value_t = Which::Tight)]
+    variant: Which,
+    /// The folder to write into
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    into: PathBuf,
+    /// The image all services share
+    #[arg(long, value_name = "NAME", default_value = "hermetic:latest")]
+    image: String,
+    /// A host the gateway may reach; may be repeated
+    #[arg(long, value_name = "HOST")]
+    allow: Vec<String>,
+    /// A named list of hosts the gateway may reach; see `hermetic egress presets`
+    #[arg(long, value_name = "NAME")]
+    preset: Vec<String>,
+    /// Run the services as this user
+    #[arg(long, value_name = "UID:GID", value_parser = user)]
+    user: Option<(u32, u32)>,
+    /// Write the same allowlist for Squid as well
+    #[arg(long)]
+    squid: bool,
+    /// Write over files that are there
+    #[arg(long)]
+    force: bool,
+    /// Print the compose file and write nothing
+    #[arg(long)]
+    print: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// Only the proxy
+    Tight,
+    /// The gateway as well
+    Plain,
+}
+
+/// What a gateway needs that was told of no host: where models and the usual chat are.
+const USUAL_PRESET: &str = "llm";
+const TELEGRAM: &str = "api.telegram.org";
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let config = load(cli)?;
+    let (allow, presets) = hosts(&config, args);
+    let rules = RulesText {
+        presets: presets.clone(),
+        ..RulesText::allowing(allow.iter().cloned())
+    };
+    Rules::compile(&rules)
+        .map_err(|error| Failure::new(error.to_string(), "see `hermetic egress serve --help`"))?;
+    let compose = Compose {
+        variant: match args.variant {
+            Which::Tight => Variant::Tight,
+            Which::Plain => Variant::Plain,
+        },
+        image: args.image.clone(),
+        allow,
+        presets,
+        user: args.user,
+    };
+    if args.print {
+        output::print(&compose.yaml())?;
+        return Ok(Exit::Ok);
+    }
+    let mut files = vec![
+        ("docker-compose.yml", compose.yaml()),
+        ("Dockerfile", dockerfile().to_owned()),
+    ];
+    if args.squid {
+        let list = squid_allowlist(&rules)
+            .map_err(|error| Failure::caused(&error, "leave --squid out"))?;
+        files.push(("squid-allowlist.conf", list));
+    }
+    for (name, text) in &files {
+        write(&args.into, name, text, args.force)?;
+    }
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    output::print(&format!(
+        "wrote {} into {}\nnext: copy the hermetic program beside the Dockerfile, then\n  \
+         docker build -t {} . && docker compose up -d\n",
+        names.join(", "),
+        args.into.display(),
+        args.image,
+    ))?;
+    Ok(Exit::Ok)
+}
+
+fn hosts(config: &Config, args: &Args) -> (Vec<String>, Vec<String>) {
+    let (mut allow, mut presets) = (args.allow.clone(), args.preset.clone());
+    if allow.is_empty() && presets.is_empty() {
+        presets.push(USUAL_PRESET.to_owned());
+        if config.platforms().telegram.platform.enabled {
+            allow.push(TELEGRAM.to_owned());
+        }
+    }
+    (allow, presets)
+}
+
+fn write(folder: &Path, name: &str, text: &str, force: bool) -> Result<(), Failure> {
+    let path = folder.join(name);
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if force {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    let written = std::fs::create_dir_all(folder)
+        .and_then(|()| options.open(&path))
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    match written {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(Failure::new(
+            format!("{} is there already", path.display()),
+            "choose another folder with --into, or pass --force",
+        )),
+        other => other.map_err(|error| Failure::file("write", &path, &error)),
+    }
+}
+
+fn user(text: &str) -> Result<(u32, u32), String> {
+    let wrong = || "expected UID:GID, as in 1000:1000".to_owned();
+    let (user, group) = text.split_once(':').ok_or_else(wrong)?;
+    Ok((
+        user.parse().map_err(|_| wrong())?,
+        group.parse().map_err(|_| wrong())?,
+    ))
+}

@@ -1,0 +1,116 @@
+//! `hermetic egress log`: what was reached and refused, past and as it happens.
+
+use std::io::ErrorKind;
+use std::thread;
+use std::time::Duration;
+
+use hermetic_egress::{Decision, Noted, Scope};
+use jiff::Timestamp;
+
+use super::super::load;
+use crate::cli::Cli;
+use crate::failure::Failure;
+use crate::output;
+use crate::wiring;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Go on as it happens
+    #[arg(long, short)]
+    follow: bool,
+    /// The last so many
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 50)]
+    last: usize,
+    /// Only what was refused
+    #[arg(long)]
+    refused: bool,
+    /// Only of these: a platform, or the start of a conversation's key
+    #[arg(long = "for", value_name = "WHOM")]
+    whom: Option<Scope>,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// How often the file is looked at. A person reads this.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(super) fn run(cli: &Cli, args: &Args) -> Result<(), Failure> {
+    let config = load(cli)?;
+    let journal = wiring::journal(&config);
+    let failed = |error: std::io::Error| {
+        if error.kind() == ErrorKind::PermissionDenied {
+            return Failure::new(
+                format!("cannot read the record: {error}"),
+                "run this as the user the gateway runs as",
+            );
+        }
+        Failure::caused(&error, "check the state folder")
+    };
+    // Opened before the past is read: nothing falls in between, and what is in both is told once.
+    let mut tail = journal.tail().map_err(failed)?;
+    let mut past = journal.past().map_err(failed)?;
+    past.retain(|noted| args.wants(noted));
+    let skip = past.len().saturating_sub(args.last);
+    for noted in &past[skip..] {
+        print(noted, args.json)?;
+    }
+    if !args.follow {
+        return Ok(());
+    }
+    loop {
+        for noted in tail.more().map_err(failed)? {
+            let told = past.contains(&noted);
+            if args.wants(&noted) && !told {
+                print(&noted, args.json)?;
+            }
+        }
+        past.clear();
+        thread::sleep(LOOK);
+    }
+}
+
+impl Args {
+    fn wants(&self, noted: &Noted) -> bool {
+        let refused = matches!(noted.entry.verdict, Decision::Refused { .. });
+        let whose = self.whom.as_ref();
+        (refused || !self.refused) && whose.is_none_or(|s| s.covers(&noted.entry.conversation))
+    }
+}
+
+fn print(noted: &Noted, json: bool) -> Result<(), Failure> {
+    if json {
+        let line = serde_json::to_string(noted)
+            .map_err(|error| Failure::caused(&error, "report this as a bug"))?;
+        return output::print(&format!("{line}\n"));
+    }
+    output::print(&line(noted))
+}
+
+/// Names come out of a sandbox: what could move a cursor is shown as what it is.
+fn line(noted: &Noted) -> String {
+    let entry = &noted.entry;
+    let at = Timestamp::from_millisecond(noted.at.millis()).unwrap_or_default();
+    let verdict = match &entry.verdict {
+        Decision::Opened => format!("opened  by {}", entry.rule),
+        Decision::Closed { fault } => {
+            let fault = fault.as_ref().map(|fault| format!(" ({fault})"));
+            format!(
+                "closed  {} up, {} down, {:.1} s{}",
+                entry.bytes_up,
+                entry.bytes_down,
+                entry.duration.as_secs_f64(),
+                fault.unwrap_or_default()
+            )
+        }
+        Decision::Refused { reason } => format!("refused {reason}"),
+    };
+    let text = format!(
+        "{at:.0} {} {}:{} {verdict}",
+        entry.conversation, entry.host, entry.port
+    );
+    let plain = text
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    plain.chain(['\n']).collect()
+}

@@ -1,0 +1,37 @@
+//! `hermetic egress presets`.
+
+use std::fmt::Write as _;
+
+use hermetic_egress::Preset;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::output::{self, BOLD};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if args.json {
+        let presets = Preset::all().iter().map(|preset| {
+            json!({
+                "name": preset.name(),
+                "about": preset.about(),
+                "hosts": preset.lines().collect::<Vec<_>>(),
+            })
+        });
+        return output::print_json(&presets.collect::<Vec<_>>());
+    }
+    let mut text = String::new();
+    for preset in Preset::all() {
+        let _ = writeln!(text, "{BOLD}{}{BOLD:#}  {}", preset.name(), preset.about());
+        for line in preset.lines() {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    output::print(&text)
+}

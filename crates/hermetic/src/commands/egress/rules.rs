@@ -1,0 +1,204 @@
+//! `hermetic egress allow|deny|forget|rules|squid`: what may leave, as people write it.
+
+use std::fmt::Write as _;
+
+use hermetic_config::Config;
+use hermetic_egress::deploy::squid_allowlist;
+use hermetic_egress::{BookError, Listing, Preset, RuleText, RulesText, Scope, WrittenRule};
+use serde::Serialize;
+
+use super::super::load;
+use crate::cli::Cli;
+use crate::failure::Failure;
+use crate::output::{self, BOLD};
+use crate::wiring;
+
+pub(super) const HELP: &str = "\
+The rule goes into hermetic/egress.rules in the home folder, one line for each, to be read and edited.
+
+Examples:
+  hermetic egress allow api.example.com
+  hermetic egress allow '*.example.com:8443'
+  hermetic egress allow tcp://github.com:22
+  hermetic egress allow 'registry.lan in 10.2.0.0/16'
+  hermetic egress allow pypi.org --for telegram:dm:42";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Change {
+    /// `host`, `host:port`, `*.suffix`, `tcp://host:port`
+    host: String,
+    /// Only for these: a platform, or the start of a conversation's key, as in telegram:dm:42
+    #[arg(long = "for", value_name = "WHOM")]
+    whom: Option<Scope>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct List {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn allow(cli: &Cli, change: &Change) -> Result<(), Failure> {
+    add(cli, Listing::Allow, change)
+}
+
+pub(super) fn deny(cli: &Cli, change: &Change) -> Result<(), Failure> {
+    add(cli, Listing::Deny, change)
+}
+
+fn add(cli: &Cli, list: Listing, change: &Change) -> Result<(), Failure> {
+    let config = load(cli)?;
+    let rule = WrittenRule::new(list, &change.host, change.whom.clone())
+        .map_err(|error| Failure::new(error.to_string(), "see `hermetic egress allow --help`"))?;
+    // The folder is made with the installation's name.
+    wiring::installation(config.home())?;
+    let new = wiring::rule_book(&config).add(&rule)?;
+    output::print(&format!(
+        "{}{rule}\n",
+        if new { "" } else { "already there: " }
+    ))
+}
+
+pub(super) fn forget(cli: &Cli, change: &Change) -> Result<(), Failure> {
+    let config = load(cli)?;
+    let book = wiring::rule_book(&config);
+    if book.forget(&change.host, change.whom.as_ref())? {
+        return output::print("forgotten\n");
+    }
+    Err(Failure::new(
+        format!("no rule for {} in {}", change.host, book.path().display()),
+        "`hermetic egress rules` shows what is written where",
+    ))
+}
+
+/// One rule of all that count.
+#[derive(Debug, Serialize)]
+struct Row {
+    verb: &'static str,
+    rule: String,
+    /// Everybody where absent.
+    #[serde(rename = "for")]
+    whom: Option<String>,
+    written: String,
+}
+
+pub(super) fn list(cli: &Cli, list: &List) -> Result<(), Failure> {
+    let config = load(cli)?;
+    let rows = rows(&config)?;
+    if list.json {
+        return output::print_json(&serde_json::json!({
+            "mode": config.egress().mode.name(),
+            "rules": rows,
+        }));
+    }
+    let mut text = format!("{BOLD}mode{BOLD:#} {}\n", config.egress().mode.name());
+    for row in &rows {
+        let whom = row.whom.as_ref().map(|whom| format!(" for {whom}"));
+        let _ = writeln!(
+            text,
+            "{:5} {}{}  ({})",
+            row.verb,
+            row.rule,
+            whom.unwrap_or_default(),
+            row.written
+        );
+    }
+    output::print(&text)
+}
+
+fn rows(config: &Config) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    let egress = config.egress();
+    gather(
+        &wiring::rules_text(config),
+        None,
+        "gateway.egress",
+        &mut rows,
+    )?;
+    for addition in &egress.additions {
+        let text = RulesText {
+            deny: addition
+                .deny
+                .iter()
+                .map(|host| host.as_str().into())
+                .collect(),
+            presets: addition.presets.clone(),
+            ..RulesText::allowing(addition.allow.iter().cloned())
+        };
+        let whom = Some(addition.whom.as_str());
+        gather(&text, whom, "gateway.egress.additions", &mut rows)?;
+    }
+    let book = wiring::rule_book(config);
+    for rule in book.read()? {
+        rows.push(Row {
+            verb: verb(rule.list),
+            rule: rule.rule,
+            whom: rule.scope.map(|scope| scope.to_string()),
+            written: "egress.rules".to_owned(),
+        });
+    }
+    Ok(rows)
+}
+
+fn gather(
+    text: &RulesText,
+    whom: Option<&str>,
+    written: &str,
+    rows: &mut Vec<Row>,
+) -> Result<(), Failure> {
+    let mut push = |list, rule: String, written: String| {
+        rows.push(Row {
+            verb: verb(list),
+            rule,
+            whom: whom.map(str::to_owned),
+            written,
+        });
+    };
+    for (list, rules) in [(Listing::Allow, &text.allow), (Listing::Deny, &text.deny)] {
+        for rule in rules {
+            if let RuleText::Line(rule) = rule {
+                push(list, rule.clone(), written.to_owned());
+            }
+        }
+    }
+    for name in &text.presets {
+        let preset = Preset::named(name)
+            .map_err(|error| Failure::new(error.to_string(), "mend gateway.egress"))?;
+        for rule in preset.lines() {
+            push(
+                Listing::Allow,
+                rule.to_owned(),
+                format!("{written}, preset {name}"),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn verb(list: Listing) -> &'static str {
+    match list {
+        Listing::Allow => "allow",
+        Listing::Deny => "deny",
+    }
+}
+
+pub(super) fn squid(cli: &Cli) -> Result<(), Failure> {
+    let config = load(cli)?;
+    let text = squid_allowlist(&wiring::rules_text(&config)).map_err(|error| {
+        Failure::caused(&error, "`hermetic egress serve` keeps what Squid cannot")
+    })?;
+    output::print(&text)
+}
+
+impl From<BookError> for Failure {
+    fn from(error: BookError) -> Self {
+        let remedy = match &error {
+            BookError::Line { .. } => "mend that line; until then nothing may leave",
+            BookError::File { .. } | BookError::TooLarge { .. } => {
+                "check the file, its permissions and the space left"
+            }
+        };
+        Self::caused(&error, remedy)
+    }
+}

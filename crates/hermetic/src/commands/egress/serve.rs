@@ -1,0 +1,137 @@
+//! `hermetic egress serve`: the proxy on a port of its own, where Squid stood.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_egress::{
+    Authority, Conversation, Drained, Limits, LogRecord, Proxy, Rules, RulesText, SystemResolver,
+    publish,
+};
+use hermetic_types::ConversationKey;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::failure::Failure;
+
+pub(super) const HELP: &str = "\
+Names are resolved by the system's resolver, once, and every address has to be public. In a tunnel
+the TLS name has to be the one that was asked for.
+
+Examples:
+  hermetic egress serve --listen 127.0.0.1:3128 --allow api.openai.com --allow '*.githubusercontent.com'
+  hermetic egress serve --listen 0.0.0.0:3128 --preset python --allow example.org:80
+  hermetic egress serve --listen 0.0.0.0:3128 --publish 0.0.0.0:9119=gateway:9119";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3128")]
+    listen: SocketAddr,
+    /// A host that may be reached: `host`, `host:port`, `*.suffix`, `tcp://host:port`
+    #[arg(long, value_name = "HOST")]
+    allow: Vec<String>,
+    /// A host that may not, whatever else is allowed
+    #[arg(long, value_name = "HOST")]
+    deny: Vec<String>,
+    /// A named list of hosts; see `hermetic egress presets`
+    #[arg(long, value_name = "NAME")]
+    preset: Vec<String>,
+    /// Bytes that may pass, both ways together
+    #[arg(long, value_name = "BYTES")]
+    budget: Option<u64>,
+    /// Carry connections of a port here to one place inside, as in 0.0.0.0:9119=gateway:9119
+    #[arg(long, value_name = "ADDRESS:PORT=HOST:PORT", value_parser = published)]
+    publish: Vec<(SocketAddr, Authority)>,
+}
+
+/// How long open connections get when we are asked to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let text = RulesText {
+        deny: args.deny.iter().map(|host| host.as_str().into()).collect(),
+        presets: args.preset.clone(),
+        ..RulesText::allowing(args.allow.iter().cloned())
+    };
+    let rules = Rules::compile(&text)
+        .map_err(|error| Failure::new(error.to_string(), "see `hermetic egress serve --help`"))?;
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .block_on(serve(args, rules))
+}
+
+async fn serve(args: &Args, rules: Rules) -> Result<(), Failure> {
+    let listener = listen(args.listen).await?;
+    let stop = stop_on_signal()?;
+    let published = TaskTracker::new();
+    for (at, to) in &args.publish {
+        let door = listen(*at).await?;
+        info!(%at, %to, "published");
+        published.spawn(publish(door, to.clone(), stop.clone()));
+    }
+    let limits = Limits {
+        budget: args.budget,
+        ..Limits::default()
+    };
+    let conversation = Conversation::new(
+        ConversationKey::new("egress:stand-alone"),
+        rules,
+        Vec::new(),
+        &limits,
+    );
+    let proxy = Proxy::new(
+        limits,
+        Arc::new(SystemResolver::default()),
+        Arc::new(LogRecord),
+    );
+    let address = listener
+        .local_addr()
+        .map_err(|error| Failure::caused(&error, "report this as a bug"))?;
+    info!(%address, "the proxy listens");
+    match hermetic_egress::serve(listener, proxy, conversation, stop, GRACE).await {
+        Drained::Clean => info!("stopped"),
+        Drained::CutShort { connections } => warn!(connections, "stopped; some were cut"),
+    }
+    published.close();
+    published.wait().await;
+    Ok(())
+}
+
+async fn listen(at: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(at).await.map_err(|error| {
+        Failure::new(
+            format!("cannot listen on {at}: {error}"),
+            "choose another address",
+        )
+    })
+}
+
+fn stop_on_signal() -> Result<CancellationToken, Failure> {
+    let failed = |error: std::io::Error| Failure::caused(&error, "report this as a bug");
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let stop = CancellationToken::new();
+    let asked = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        asked.cancel();
+    });
+    Ok(stop)
+}
+
+fn published(text: &str) -> Result<(SocketAddr, Authority), String> {
+    let wrong = || "expected ADDRESS:PORT=HOST:PORT".to_owned();
+    let (at, to) = text.split_once('=').ok_or_else(wrong)?;
+    let at = at.parse().map_err(|_| wrong())?;
+    let to = Authority::parse(to).map_err(|error| error.to_string())?;
+    Ok((at, to))
+}

@@ -1,0 +1,56 @@
+//! What one command may reach. Nothing, unless its flags say so.
+
+use std::sync::Arc;
+
+use hermetic_config::Config;
+use hermetic_egress::{Gate, RulesText};
+use hermetic_types::{BackendKind, Boundary};
+
+use crate::failure::Failure;
+use crate::wiring;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Leaving {
+    /// A host it may reach: `host`, `host:port`, `*.suffix`; may be repeated
+    #[arg(long, value_name = "HOST")]
+    allow: Vec<String>,
+    /// A named list of hosts it may reach; see `hermetic egress presets`
+    #[arg(long, value_name = "NAME")]
+    preset: Vec<String>,
+    /// It may reach what gateway.egress says, with the credentials there
+    #[arg(long, conflicts_with_all = ["allow", "preset"])]
+    egress: bool,
+}
+
+impl Leaving {
+    /// The way out, where one was asked for.
+    pub(super) fn gate(
+        &self,
+        config: &Config,
+        kind: BackendKind,
+    ) -> Result<Option<Arc<Gate>>, Failure> {
+        let asked = self.egress || !self.allow.is_empty() || !self.preset.is_empty();
+        if !asked {
+            return Ok(None);
+        }
+        if kind.boundary() == Boundary::Judged {
+            return Err(Failure::new(
+                format!("the {kind} backend has no way out of its own: it has the machine's"),
+                "leave --allow, --preset and --egress out, or use a sealed backend",
+            ));
+        }
+        if self.egress {
+            return wiring::gate(config)?.map(Some).ok_or_else(|| {
+                Failure::new(
+                    "gateway.egress.mode is closed",
+                    "name hosts with --allow, or change the mode",
+                )
+            });
+        }
+        let rules = RulesText {
+            presets: self.preset.clone(),
+            ..RulesText::allowing(self.allow.iter().cloned())
+        };
+        wiring::gate_for(config, rules).map(Some)
+    }
+}

@@ -1,0 +1,212 @@
+//! The way out of sandboxes, from the configuration.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use hermetic_config::{Config, CredentialSource, Egress, EgressCredential, EgressMode};
+use hermetic_egress::{
+    Bundle, CertificateAuthority, Charter, Credential, Gate, Issued, Journal, Limits, LogRecord,
+    Mode, Proxy, Record, Roots, RuleBook, RuleText, RulesText, Scope, SystemResolver, trust_bundle,
+};
+use hermetic_types::Secret;
+
+use crate::failure::Failure;
+
+/// Where sandboxes find the certificates they have to believe, on every backend.
+const BUNDLE_INSIDE: &str = "/tmp/.hermetic/ca.pem";
+
+/// What `allow_private` means. Loopback and metadata services are not in it: those take a rule that
+/// names them.
+const PRIVATE: [&str; 4] = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
+
+const MOST_SECRET_BYTES: u64 = 64 << 10;
+
+/// What the configuration lets out; nothing where its mode is `closed`.
+pub(crate) fn gate(config: &Config) -> Result<Option<Arc<Gate>>, Failure> {
+    if config.egress().mode == EgressMode::Closed {
+        return Ok(None);
+    }
+    let charter = Charter {
+        rules: rules_text(config),
+        more: additions(config.egress())?,
+        credentials: issued(config.egress())?,
+    };
+    build(config, charter).map(|gate| Some(Arc::new(gate.reading(rule_book(config)))))
+}
+
+/// A gate for these rules alone: neither credentials nor what people added.
+pub(crate) fn gate_for(config: &Config, rules: RulesText) -> Result<Arc<Gate>, Failure> {
+    let charter = Charter {
+        rules,
+        ..Charter::default()
+    };
+    build(config, charter).map(Arc::new)
+}
+
+/// The rules for everybody, as they are written in the file.
+pub(crate) fn rules_text(config: &Config) -> RulesText {
+    let egress = config.egress();
+    let mut text = text(&egress.allow, &egress.deny, &egress.presets);
+    text.mode = Some(mode(egress.mode));
+    if egress.allow_private {
+        for rule in &mut text.allow {
+            if let RuleText::Line(host) = rule
+                && !host.contains(" in ")
+            {
+                *host = format!("{host} in {}", PRIVATE.join(","));
+            }
+        }
+    }
+    text
+}
+
+pub(crate) fn rule_book(config: &Config) -> RuleBook {
+    RuleBook::at(config.home().state().join("egress.rules"))
+}
+
+pub(crate) fn journal(config: &Config) -> Journal {
+    Journal::at(config.home().state().join("egress.jsonl"))
+}
+
+/// This installation's own, where a host has a credential; made at its first use.
+pub(super) fn authority(config: &Config) -> Result<Option<CertificateAuthority>, Failure> {
+    let egress = config.egress();
+    if egress.credentials.is_empty() || egress.mode == EgressMode::Closed {
+        return Ok(None);
+    }
+    CertificateAuthority::open(&config.home().state())
+        .map(Some)
+        .map_err(|error| Failure::caused(&error, "mend that file, or remove it for a new one"))
+}
+
+/// Every value that must never be shown.
+pub(super) fn secrets(egress: &Egress) -> Vec<Secret> {
+    let values = egress.credentials.iter();
+    values.filter_map(|entry| value(entry).ok()).collect()
+}
+
+fn build(config: &Config, charter: Charter) -> Result<Gate, Failure> {
+    let egress = config.egress();
+    let limits = Limits {
+        budget: egress.budget_bytes,
+        ask: egress.ask_timeout,
+        ..Limits::default()
+    };
+    let records: Vec<Arc<dyn Record>> = vec![Arc::new(LogRecord), Arc::new(journal(config))];
+    let mut proxy = Proxy::new(
+        limits,
+        Arc::new(SystemResolver::default()),
+        Arc::new(records),
+    );
+    let mut bundle = None;
+    if let Some(authority) = authority(config)?.filter(|_| !charter.credentials.is_empty()) {
+        bundle = Some(Bundle {
+            path: BUNDLE_INSIDE.to_owned(),
+            pem: trust_bundle(&authority),
+        });
+        proxy = proxy
+            .intercepting(Arc::new(authority), &Roots::System)
+            .map_err(|error| Failure::caused(&error, "install the ca-certificates package"))?;
+    }
+    let gate = Gate::new(proxy, charter).map_err(|error| {
+        Failure::new(
+            format!("egress rules: {error}"),
+            "mend gateway.egress and run `hermetic config check`",
+        )
+    })?;
+    Ok(match bundle {
+        Some(bundle) => gate.trusting(bundle),
+        None => gate,
+    })
+}
+
+fn additions(egress: &Egress) -> Result<Vec<(Scope, RulesText)>, Failure> {
+    let additions = egress.additions.iter();
+    additions
+        .map(|addition| {
+            let mut text = text(&addition.allow, &addition.deny, &addition.presets);
+            text.mode = addition.mode.map(mode);
+            Ok((scope("additions", &addition.whom)?, text))
+        })
+        .collect()
+}
+
+fn issued(egress: &Egress) -> Result<Vec<Issued>, Failure> {
+    egress.credentials.iter().map(issue).collect()
+}
+
+fn issue(entry: &EgressCredential) -> Result<Issued, Failure> {
+    let word = entry.placeholder_env.as_deref().unwrap_or(&entry.host);
+    let placeholder = format!("hermetic-placeholder-{}", word.to_ascii_lowercase());
+    let credential = Credential::new(
+        &entry.host,
+        &entry.header,
+        &entry.scheme,
+        value(entry)?,
+        placeholder,
+    );
+    Ok(Issued {
+        credential: credential
+            .map_err(|error| Failure::caused(&error, "mend gateway.egress.credentials"))?,
+        scope: entry
+            .whose
+            .as_deref()
+            .map(|whose| scope("credentials", whose))
+            .transpose()?,
+        variable: entry.placeholder_env.clone(),
+    })
+}
+
+fn value(entry: &EgressCredential) -> Result<Secret, Failure> {
+    match &entry.source {
+        CredentialSource::Value(value) => Ok(value.clone()),
+        CredentialSource::File(path) => read_secret(path),
+    }
+}
+
+fn read_secret(path: &Path) -> Result<Secret, Failure> {
+    let failed = |error| Failure::file("read the credential in", path, &error);
+    let found = fs::metadata(path).map_err(failed)?;
+    if found.mode() & 0o077 != 0 {
+        return Err(Failure::new(
+            format!("others on this machine can read {}", path.display()),
+            format!("chmod 600 {}", path.display()),
+        ));
+    }
+    if found.len() > MOST_SECRET_BYTES {
+        return Err(Failure::new(
+            format!("{} is too large for a credential", path.display()),
+            "it holds the value and nothing else",
+        ));
+    }
+    let text = fs::read_to_string(path).map_err(failed)?;
+    Ok(Secret::new(text.trim()))
+}
+
+fn scope(key: &str, text: &str) -> Result<Scope, Failure> {
+    text.parse()
+        .map_err(|error: hermetic_egress::InvalidScope| {
+            Failure::new(
+                format!("gateway.egress.{key}: {error}"),
+                "write `for:` with a platform or the start of a conversation's key",
+            )
+        })
+}
+
+fn text(allow: &[String], deny: &[String], presets: &[String]) -> RulesText {
+    RulesText {
+        deny: deny.iter().map(|host| host.as_str().into()).collect(),
+        presets: presets.to_vec(),
+        ..RulesText::allowing(allow.iter().cloned())
+    }
+}
+
+fn mode(mode: EgressMode) -> Mode {
+    match mode {
+        EgressMode::Allowlist => Mode::Allowlist,
+        EgressMode::Open => Mode::Open,
+        EgressMode::Closed => Mode::Closed,
+    }
+}

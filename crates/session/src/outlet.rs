@@ -1,0 +1,153 @@
+//! A sandbox's way out: a port on its own loopback, whose connections are served here.
+//!
+//! The warden only carries bytes. Whose they are is known by the link they came over, and everything
+//! about them is decided on this side of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_egress::{Bundle, Conversation, Gate};
+use hermetic_sandbox::Sandbox;
+use hermetic_types::ConversationKey;
+use hermetic_warden::client::{CallError, Listener, Warden};
+use hermetic_warden::protocol::{Endpoint, PathAt, Write};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+/// Where programs in a sandbox find the proxy.
+pub const PROXY_PORT: u16 = 3128;
+
+/// Connections relayed at once; the proxy's own bound on a conversation is no larger.
+const CONCURRENT: u16 = 256;
+
+/// Somebody inside, or another program of ours, has the port. It is tried again.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// For what takes a warden a millisecond.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Dropping it cuts every connection; [`Outlet::close`] also waits until they are gone.
+#[derive(Debug)]
+pub struct Outlet {
+    conversation: Arc<Conversation>,
+    serving: JoinHandle<()>,
+    _cut: DropGuard,
+}
+
+impl Outlet {
+    /// The port is there when this returns, or the log says why not and it is tried again.
+    pub async fn open(
+        sandbox: &Sandbox,
+        conversation: &ConversationKey,
+        gate: &Arc<Gate>,
+        port: u16,
+        works: &TaskTracker,
+        stop: &CancellationToken,
+    ) -> Self {
+        let cut = stop.child_token();
+        let warden = sandbox.warden().clone();
+        if let Some(bundle) = gate.bundle()
+            && let Err(error) = in_time(hand_over(&warden, bundle)).await
+        {
+            tracing::warn!(%conversation, %error, "the sandbox has no certificates for credentials");
+        }
+        let door = Door {
+            gate: Arc::clone(gate),
+            conversation: gate.conversation(conversation),
+            port,
+            cut: cut.clone(),
+        };
+        let first = door.listen(&warden).await;
+        if let Err(error) = &first {
+            tracing::warn!(%conversation, %error, "the sandbox has no way out yet");
+        }
+        let conversation = Arc::clone(&door.conversation);
+        let serving = works.spawn(door.serve(warden, first.ok()));
+        Self {
+            conversation,
+            serving,
+            _cut: cut.drop_guard(),
+        }
+    }
+
+    /// Cuts every connection and waits until none is left. Whoever holds what comes back keeps the
+    /// conversation's budget and answers for the next outlet.
+    pub async fn close(self) -> Arc<Conversation> {
+        let Self {
+            conversation,
+            serving,
+            _cut,
+        } = self;
+        drop(_cut);
+        // It ends by the cut; a panic in it has been told by the runtime.
+        let _ = serving.await;
+        conversation
+    }
+}
+
+struct Door {
+    gate: Arc<Gate>,
+    conversation: Arc<Conversation>,
+    port: u16,
+    cut: CancellationToken,
+}
+
+impl Door {
+    async fn listen(&self, warden: &Warden) -> Result<Listener, CallError> {
+        in_time(warden.listen(Endpoint::Tcp(self.port), CONCURRENT)).await
+    }
+
+    /// Until the cut or the end of the link.
+    async fn serve(self, warden: Warden, mut listener: Option<Listener>) {
+        let connections = TaskTracker::new();
+        loop {
+            match &mut listener {
+                Some(open) => {
+                    let accepted = self.cut.run_until_cancelled(open.accept()).await;
+                    let Some(Some(relay)) = accepted else { break };
+                    self.gate.refresh();
+                    let (proxy, cut) = (self.gate.proxy().clone(), self.cut.clone());
+                    let conversation = Arc::clone(&self.conversation);
+                    connections.spawn(async move {
+                        let handled = proxy.handle(relay, conversation, cut.clone());
+                        cut.run_until_cancelled(handled).await;
+                    });
+                }
+                None => {
+                    let again = async {
+                        sleep(RETRY).await;
+                        self.listen(&warden).await
+                    };
+                    listener = tokio::select! {
+                        tried = again => tried.ok(),
+                        () = self.cut.cancelled() => break,
+                        () = warden.closed() => break,
+                    };
+                }
+            }
+        }
+        // The link is gone or was let go: nobody is left to talk to.
+        self.cut.cancel();
+        drop(listener);
+        connections.close();
+        connections.wait().await;
+    }
+}
+
+/// A warden that keeps silent has lost its sandbox the way out, not us our time.
+async fn in_time<T>(asked: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
+    timeout(PATIENCE, asked)
+        .await
+        .unwrap_or(Err(CallError::LinkLost))
+}
+
+/// Puts the certificates where the environment says they are.
+async fn hand_over(warden: &Warden, bundle: &Bundle) -> Result<(), CallError> {
+    let mut write = Write::new(PathAt::anywhere(bundle.path.as_str()));
+    write.parents = true;
+    let mut file = warden.write_file(write).await?;
+    file.write(bundle.pem.as_bytes()).await?;
+    file.finish().await
+}

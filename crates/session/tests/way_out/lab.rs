@@ -1,0 +1,283 @@
+//! Native sandboxes with a gate, an origin behind it, and a record of what was decided.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use hermetic_egress::{
+    Bundle, CertificateAuthority, Charter, Credential, Decision, Entry, Gate, Host, Issued, Limits,
+    Proxy, Record, Resolver, Roots, RulesText, Scope,
+};
+use hermetic_native::{Config, Native};
+use hermetic_policy::Cleared;
+use hermetic_sandbox::{Backend, Mount, Network, Persistence, RunError, Sandbox, SystemView};
+use hermetic_session::{Lease, PROXY_PORT, Plan, Sandboxes};
+use hermetic_store::Store;
+use hermetic_types::{BackendKind, Command, ConversationKey, InstallationId, SandboxId, Secret};
+use tokio_util::sync::CancellationToken;
+
+use super::origin::Origin;
+
+/// Far more than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+const MOST_OUTPUT: usize = 1 << 20;
+
+/// The value no sandbox may ever see.
+pub(crate) const SECRET: &str = "correct-horse-battery";
+
+pub(crate) struct Lab {
+    pub(crate) sandboxes: Sandboxes,
+    pub(crate) origin: Origin,
+    pub(crate) record: Arc<Seen>,
+    pub(crate) files: PathBuf,
+    gate: Arc<Gate>,
+    plan: Plan,
+    installation: InstallationId,
+    native: Arc<dyn Backend>,
+    store: Store,
+    _folder: tempfile::TempDir,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub(crate) out: String,
+    pub(crate) code: i32,
+}
+
+pub(crate) struct Setup {
+    pub(crate) persistence: Persistence,
+    pub(crate) budget: Option<u64>,
+    pub(crate) mounts: Vec<Mount>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            persistence: Persistence::Ephemeral,
+            budget: None,
+            mounts: Vec::new(),
+        }
+    }
+}
+
+/// Tells a story in a lab that leaves nothing behind; says so aloud where no sandbox can be had.
+pub(crate) async fn story(test: &str, setup: Setup, tell: impl AsyncFnOnce(&Lab)) {
+    let Some(lab) = Lab::open(test, setup).await else {
+        return;
+    };
+    tokio::time::timeout(PATIENCE * 2, tell(&lab))
+        .await
+        .expect("the story ends");
+    lab.close().await;
+}
+
+impl Lab {
+    /// `origin.test` is everybody's, `hers.test` and the credential for it are Alice's.
+    async fn open(test: &str, setup: Setup) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let files = folder.path().join("files");
+        let state = folder.path().join("state");
+        for path in [&files, &state] {
+            std::fs::create_dir(path).unwrap();
+        }
+        std::fs::write(files.join("hello"), "hello\n").unwrap();
+        let origin = Origin::serve(&["origin.test", "hers.test"], files.clone()).await;
+        let port = origin.at.port();
+
+        let authority = CertificateAuthority::open(&state).unwrap();
+        let installation = InstallationId::random();
+        let native = Native::open(Config {
+            state: state.clone(),
+            installation: installation.clone(),
+            program: hermetic_embedded::WARDEN,
+            require: Vec::new(),
+            authority: Some(authority.certificate().to_owned()),
+        });
+        let native: Arc<dyn Backend> = Arc::new(native.unwrap());
+        if let Some(layer) = native.readiness().await.missing() {
+            eprintln!("SKIP: {test}: {}: {}", layer.name, layer.detail);
+            return None;
+        }
+
+        let record = Arc::new(Seen::default());
+        let limits = Limits {
+            budget: setup.budget,
+            ..Limits::default()
+        };
+        let bundle = Bundle {
+            path: "/tmp/.hermetic/ca.pem".to_owned(),
+            pem: format!("{}{}", authority.certificate(), origin.pem),
+        };
+        let roots = Roots::Only(vec![origin.certificate.clone()]);
+        let proxy = Proxy::new(limits, Arc::new(Loopback), Arc::clone(&record) as _)
+            .intercepting(Arc::new(authority), &roots)
+            .unwrap();
+        let gate = Gate::new(proxy, charter(port)).unwrap().trusting(bundle);
+        let gate = Arc::new(gate);
+
+        let store = Store::open(&state.join("state.db")).await.unwrap();
+        let plan = Plan {
+            backend: BackendKind::Native,
+            system: SystemView::Host,
+            limits: hermetic_types::Limits::default(),
+            mounts: setup.mounts,
+            env: BTreeMap::new(),
+            network: Network::Proxied { port: PROXY_PORT },
+            persistence: setup.persistence,
+            lifetime: Duration::from_secs(600),
+            most: 8,
+        };
+        let sandboxes = Sandboxes::new(
+            plan.clone(),
+            installation.clone(),
+            [Arc::clone(&native)],
+            store.ledger(),
+        )
+        .leaving_by(Arc::clone(&gate));
+        Some(Self {
+            sandboxes,
+            origin,
+            record,
+            files,
+            gate,
+            plan,
+            installation,
+            native,
+            store,
+            _folder: folder,
+        })
+    }
+
+    /// Where the origin is, by this name.
+    pub(crate) fn url(&self, host: &str, path: &str) -> String {
+        format!("https://{host}:{}/{path}", self.origin.at.port())
+    }
+
+    pub(crate) async fn lease(&self, who: &str) -> Lease {
+        self.sandboxes.lease(&key(who)).await.unwrap()
+    }
+
+    /// One command in this person's sandbox, its two outputs together.
+    pub(crate) async fn run(&self, who: &str, text: &str) -> Said {
+        let lease = self.lease(who).await;
+        run(&lease, text).await
+    }
+
+    pub(crate) async fn python(&self, who: &str, probe: &str) -> Said {
+        self.run(who, &format!("exec python3 - <<'PROBE'\n{probe}\nPROBE"))
+            .await
+    }
+
+    /// The same home after the process died: nothing of the first one's memory.
+    pub(crate) fn restart(&self) -> Sandboxes {
+        Sandboxes::new(
+            self.plan.clone(),
+            self.installation.clone(),
+            [Arc::clone(&self.native)],
+            self.store.ledger(),
+        )
+        .leaving_by(Arc::clone(&self.gate))
+    }
+
+    /// A link of its own to a sandbox, past the house.
+    pub(crate) async fn apart(&self, id: &SandboxId) -> Sandbox {
+        let link = self.native.connect(id).await.unwrap();
+        Sandbox::greet(id, BackendKind::Native, link).await.unwrap()
+    }
+
+    pub(crate) async fn stop(&self, lease: Lease) {
+        let id = lease.id().clone();
+        drop(lease);
+        self.native.stop(&id).await.unwrap();
+        self.store
+            .ledger()
+            .mark(&id, hermetic_store::LedgerState::Stopped)
+            .await
+            .unwrap();
+    }
+
+    async fn close(self) {
+        self.sandboxes.drain().await;
+        for found in self.native.list().await.unwrap() {
+            self.native.destroy(&found.id).await.unwrap();
+        }
+        assert!(self.native.list().await.unwrap().is_empty());
+    }
+}
+
+pub(crate) async fn run(sandbox: &Sandbox, text: &str) -> Said {
+    try_to_run(sandbox, text).await.unwrap()
+}
+
+pub(crate) async fn try_to_run(sandbox: &Sandbox, text: &str) -> Result<Said, RunError> {
+    let text = format!("exec 2>&1\n{text}");
+    let mut command = Command::words(["bash".to_owned(), "-c".to_owned(), text]);
+    command.timeout = Some(PATIENCE);
+    let cleared = Cleared::typed_by_operator(command);
+    let never = CancellationToken::new();
+    let finished = sandbox.run(cleared, MOST_OUTPUT, &never).await?;
+    Ok(Said {
+        code: finished.code(),
+        out: String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned(),
+    })
+}
+
+pub(crate) fn key(who: &str) -> ConversationKey {
+    ConversationKey::new(format!("agent:main:telegram:dm:{who}"))
+}
+
+fn charter(port: u16) -> Charter {
+    let alice: Scope = "telegram:dm:alice".parse().unwrap();
+    let credential = Credential::new(
+        &format!("hers.test:{port}"),
+        "authorization",
+        "Bearer",
+        Secret::new(SECRET),
+        "hermetic-placeholder-api_token",
+    );
+    Charter {
+        rules: RulesText::allowing([format!("origin.test:{port} in 127.0.0.0/8")]),
+        more: vec![(
+            alice.clone(),
+            RulesText::allowing([format!("hers.test:{port} in 127.0.0.0/8")]),
+        )],
+        credentials: vec![Issued {
+            credential: credential.unwrap(),
+            scope: Some(alice),
+            variable: Some("API_TOKEN".to_owned()),
+        }],
+    }
+}
+
+/// Every name is this machine.
+struct Loopback;
+
+impl Resolver for Loopback {
+    fn resolve<'a>(&'a self, _: &'a Host) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async { Ok(vec![Ipv4Addr::LOCALHOST.into()]) })
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Seen(Mutex<Vec<Entry>>);
+
+impl Seen {
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn closed(&self) -> usize {
+        let ended = |entry: &&Entry| matches!(entry.verdict, Decision::Closed { .. });
+        self.entries().iter().filter(ended).count()
+    }
+}
+
+impl Record for Seen {
+    fn write(&self, entry: &Entry) {
+        self.0.lock().unwrap().push(entry.clone());
+    }
+}

@@ -1,0 +1,183 @@
+//! The way out comes and goes with its sandbox, and with the link to it.
+
+use hermetic_egress::Decision;
+use hermetic_sandbox::Persistence;
+
+use super::lab::{Lab, Setup, key, run, story, try_to_run};
+
+fn hello(lab: &Lab) -> String {
+    format!("curl -sS -m 20 {}", lab.url("origin.test", "hello"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_was_lost_brings_the_way_out_back() {
+    story(
+        "a_link_that_was_lost_brings_the_way_out_back",
+        Setup::default(),
+        async |lab| {
+            let lease = lab.lease("alice").await;
+            assert_eq!(run(&lease, &hello(lab)).await.out, "hello\n");
+            lease.warden().close();
+            lease.warden().closed().await;
+            drop(lease);
+            assert_eq!(lab.run("alice", &hello(lab)).await.out, "hello\n");
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_restarts_serves_the_sandboxes_it_finds() {
+    let test = "a_gateway_that_restarts_serves_the_sandboxes_it_finds";
+    story(test, Setup::default(), async |lab| {
+        let first = lab.lease("alice").await;
+        let id = first.id().clone();
+        drop(first);
+        lab.sandboxes.drain().await;
+
+        let after = lab.restart();
+        assert_eq!(after.settle().await.unwrap().adopted, 1);
+        let lease = after.lease(&key("alice")).await.unwrap();
+        assert_eq!(lease.id(), &id);
+        assert_eq!(run(&lease, &hello(lab)).await.out, "hello\n");
+        drop(lease);
+        after.drain().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_sandbox_that_resumes_has_it_again() {
+    let kept = Setup {
+        persistence: Persistence::Kept,
+        ..Setup::default()
+    };
+    story(
+        "a_kept_sandbox_that_resumes_has_it_again",
+        kept,
+        async |lab| {
+            let lease = lab.lease("alice").await;
+            assert_eq!(run(&lease, &hello(lab)).await.out, "hello\n");
+            let id = lease.id().clone();
+            lab.stop(lease).await;
+            let back = lab.lease("alice").await;
+            assert_eq!(back.id(), &id);
+            assert_eq!(run(&back, &hello(lab)).await.out, "hello\n");
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_ends_what_is_under_way() {
+    story(
+        "a_reset_ends_what_is_under_way",
+        Setup::default(),
+        async |lab| {
+            let lease = lab.lease("alice").await;
+            let download = format!("curl -sSN {} & wait", lab.url("origin.test", "forever"));
+            let follow = try_to_run(&lease, &download);
+            let reset = async {
+                // The origin has been asked: the tunnel stands.
+                while lab.origin.heads().is_empty() {
+                    tokio::task::yield_now().await;
+                }
+                lab.sandboxes.reset(&key("alice")).await.unwrap();
+                assert_eq!(lab.record.closed(), 1, "{:?}", lab.record.entries());
+            };
+            let (said, ()) = tokio::join!(follow, reset);
+            assert!(said.is_err(), "ended by itself: {said:?}");
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_outlives_the_link() {
+    let bounded = Setup {
+        budget: Some(128 << 10),
+        ..Setup::default()
+    };
+    story("a_budget_outlives_the_link", bounded, async |lab| {
+        std::fs::write(lab.files.join("large"), vec![b'x'; 100 << 10]).unwrap();
+        let large = format!(
+            "curl -sS -m 20 -o /dev/null {}",
+            lab.url("origin.test", "large")
+        );
+        let lease = lab.lease("alice").await;
+        assert_eq!(run(&lease, &large).await.code, 0);
+        lease.warden().close();
+        lease.warden().closed().await;
+        drop(lease);
+        assert_ne!(lab.run("alice", &large).await.code, 0);
+        assert_eq!(lab.run("bob", &large).await.code, 0, "bob has his own");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_connection_is_written_down_as_its_conversations() {
+    let test = "every_connection_is_written_down_as_its_conversations";
+    story(test, Setup::default(), async |lab| {
+        lab.run("alice", &hello(lab)).await;
+        lab.run("bob", "curl -sS https://elsewhere.test/").await;
+        lab.sandboxes.drain().await;
+        let told: Vec<_> = lab
+            .record
+            .entries()
+            .into_iter()
+            .map(|entry| {
+                let verdict = match entry.verdict {
+                    Decision::Opened => "opened",
+                    Decision::Closed { .. } => "closed",
+                    Decision::Refused { .. } => "refused",
+                };
+                (entry.conversation, entry.host, verdict)
+            })
+            .collect();
+        let entry = |who, host: &str, verdict| (key(who), host.to_owned(), verdict);
+        assert_eq!(
+            told,
+            [
+                entry("alice", "origin.test", "opened"),
+                entry("alice", "origin.test", "closed"),
+                entry("bob", "elsewhere.test", "refused"),
+            ]
+        );
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_takes_the_port_inside_loses_it_again() {
+    let test = "whoever_takes_the_port_inside_loses_it_again";
+    story(test, Setup::default(), async |lab| {
+        let lease = lab.lease("alice").await;
+        let id = lease.id().clone();
+        // It waits until the warden's listener is gone, and keeps the port until it is told.
+        let squat = "import socket, time\n\
+            s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n\
+            while True:\n  try: s.bind(('127.0.0.1', 3128)); break\n  except OSError: time.sleep(0.01)\n\
+            s.listen(); open('/tmp/taken', 'w').close()\n\
+            import os\n\
+            while not os.path.exists('/tmp/go'): time.sleep(0.01)\n";
+        let start = format!(
+            "cat > /tmp/squat.py <<'E'\n{squat}E\nsetsid python3 /tmp/squat.py </dev/null >/dev/null 2>&1 &"
+        );
+        assert_eq!(run(&lease, &start).await.code, 0);
+        lease.warden().close();
+        lease.warden().closed().await;
+        drop(lease);
+        // By a link of its own, which opens no way out.
+        let apart = lab.apart(&id).await;
+        let waits = "while ! [ -e /tmp/taken ]; do sleep 0.01; done";
+        assert_eq!(run(&apart, waits).await.code, 0);
+        assert_ne!(lab.run("alice", &hello(lab)).await.out, "hello\n");
+        let again = format!(
+            "touch /tmp/go; until [ \"$({} 2>/dev/null)\" = hello ]; do sleep 0.1; done; echo back",
+            hello(lab)
+        );
+        assert_eq!(lab.run("alice", &again).await.out, "back\n");
+    })
+    .await;
+}

@@ -1,0 +1,7 @@
+//! The way out of real sandboxes, to origins on this machine's loopback.
+
+mod attack;
+mod clients;
+mod lab;
+mod life;
+mod origin;
