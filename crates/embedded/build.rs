@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The packages the program is made of; a change in one builds it again.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     "inside",
+    "search",
     "warden",
     "types",
     "backends/native",

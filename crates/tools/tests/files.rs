@@ -3,6 +3,7 @@
 mod hostile;
 mod patching;
 mod reading;
+mod searching;
 mod writing;
 
 use serde_json::Value;

@@ -134,6 +134,12 @@ impl Lab {
         answered.json
     }
 
+    /// How many commands run in the sandbox.
+    pub(crate) async fn running(&self) -> usize {
+        let runs = self.place.sandbox.warden().runs().await.unwrap();
+        runs.iter().filter(|run| run.ended.is_none()).count()
+    }
+
     /// What a shell command prints, for looking at the state from another side.
     pub(crate) async fn sh(&self, command: &str) -> String {
         let json = self

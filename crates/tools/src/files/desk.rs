@@ -56,6 +56,11 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
+    /// Whether nobody would have to be asked.
+    pub(super) fn is_free(&self, act: Act, path: &str) -> bool {
+        self.files.gate.is_free(act, path)
+    }
+
     /// The whole file, or `None` if it is longer than `bound`.
     pub(super) async fn fetch(
         &self,

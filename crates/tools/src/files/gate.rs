@@ -24,6 +24,8 @@ pub(super) enum Act {
     Read,
     Write,
     Remove,
+    /// Of everything below.
+    Search,
 }
 
 impl Gate {
@@ -35,6 +37,15 @@ impl Gate {
         self.context.boundary() == Boundary::Judged
     }
 
+    /// Whether nobody would have to be asked.
+    pub(super) fn is_free(&self, act: Act, path: &str) -> bool {
+        act.programs().iter().all(|program| {
+            let words = program.iter().copied().chain([path]);
+            let verdict = self.policy.judge(Command::words(words), &self.context);
+            matches!(verdict, Verdict::Run(_))
+        })
+    }
+
     pub(super) async fn clear(
         &self,
         act: Act,
@@ -43,7 +54,8 @@ impl Gate {
         stop: &CancellationToken,
     ) -> Result<(), Blocked> {
         for program in act.programs() {
-            let command = Command::words([program, path]);
+            let words = program.iter().copied().chain([path]);
+            let command = Command::words(words);
             match self.policy.judge(command, &self.context) {
                 Verdict::Run(_) => {}
                 Verdict::Refuse(refusal) => {
@@ -64,11 +76,12 @@ impl Gate {
 
 impl Act {
     /// To remove a file, or to replace one that is not to be seen, takes no less than to write it.
-    fn programs(self) -> &'static [&'static str] {
+    fn programs(self) -> &'static [&'static [&'static str]] {
         match self {
-            Self::Read => &["cat"],
-            Self::Write => &["tee", "cat"],
-            Self::Remove => &["rm", "tee", "cat"],
+            Self::Read => &[&["cat"]],
+            Self::Write => &[&["tee"], &["cat"]],
+            Self::Remove => &[&["rm"], &["tee"], &["cat"]],
+            Self::Search => &[&["grep", "-r", "x"], &["cat"]],
         }
     }
 }

@@ -12,6 +12,7 @@ mod legible;
 mod patch;
 mod place;
 mod read;
+mod search;
 mod seen;
 mod similar;
 mod window;
@@ -56,6 +57,7 @@ pub(crate) enum FileTool {
     Read,
     Write,
     Patch,
+    Search,
 }
 
 impl Default for Bounds {
@@ -69,7 +71,7 @@ impl Default for Bounds {
 }
 
 impl FileTool {
-    const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Patch];
+    const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Patch, Self::Search];
 
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
@@ -80,6 +82,7 @@ impl FileTool {
             Self::Read => "read_file",
             Self::Write => "write_file",
             Self::Patch => "patch",
+            Self::Search => "search_files",
         }
     }
 }
@@ -122,6 +125,7 @@ impl Files {
                 FileTool::Read => desk.read(&arguments).await,
                 FileTool::Write => desk.write(&arguments).await,
                 FileTool::Patch => desk.patch(&arguments).await,
+                FileTool::Search => desk.search(&arguments).await,
             }
         };
         let done = tokio::select! {
@@ -156,6 +160,11 @@ impl Files {
                  mode=patch: a V4A patch over any number of files, applied as a whole or not at all. \
                  Better than sed in the terminal."
                 .to_owned(),
+            FileTool::Search => "Looks through files. target=content: a regular expression within \
+                 lines; output_mode chooses lines, files or counts. target=files: names by a glob, \
+                 newest first. Hidden files and what .gitignore names are passed over. Better than \
+                 grep, rg, find or ls in the terminal."
+                .to_owned(),
         }
     }
 
@@ -186,6 +195,7 @@ impl Files {
                 json!(["path", "content"]),
             ),
             FileTool::Patch => (patch::properties(), json!(["mode"])),
+            FileTool::Search => (search::properties(), json!(["pattern"])),
         };
         json!({"type": "object", "properties": properties, "required": required})
     }

@@ -1,0 +1,193 @@
+//! search_files.
+//!
+//! The looking happens inside the sandbox, in a process of its own; see `hermetic_search` for why.
+
+mod found;
+
+use std::time::Duration;
+
+use hermetic_search::{Query, ROLE, Record, Records, Shown, Target};
+use hermetic_warden::client::{CallError, Event, Running};
+use hermetic_warden::protocol::{ByteString, FileKind, Leftovers, Run, Status};
+use serde_json::{Value, json};
+
+use super::arguments::Arguments;
+use super::desk::Desk;
+use super::gate::Act;
+use super::place::Place;
+use super::{Failed, similar};
+use found::Found;
+
+const DEFAULT_RESULTS: usize = 50;
+const MOST_RESULTS: usize = 1000;
+const FARTHEST: usize = 100_000;
+const MOST_CONTEXT: usize = 20;
+const LONGEST_PATTERN: usize = 10_000;
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Many times what a page of results can take.
+const MOST_BYTES: usize = 16 << 20;
+
+/// The program that every sandbox has, by the name under which it can start itself again.
+const OURSELVES: &str = "/proc/self/exe";
+
+pub(super) fn properties() -> Value {
+    json!({
+        "pattern": {
+            "type": "string",
+            "description": "target=content: a regular expression; target=files: a glob such as *.py",
+        },
+        "target": {
+            "type": "string", "enum": ["content", "files"], "default": "content",
+            "description": "what files hold, or what they are called",
+        },
+        "path": {"type": "string", "default": ".", "description": "the folder or file to look in"},
+        "file_glob": {"type": "string", "description": "target=content: only files named like this"},
+        "limit": {"type": "integer", "default": DEFAULT_RESULTS, "description": "most results"},
+        "offset": {"type": "integer", "default": 0, "description": "results to leave out first"},
+        "output_mode": {
+            "type": "string", "enum": ["content", "files_only", "count"], "default": "content",
+            "description": "target=content: the lines, the files, or how many lines in each",
+        },
+        "context": {
+            "type": "integer", "default": 0,
+            "description": "target=content: lines before and after each match",
+        },
+    })
+}
+
+impl Desk<'_> {
+    pub(super) async fn search(&self, arguments: &Arguments<'_>) -> Result<Value, Failed> {
+        let pattern = pattern(arguments)?;
+        let path = arguments.text("path")?.filter(|path| !path.is_empty());
+        let place = self.locate_tree(path.unwrap_or(".")).await?;
+        self.clear(Act::Search, &place).await?;
+        let query = Query {
+            path: place.path.0.clone(),
+            target: target(arguments, pattern)?,
+            glob: arguments.text("file_glob")?.map(str::to_owned),
+            skip: arguments.count("offset", 0, (0, FARTHEST))?,
+            take: arguments.count("limit", DEFAULT_RESULTS, (1, MOST_RESULTS))?,
+        };
+        let mut found = Found::default();
+        self.look_through(&query, &mut found).await?;
+        let omitted = found.omit(|path| !self.is_free(Act::Read, path));
+        let mut json = found.into_json(&place, &query, &self.files.redactor, self.files.bounds);
+        if omitted > 0 {
+            json["_omitted"] = json!(format!(
+                "{omitted} results are left out: reading their files needs a person's yes"
+            ));
+        }
+        Ok(json)
+    }
+
+    async fn look_through(&self, query: &Query, found: &mut Found) -> Result<(), Failed> {
+        let mut argv: Vec<ByteString> = vec![OURSELVES.into(), ROLE.into()];
+        argv.extend(query.words().into_iter().map(ByteString));
+        let mut run = Run::new(argv);
+        run.timeout = Some(PATIENCE);
+        run.leftovers = Leftovers::End;
+        let running = self.sandbox.warden().run(run).await;
+        let running = running.map_err(|error| unreachable(&error))?;
+        gather(running, found).await
+    }
+
+    /// A folder or a file that is there.
+    async fn locate_tree(&self, path: &str) -> Result<Place, Failed> {
+        let place = self.follow(path).await?;
+        match place.metadata.as_ref().map(|metadata| metadata.kind) {
+            Some(FileKind::File | FileKind::Directory) => Ok(place),
+            Some(_) => Err(Failed::new(format!(
+                "{path} is a device, a socket or a pipe; there is nothing to look through"
+            ))),
+            None => {
+                let similar = similar::names(self, &place).await;
+                let hint = match similar.is_empty() {
+                    true => String::new(),
+                    false => format!(". Similar paths: {}", similar.join(", ")),
+                };
+                let failed = Failed::new(format!("Path not found: {path}{hint}"));
+                Err(failed.with("total_count", 0))
+            }
+        }
+    }
+}
+
+fn pattern<'a>(arguments: &Arguments<'a>) -> Result<&'a str, Failed> {
+    let pattern = arguments.needed("pattern")?;
+    if pattern.is_empty() || pattern.contains('\0') || pattern.len() > LONGEST_PATTERN {
+        return Err(Failed::new(format!(
+            "pattern must have 1 to {LONGEST_PATTERN} characters and no NUL byte"
+        )));
+    }
+    Ok(pattern)
+}
+
+fn target(arguments: &Arguments<'_>, pattern: &str) -> Result<Target, Failed> {
+    let pattern = pattern.to_owned();
+    let shown = match arguments.text("output_mode")?.unwrap_or("content") {
+        "content" => Shown::Lines,
+        "files_only" => Shown::Files,
+        "count" => Shown::Counts,
+        other => {
+            return Err(Failed::new(format!(
+                "output_mode is {other:?}; expected content, files_only or count"
+            )));
+        }
+    };
+    match arguments.text("target")?.unwrap_or("content") {
+        "content" | "grep" => Ok(Target::Content {
+            pattern,
+            shown,
+            context: arguments.count("context", 0, (0, MOST_CONTEXT))?,
+        }),
+        "files" | "find" => Ok(Target::Names(pattern)),
+        other => Err(Failed::new(format!(
+            "target is {other:?}; expected content or files"
+        ))),
+    }
+}
+
+/// What the process says, to its end. It goes when this is dropped.
+async fn gather(mut running: Running, found: &mut Found) -> Result<(), Failed> {
+    let mut records = Records::default();
+    let mut taken = 0;
+    loop {
+        let event = running.next().await.map_err(|error| unreachable(&error))?;
+        match event {
+            Some(Event::Out(bytes)) => {
+                taken += bytes.len();
+                if taken > MOST_BYTES {
+                    return Err(Failed::new("the search said more than it can have found"));
+                }
+                records.push(&bytes);
+                let said = |_| Failed::new("the search said what makes no sense");
+                while let Some(record) = records.take().map_err(said)? {
+                    match record {
+                        Record::Wrong { text } => {
+                            return Err(Failed::new(format!("Search failed: {text}"))
+                                .with("total_count", 0));
+                        }
+                        record => found.add(record),
+                    }
+                }
+            }
+            Some(Event::Ended(ended)) => {
+                match (found.is_whole(), ended.cut, ended.status) {
+                    (true, _, _) => {}
+                    (false, Some(_), _) => found.cut_off("it took longer than 60 seconds"),
+                    (false, None, Status::Signalled(_)) => found.cut_off("it was killed"),
+                    (false, None, _) => {
+                        return Err(Failed::new("the search could not be made in this sandbox"));
+                    }
+                }
+                return Ok(());
+            }
+            Some(_) => {}
+            None => return Err(Failed::new("the sandbox does not answer")),
+        }
+    }
+}
+
+fn unreachable(error: &CallError) -> Failed {
+    Failed::at("search_files", error)
+}
