@@ -39,8 +39,8 @@ const NEIGHBOURS: [(&str, &str, &str); 2] = [
 
 /// Crates outside the layers, and all of ours that each may depend on.
 const APART: [(&str, &[&str]); 4] = [
-    // The static program: the warden, the search and the native cage in one file.
-    ("inside", &["warden", "native", "search"]),
+    // The static program: the warden, the search, the native cage and ssh's far side in one file.
+    ("inside", &["warden", "native", "search", "ssh"]),
     // Stands in for the world in tests of everything up to the gateway.
     (
         "testkit",

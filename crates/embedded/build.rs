@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The packages the program is made of; a change in one builds it again.
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 7] = [
     "inside",
     "search",
     "warden",
     "types",
     "backends/native",
+    "backends/ssh/src",
     "../Cargo.lock",
 ];
 

@@ -10,6 +10,7 @@ mod gateway;
 mod installation;
 mod model;
 mod redactor;
+mod ssh;
 mod telegram;
 mod terminal;
 mod webhook;
@@ -67,6 +68,7 @@ pub(crate) fn backend(
         BackendKind::Native => native(config, installation),
         BackendKind::Docker => docker::docker(config, installation, caller),
         BackendKind::Local => local(config),
+        BackendKind::Ssh => ssh::ssh(config, installation),
         other => Err(Failure::new(
             format!("the {other} backend is not there yet"),
             "choose native, which is sealed, or local, which is this host",

@@ -22,6 +22,12 @@ use crate::{Lifeline, Spec};
 pub trait Backend: Send + Sync + fmt::Debug {
     fn kind(&self) -> BackendKind;
 
+    /// Whether the link may break while the sandbox lives on, as one over a network does. Commands
+    /// there go on without it and are picked up again.
+    fn is_distant(&self) -> bool {
+        false
+    }
+
     /// Which layers hold on this host, and what to do about those that do not.
     fn readiness(&self) -> BoxFuture<'_, Readiness>;
 

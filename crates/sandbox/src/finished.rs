@@ -15,14 +15,34 @@ pub struct Finished {
     pub ended: Ended,
     /// Set when the caller's `stop` ended it.
     pub interrupted: bool,
+    /// Set when the link dropped meanwhile.
+    pub dropped: Option<Dropped>,
+}
+
+/// What is known of a command whose link dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// The link came back, and nothing is missing.
+    PickedUp,
+    /// The host cannot be reached. The command ran when the link dropped; its timeout ends it there.
+    StillRunning,
+    /// The host was reached and knows nothing of it. What it did is not known.
+    Lost,
 }
 
 /// SIGKILL, for [`Finished::code`].
 const KILLED: i32 = 9;
 
+/// As ssh says it of a connection that broke.
+const UNKNOWN_END: i32 = 255;
+
 impl Finished {
-    /// As a shell would say it: the exit code, 128 + signal, 124 for a timeout, 130 if interrupted.
+    /// As a shell would say it: the exit code, 128 + signal, 124 for a timeout, 130 if interrupted,
+    /// 255 where nobody knows.
     pub fn code(&self) -> i32 {
+        if matches!(self.dropped, Some(Dropped::StillRunning | Dropped::Lost)) {
+            return UNKNOWN_END;
+        }
         match (self.interrupted, self.ended.cut, self.ended.status) {
             (true, ..) => 130,
             (_, Some(Cut::TimedOut), _) => 124,
@@ -42,7 +62,7 @@ pub async fn gather(
     stop: &CancellationToken,
     end: impl Future<Output = Result<(), CallError>>,
 ) -> Result<Finished, CallError> {
-    let (mut stdout, mut stderr) = (HeadTail::new(bound), HeadTail::new(bound));
+    let mut gathered = Gathered::new(bound);
     let mut interrupted = false;
     let input = running.stdin();
     let feed = async {
@@ -61,27 +81,60 @@ pub async fn gather(
         let _ = end.await;
         std::future::pending::<Infallible>().await
     };
-    let follow = async {
-        loop {
-            match running.next().await? {
-                Some(Event::Out(bytes)) => stdout.push(&bytes),
-                Some(Event::Err(bytes)) => stderr.push(&bytes),
-                Some(Event::Skipped(lost)) => stdout.skip(lost),
-                Some(Event::Started { .. }) => {}
-                Some(Event::Ended(ended)) => return Ok(ended),
-                None => return Err(CallError::LinkLost),
-            }
-        }
-    };
+    let follow = gathered.follow(&mut running);
     let ended = tokio::select! {
         ended = follow => ended?,
         never = feed => match never {},
         never = stopped => match never {},
     };
-    Ok(Finished {
-        stdout,
-        stderr,
-        ended,
-        interrupted,
-    })
+    Ok(gathered.finished(ended, interrupted, None))
+}
+
+/// The output so far, in bounded memory.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    stdout: HeadTail,
+    stderr: HeadTail,
+}
+
+impl Gathered {
+    pub(crate) fn new(bound: usize) -> Self {
+        Self {
+            stdout: HeadTail::new(bound),
+            stderr: HeadTail::new(bound),
+        }
+    }
+
+    /// How many bytes have come, those included that were not kept for us.
+    pub(crate) fn seen(&self) -> u64 {
+        self.stdout.total() + self.stderr.total()
+    }
+
+    pub(crate) async fn follow(&mut self, running: &mut Running) -> Result<Ended, CallError> {
+        loop {
+            match running.next().await? {
+                Some(Event::Out(bytes)) => self.stdout.push(&bytes),
+                Some(Event::Err(bytes)) => self.stderr.push(&bytes),
+                Some(Event::Skipped(lost)) => self.stdout.skip(lost),
+                Some(Event::Started { .. }) => {}
+                Some(Event::Ended(ended)) => return Ok(ended),
+                None => return Err(CallError::LinkLost),
+            }
+        }
+    }
+
+    pub(crate) fn finished(
+        self,
+        ended: Ended,
+        interrupted: bool,
+        dropped: Option<Dropped>,
+    ) -> Finished {
+        Finished {
+            stdout: self.stdout,
+            stderr: self.stderr,
+            ended,
+            interrupted,
+            dropped,
+        }
+    }
 }

@@ -1,8 +1,8 @@
-//! What backends on this machine share: the warden program as something to execute, and processes
-//! that are told from others that took their number.
+//! What backends on this machine share: the warden program as something to execute, processes that
+//! are told from others that took their number, and trees of files that are removed whatever is in
+//! them.
 
-mod process;
 mod program;
 
-pub use process::{Process, has_ended, kill, reap, wait_for_end};
+pub use hermetic_warden::machine::{Process, end, has_ended, kill, reap, remove, wait_for_end};
 pub use program::Program;

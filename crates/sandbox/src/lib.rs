@@ -15,6 +15,7 @@ mod backend;
     reason = "these are tests"
 )]
 pub mod conformance;
+mod distant;
 mod finished;
 pub mod host;
 mod output;
@@ -22,7 +23,7 @@ mod sandbox;
 mod spec;
 
 pub use backend::{Backend, BackendError, Found, FoundState, Layer, LayerState, Link, Readiness};
-pub use finished::{Finished, gather};
+pub use finished::{Dropped, Finished, gather};
 pub use hermetic_warden::client::GreetError;
 pub use output::HeadTail;
 pub use sandbox::{Bond, RunError, Sandbox};

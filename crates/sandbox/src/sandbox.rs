@@ -1,5 +1,6 @@
 //! A living sandbox, whatever its backend.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_policy::Cleared;
@@ -11,7 +12,7 @@ use hermetic_warden::protocol::{
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Finished, Link, gather};
+use crate::{Backend, Finished, Link, distant, gather};
 
 /// A place where one conversation's commands run, reached over one byte stream.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Sandbox {
     id: SandboxId,
     kind: BackendKind,
     warden: Warden,
+    /// How to reach it again, where the link may break.
+    way_back: Option<Arc<dyn Backend>>,
 }
 
 #[derive(Debug, Error)]
@@ -42,7 +45,15 @@ impl Sandbox {
             id: id.clone(),
             kind,
             warden,
+            way_back: None,
         })
+    }
+
+    /// Where the link may break while the sandbox lives on, commands survive that from here on.
+    #[must_use]
+    pub fn with_way_back(mut self, backend: &Arc<dyn Backend>) -> Self {
+        self.way_back = backend.is_distant().then(|| Arc::clone(backend));
+        self
     }
 
     pub fn id(&self) -> &SandboxId {
@@ -89,6 +100,14 @@ impl Sandbox {
             Stdin::Empty | Stdin::Open => None,
         };
         let id = RunId::random();
+        // What was on its way into a command when the link broke cannot be sent again.
+        if let (Some(way_back), None) = (&self.way_back, &stdin) {
+            let running = self.start_as(id.clone(), command, Bond::Sandbox).await?;
+            let warden = self.warden.clone();
+            let followed =
+                distant::follow(way_back, &self.id, warden, (id, running), bound, stop).await;
+            return Ok(followed?);
+        }
         let running = self.start_as(id.clone(), command, Bond::Caller).await?;
         let end = self.warden.kill(Kill::Run(id));
         Ok(gather(running, stdin, bound, stop, end).await?)

@@ -169,15 +169,19 @@ impl Sandboxes {
             {
                 return Ok(Arc::clone(sandbox));
             }
-            if let Ok(sandbox) = self.reach(&found.spec).await {
-                // Held over the change: a new link is no new budget.
-                let _held = match found.outlet.take() {
-                    Some(old) => Some(old.close().await),
-                    None => None,
-                };
-                found.outlet = self.open_outlet(&found.spec, &sandbox).await;
-                found.sandbox = Some(Arc::clone(&sandbox));
-                return Ok(sandbox);
+            match self.reach(&found.spec).await {
+                Ok(sandbox) => {
+                    // Held over the change: a new link is no new budget.
+                    let _held = match found.outlet.take() {
+                        Some(old) => Some(old.close().await),
+                        None => None,
+                    };
+                    found.outlet = self.open_outlet(&found.spec, &sandbox).await;
+                    found.sandbox = Some(Arc::clone(&sandbox));
+                    return Ok(sandbox);
+                }
+                Err(error) if is_out_of_reach(&error) => return Err(error),
+                Err(_) => {}
             }
             if let Some(leaving) = tenant.take() {
                 leaving.close_outlet().await;
@@ -209,9 +213,7 @@ impl Sandboxes {
             Some(entry) if may_come_back(&entry) => match self.bring_back(&entry).await {
                 Ok(back) => return Ok(back),
                 // Whoever does not answer now may later: its files are not given up.
-                Err(LeaseError::Start(error @ BackendError::Unavailable { .. })) => {
-                    return Err(error.into());
-                }
+                Err(error) if is_out_of_reach(&error) => return Err(error),
                 Err(error) => {
                     tracing::warn!(sandbox = %entry.id, %error, "a sandbox did not come back");
                     self.write_off(&entry).await;
@@ -238,7 +240,7 @@ impl Sandboxes {
         let made = async {
             let link = backend.create(&spec).await?;
             let sandbox = Sandbox::greet(&spec.id, backend.kind(), link).await?;
-            Ok::<_, LeaseError>(Arc::new(sandbox))
+            Ok::<_, LeaseError>(Arc::new(sandbox.with_way_back(backend)))
         };
         match made.await {
             Ok(sandbox) => {
@@ -301,15 +303,14 @@ impl Sandboxes {
         let sandbox = Sandbox::greet(&entry.id, entry.backend, link).await?;
         self.ledger.mark(&entry.id, LedgerState::Running).await?;
         self.ledger.touch(&entry.id, now()).await?;
-        Ok((spec, Arc::new(sandbox)))
+        Ok((spec, Arc::new(sandbox.with_way_back(backend))))
     }
 
     async fn reach(&self, spec: &Spec) -> Result<Arc<Sandbox>, LeaseError> {
         let backend = self.backend(self.plan.backend)?;
         let link = backend.connect(&spec.id).await?;
-        Ok(Arc::new(
-            Sandbox::greet(&spec.id, backend.kind(), link).await?,
-        ))
+        let sandbox = Sandbox::greet(&spec.id, backend.kind(), link).await?;
+        Ok(Arc::new(sandbox.with_way_back(backend)))
     }
 
     /// Claims a place, letting the longest idle sandbox go when all are taken.
@@ -459,6 +460,12 @@ impl Sandboxes {
 
 fn may_come_back(entry: &Entry) -> bool {
     matches!(entry.state, LedgerState::Running | LedgerState::Stopped)
+}
+
+/// The sandbox may be as well as ever; only the way to it is not there now. Its files are not given
+/// up for that.
+fn is_out_of_reach(error: &LeaseError) -> bool {
+    matches!(error, LeaseError::Start(BackendError::Unavailable { .. }))
 }
 
 pub(crate) fn now() -> Timestamp {

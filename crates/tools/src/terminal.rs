@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hermetic_policy::{Cleared, Context, Policy, Verdict};
 use hermetic_redact::Redactor;
-use hermetic_sandbox::{Finished, RunError, Sandbox};
+use hermetic_sandbox::{Dropped, Finished, RunError, Sandbox};
 use hermetic_types::Command;
 use hermetic_warden::client::CallError;
 use hermetic_warden::protocol::FailureKind;
@@ -173,6 +173,16 @@ impl Terminal {
         let mut output = shown(streams, &self.redactor, self.settings.output_chars);
         let seconds = timeout.unwrap_or_default().as_secs();
         let note = match code {
+            _ if finished.dropped == Some(Dropped::StillRunning) => Some(
+                "[The link to the host dropped and it cannot be reached. The command was still \
+                 running; it is ended there when its time is over]"
+                    .to_owned(),
+            ),
+            _ if finished.dropped == Some(Dropped::Lost) => Some(
+                "[The link to the host dropped, and the host no longer knows the command: what it \
+                 did after this output is not known]"
+                    .to_owned(),
+            ),
             130 if finished.interrupted => Some("[Command interrupted]".to_owned()),
             124 if finished.ended.cut.is_some() => {
                 Some(format!("[Command timed out after {seconds}s]"))

@@ -23,9 +23,14 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     let Some((path, patience)) = parse(words) else {
         return ExitCode::from(USAGE);
     };
-    let Ok(socket) = connect(&path, patience) else {
-        return ExitCode::from(UNAVAILABLE);
-    };
+    match connect(&path, patience) {
+        Ok(socket) => bridge(&socket),
+        Err(_) => ExitCode::from(UNAVAILABLE),
+    }
+}
+
+/// Our stdin to the socket, the socket to our stdout, until the warden closes.
+pub fn bridge(mut socket: &UnixStream) -> ExitCode {
     let Ok(upward) = socket.try_clone() else {
         return ExitCode::from(UNAVAILABLE);
     };
@@ -39,7 +44,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         let _ = upward.shutdown(Shutdown::Write);
     });
     // When the warden closes there is nothing left to say, whatever stdin still holds.
-    let _ = copy(&mut &socket, &mut stdout);
+    let _ = copy(&mut socket, &mut stdout);
     ExitCode::SUCCESS
 }
 

@@ -13,6 +13,8 @@
 pub mod client;
 #[cfg(feature = "serve")]
 pub mod connect;
+#[cfg(feature = "machine")]
+pub mod machine;
 mod mux;
 pub mod protocol;
 #[cfg(feature = "serve")]

@@ -9,6 +9,5 @@
 
 mod folder;
 mod local;
-mod tree;
 
 pub use local::{Config, Local};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hermetic_sandbox::host::{Process, Program};
+use hermetic_sandbox::host::{self, Process, Program};
 use hermetic_sandbox::{
     Backend, BackendError, Found, FoundState, Layer, LayerState, Lifeline, Link, Persistence,
     Readiness, Spec,
@@ -20,7 +20,6 @@ use hermetic_types::{BackendKind, SandboxId};
 use tokio::process::{Child, Command};
 
 use crate::folder::Folder;
-use crate::tree;
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -197,7 +196,7 @@ impl Host {
         let Some((process, pidfd)) = self.folder(id).living() else {
             return Ok(());
         };
-        if tree::end(process.pid, pidfd.as_fd()) {
+        if host::end(process.pid, pidfd.as_fd()) {
             return Ok(());
         }
         let late = io::Error::from(io::ErrorKind::TimedOut);

@@ -278,8 +278,8 @@ fn elsewhere() -> Vec<Key> {
         key(
             "terminal.ssh_port",
             count(1, 65_535),
-            "22",
-            "its port (ssh)",
+            "",
+            "its port; as your ssh configuration has it, else 22 (ssh)",
         )
         .mirrored_by("TERMINAL_SSH_PORT"),
         key(
@@ -289,6 +289,13 @@ fn elsewhere() -> Vec<Key> {
             "private key file (ssh)",
         )
         .mirrored_by("TERMINAL_SSH_KEY"),
+        key(
+            "terminal.ssh_config",
+            Shape::Text,
+            "",
+            "ssh configuration file instead of the user's own (ssh)",
+        )
+        .mirrored_by("TERMINAL_SSH_CONFIG"),
         key(
             "terminal.ssh_persistent",
             Shape::Flag,

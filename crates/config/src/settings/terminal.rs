@@ -63,8 +63,10 @@ pub struct Docker {
 pub struct Ssh {
     pub host: Option<String>,
     pub user: Option<String>,
-    pub port: u16,
+    /// As the user's ssh configuration has it, where nobody wrote one.
+    pub port: Option<u16>,
     pub key: Option<PathBuf>,
+    pub config_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
@@ -114,8 +116,9 @@ impl Terminal {
             ssh: Ssh {
                 host: pick.maybe_text("terminal.ssh_host"),
                 user: pick.maybe_text("terminal.ssh_user"),
-                port: pick.count("terminal.ssh_port"),
+                port: pick.maybe_count("terminal.ssh_port"),
                 key: pick.maybe_path("terminal.ssh_key"),
+                config_file: pick.maybe_path("terminal.ssh_config"),
             },
             native: native(pick, problems),
             sudo_password: pick.secret("terminal.sudo_password"),

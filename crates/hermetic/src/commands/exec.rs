@@ -109,6 +109,10 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     if kind == BackendKind::Local {
         warn!("⚠ this command runs on this machine, not in a sandbox: the backend is local");
     }
+    if kind == BackendKind::Ssh {
+        warn!("⚠ this command runs on a remote host, not in a sandbox: the backend is ssh");
+    }
+    refuse_what_a_host_has_not(kind, args)?;
     let gate = args.leaving.gate(&config, kind)?;
     let installation = wiring::installation(config.home())?;
     match &args.session {
@@ -182,6 +186,17 @@ fn made_closed(name: &str, id: &SandboxId) -> Failure {
         format!("the sandbox of session {name} was made without a way out"),
         format!("use another --session, or destroy it first: hermetic sandbox destroy {id}"),
     )
+}
+
+/// Nothing of this machine is copied to another, or back, unasked.
+fn refuse_what_a_host_has_not(kind: BackendKind, args: &Args) -> Result<(), Failure> {
+    if kind == BackendKind::Ssh && (args.here || !args.mounts.is_empty()) {
+        return Err(Failure::new(
+            "a folder of this machine cannot be shown on the remote host",
+            "leave --here and --mount out, and copy what is needed yourself",
+        ));
+    }
+    Ok(())
 }
 
 /// Removes what earlier ones left that were killed. Their processes are gone already.

@@ -9,6 +9,8 @@ use hermetic_redact::Redactor;
 use hermetic_tools::{Bounds, Files, Kit, Settings, Terminal};
 use hermetic_types::{BackendKind, Boundary};
 
+use super::ssh;
+
 /// Where a sealed sandbox keeps the conversation's files.
 const SEALED_WORKSPACE: &str = "/workspace";
 /// The most of a tool's result that a model is shown.
@@ -68,20 +70,24 @@ fn terminal(
 
 /// The folder commands start in.
 pub(crate) fn workspace(config: &Config, backend: BackendKind) -> String {
-    match backend.boundary() {
-        Boundary::Sealed => SEALED_WORKSPACE.to_owned(),
-        Boundary::Judged => config
-            .terminal()
-            .cwd
-            .clone()
-            .unwrap_or_else(|| env::current_dir().unwrap_or_default().display().to_string()),
+    let written = config.terminal().cwd.clone();
+    match (backend.boundary(), backend) {
+        (Boundary::Sealed, _) => SEALED_WORKSPACE.to_owned(),
+        // A folder below, of the conversation's own.
+        (_, BackendKind::Ssh) => {
+            written.unwrap_or_else(|| format!("{}/.hermetic", ssh::home(config)))
+        }
+        (Boundary::Judged, _) => {
+            written.unwrap_or_else(|| env::current_dir().unwrap_or_default().display().to_string())
+        }
     }
 }
 
 fn context(config: &Config, backend: BackendKind) -> Context {
-    let home = match backend.boundary() {
-        Boundary::Sealed => SEALED_HOME.to_owned(),
-        Boundary::Judged => env::var("HOME").unwrap_or_else(|_| "/root".to_owned()),
+    let home = match (backend.boundary(), backend) {
+        (Boundary::Sealed, _) => SEALED_HOME.to_owned(),
+        (_, BackendKind::Ssh) => ssh::home(config),
+        (Boundary::Judged, _) => env::var("HOME").unwrap_or_else(|_| "/root".to_owned()),
     };
     let mut context = Context::new(backend, workspace(config, backend), home);
     context.own_home = config.home().root().display().to_string();

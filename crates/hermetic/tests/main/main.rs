@@ -15,4 +15,8 @@ mod flow;
 mod gateway;
 mod hermetic;
 mod service;
+mod ssh;
+#[path = "../../../backends/ssh/tests/lab.rs"]
+#[allow(dead_code, reason = "its own tests use the rest")]
+mod ssh_lab;
 mod surface;

@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, statvfs};
 
-use super::tree::is_dots;
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) bytes: u64,
@@ -71,7 +69,7 @@ fn walk(top: OwnedFd, usage: &mut Usage) -> io::Result<()> {
             continue;
         };
         let entry = entry?;
-        if is_dots(entry.file_name()) {
+        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
             continue;
         }
         let fd = folder.fd()?;

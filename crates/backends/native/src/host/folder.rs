@@ -20,9 +20,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::record::{Made, Record};
-use super::tree;
 use super::watch::Ended;
-use hermetic_sandbox::host::Process;
+use hermetic_sandbox::host::{self as process, Process};
 
 /// Longer than a cage takes to be built or to give up.
 pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(30);
@@ -140,7 +139,7 @@ impl Folder {
 
     /// Everything in it, however it is named, nested or locked. Its own name goes last.
     pub(super) fn remove(&self) -> io::Result<()> {
-        tree::remove(&self.path)
+        process::remove(&self.path)
     }
 
     /// Through a descriptor: a socket's address holds 108 bytes, a state folder's path may not.

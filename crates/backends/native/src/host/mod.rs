@@ -16,7 +16,6 @@ mod record;
 mod remedy;
 #[allow(unsafe_code, reason = "registering a descriptor with the runtime")]
 mod sys;
-mod tree;
 mod waiting;
 mod watch;
 

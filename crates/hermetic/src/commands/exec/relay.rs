@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{RunError, Sandbox};
+use hermetic_types::BackendKind;
 use hermetic_warden::client::{CallError, Event, Running};
 use hermetic_warden::protocol::{Cut, Ended, FailureKind, Status};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,7 +31,7 @@ pub(super) async fn run(sandbox: &Sandbox, command: Cleared, tty: bool) -> Resul
         Err(error) => return not_started(&error),
     };
     let input = tokio::spawn(feed(running.stdin()));
-    let ended = follow(running).await;
+    let ended = follow(running, sandbox.kind()).await;
     input.abort();
     drop(raw);
     ended
@@ -48,7 +49,7 @@ async fn feed(stdin: hermetic_warden::client::Stdin) {
     let _ = stdin.end().await;
 }
 
-async fn follow(mut running: Running) -> Result<Exit, Failure> {
+async fn follow(mut running: Running, kind: BackendKind) -> Result<Exit, Failure> {
     let signals = |error: std::io::Error| Failure::caused(&error, "report this as a bug");
     let mut interrupt = signal(SignalKind::interrupt()).map_err(signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(signals)?;
@@ -73,7 +74,7 @@ async fn follow(mut running: Running) -> Result<Exit, Failure> {
             Ok(Some(Event::Err(bytes))) => write(&mut err, &bytes).await,
             Ok(Some(Event::Ended(ended))) => return Ok(said(&ended)),
             Ok(Some(Event::Started { .. } | Event::Skipped(_))) => false,
-            Ok(None) => return Err(lost()),
+            Ok(None) | Err(CallError::LinkLost) => return Err(lost(kind)),
             Err(error) => return not_started(&RunError::Call(error)),
         };
         // A reader who has gone away (`| head`) ends the command, as a pipe would.
@@ -116,7 +117,6 @@ fn not_started(error: &RunError) -> Result<Exit, Failure> {
             FailureKind::ProgramNotStarted | FailureKind::WorkingDirectory => 126,
             _ => 125,
         },
-        RunError::Call(CallError::LinkLost) => return Err(lost()),
         _ => 125,
     };
     Err(Failure::caused(
@@ -126,7 +126,14 @@ fn not_started(error: &RunError) -> Result<Exit, Failure> {
     .with(code))
 }
 
-fn lost() -> Failure {
+fn lost(kind: BackendKind) -> Failure {
+    if kind == BackendKind::Ssh {
+        return Failure::new(
+            "the link to the host dropped before the command had ended",
+            "without --session the command is ended there, and what it did is done; look before \
+             you run it again",
+        );
+    }
     Failure::new(
         "the sandbox ended before its command did",
         "it may have reached its memory or disk limit; `hermetic doctor` tells how those are kept",

@@ -6,18 +6,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hermetic_sandbox::host;
 use rustix::process::{Pid, Signal, kill_process, pidfd_send_signal};
+
+use super::{kill, reap, wait_for_end};
 
 /// A warden that is asked to end kills what it started, which takes milliseconds.
 const ASKED: Duration = Duration::from_secs(12);
 const FORCED: Duration = Duration::from_secs(5);
 
 /// True when the warden and everything below it was seen to be gone.
-pub(crate) fn end(warden: i32, pidfd: BorrowedFd<'_>) -> bool {
+pub fn end(warden: i32, pidfd: BorrowedFd<'_>) -> bool {
     let _ = pidfd_send_signal(pidfd, Signal::TERM);
-    if host::wait_for_end(pidfd, ASKED) {
-        host::reap(pidfd);
+    if wait_for_end(pidfd, ASKED) {
+        reap(pidfd);
         return true;
     }
     // Stopped first: a parent that is stopped has no new children.
@@ -35,7 +36,7 @@ pub(crate) fn end(warden: i32, pidfd: BorrowedFd<'_>) -> bool {
         }
         thread::sleep(Duration::from_millis(2));
     }
-    host::kill(pidfd.as_fd(), FORCED) && descendants(warden).is_empty()
+    kill(pidfd.as_fd(), FORCED) && descendants(warden).is_empty()
 }
 
 /// Living processes below `root`. Zombies do not count: their parent is stopped and cannot collect

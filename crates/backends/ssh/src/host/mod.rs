@@ -1,0 +1,12 @@
+//! The side in the gateway: keeps the connection, places the program, asks it.
+
+mod channel;
+mod client;
+mod connection;
+mod connections;
+mod place;
+mod ssh;
+mod trouble;
+
+pub use client::Config;
+pub use ssh::Ssh;

@@ -1,0 +1,168 @@
+//! Wardens as plain processes of the remote account, each with a folder of its own.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use hermetic_types::SandboxId;
+use hermetic_warden::machine::{self, Process};
+
+use super::folder::{ALL, Folder};
+use crate::order::{Answer, Lodger, Lodging, State};
+
+/// What a login has and a command cannot do without. A sandbox's own variables are set on top.
+const LOGIN_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL"];
+
+/// More than anybody has; a bound for the answer.
+const MOST: usize = 4096;
+
+pub(super) enum Trouble {
+    NoSuchSandbox,
+    Failed { step: &'static str, why: io::Error },
+}
+
+pub(super) fn create(lodging: &Lodging) -> Result<UnixStream, Trouble> {
+    let folder = Folder::of(&lodging.id);
+    let _lock = folder.make(lodging).map_err(at("write the sandbox down"))?;
+    start(lodging, &folder).inspect_err(|_| {
+        // A create that failed leaves nothing.
+        let _ = end(&folder).and_then(|()| folder.remove().map_err(at("remove the folder")));
+    })
+}
+
+pub(super) fn connect(id: &SandboxId) -> Result<UnixStream, Trouble> {
+    let folder = Folder::of(id);
+    folder.living().ok_or(Trouble::NoSuchSandbox)?;
+    folder.connect().map_err(at("reach the warden"))
+}
+
+pub(super) fn resume(lodging: &Lodging) -> Result<UnixStream, Trouble> {
+    let folder = Folder::of(&lodging.id);
+    let _lock = locked(&folder)?.ok_or(Trouble::NoSuchSandbox)?;
+    match folder.living() {
+        Some(_) => folder.connect().map_err(at("reach the warden")),
+        None => start(lodging, &folder),
+    }
+}
+
+pub(super) fn stop(id: &SandboxId) -> Result<(), Trouble> {
+    let folder = Folder::of(id);
+    let _lock = locked(&folder)?.ok_or(Trouble::NoSuchSandbox)?;
+    end(&folder)
+}
+
+pub(super) fn destroy(id: &SandboxId) -> Result<(), Trouble> {
+    let folder = Folder::of(id);
+    let Some(_lock) = locked(&folder)? else {
+        return Ok(());
+    };
+    end(&folder)?;
+    folder.remove().map_err(at("remove the sandbox's folder"))
+}
+
+pub(super) fn list() -> Result<Vec<Lodger>, Trouble> {
+    let entries = match fs::read_dir(ALL) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(at("read the folder of sandboxes"))?,
+    };
+    let ids = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    Ok(ids.take(MOST).map(look).collect())
+}
+
+/// Nothing where there is no such sandbox.
+fn locked(folder: &Folder) -> Result<Option<OwnedFd>, Trouble> {
+    match folder.lock() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        lock => lock.map(Some).map_err(at("lock the sandbox's folder")),
+    }
+}
+
+fn look(id: SandboxId) -> Lodger {
+    let folder = Folder::of(&id);
+    let lodging = folder.lodging();
+    let state = match (&lodging, folder.living()) {
+        (Some(_), Some(_)) => State::Running,
+        (Some(lodging), None) if lodging.kept && folder.was_alive() => State::Stopped,
+        _ if folder.is_locked() => State::Busy,
+        _ => State::Broken,
+    };
+    // The environment is of no use to a listing, and may be long.
+    let lodging = lodging.map(|lodging| Lodging {
+        env: Vec::new(),
+        ..lodging
+    });
+    Lodger { id, state, lodging }
+}
+
+/// Starts the warden with a socket that was made here; the link is there before it is.
+fn start(lodging: &Lodging, folder: &Folder) -> Result<UnixStream, Trouble> {
+    let socket = folder.listen().map_err(at("make the socket"))?;
+    let process = spawn(lodging, folder, socket.into()).map_err(at("start the warden"))?;
+    folder
+        .note_life(&process)
+        .map_err(at("write the warden's process down"))?;
+    folder.connect().map_err(at("reach the warden"))
+}
+
+fn spawn(lodging: &Lodging, folder: &Folder, socket: OwnedFd) -> io::Result<Process> {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["serve", "--listen-fd", "0", "--lifetime"]);
+    command.arg(lodging.lifetime.as_secs().to_string());
+    if lodging.tied {
+        command.arg("--tied");
+    }
+    command.env_clear();
+    for name in LOGIN_VARIABLES {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    let own = folder.work();
+    let workdir = lodging.workdir.as_deref().map(std::path::Path::new);
+    let child = command
+        .envs(lodging.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(workdir.unwrap_or(&own))
+        .stdin(Stdio::from(socket))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // It outlives the connection that started it.
+        .process_group(0)
+        .spawn()?;
+    i32::try_from(child.id())
+        .ok()
+        .and_then(Process::observe)
+        .ok_or_else(|| io::Error::other("the warden ended at once"))
+}
+
+fn end(folder: &Folder) -> Result<(), Trouble> {
+    let Some((process, pidfd)) = folder.living() else {
+        return Ok(());
+    };
+    if machine::end(process.pid, pidfd.as_fd()) {
+        return Ok(());
+    }
+    Err(at("end the warden's processes")(
+        io::ErrorKind::TimedOut.into(),
+    ))
+}
+
+fn at(step: &'static str) -> impl Fn(io::Error) -> Trouble {
+    move |why| Trouble::Failed { step, why }
+}
+
+impl From<Trouble> for Answer {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::NoSuchSandbox => Self::NoSuchSandbox,
+            Trouble::Failed { step, why } => Self::Failed {
+                step: step.to_owned(),
+                why: why.to_string(),
+            },
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A command on the far side of a link that may break.
+//!
+//! It goes on without the link and keeps its output there, so a link that comes back finds it again.
+//! It is still the caller's: when he lets go, it is ended.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_types::{RunId, SandboxId};
+use hermetic_warden::client::{CallError, Running, Warden};
+use hermetic_warden::protocol::{Ended, FailureKind, Kill, Status, Usage};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::finished::Gathered;
+use crate::{Backend, BackendError, Dropped, Finished};
+
+/// How long a host may be out of reach before the caller is told. Longer than a machine needs to
+/// start again its ssh server, shorter than a person waits.
+const PATIENCE: Duration = Duration::from_secs(60);
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const GREETING: Duration = Duration::from_secs(20);
+
+/// Follows a detached run to its end, over as many links as that takes.
+pub(crate) async fn follow(
+    way_back: &Arc<dyn Backend>,
+    sandbox: &SandboxId,
+    warden: Warden,
+    (run, mut running): (RunId, Running),
+    bound: usize,
+    stop: &CancellationToken,
+) -> Result<Finished, CallError> {
+    let mut guard = EndsWhenDropped::new(run.clone(), warden);
+    let mut gathered = Gathered::new(bound);
+    let mut interrupted = false;
+    let mut dropped = None;
+    loop {
+        let ended = {
+            let stopped = async {
+                stop.cancelled().await;
+                interrupted = true;
+                // The command may end by itself before the request arrives.
+                let _ = guard.warden.kill(Kill::Run(run.clone())).await;
+                std::future::pending::<Infallible>().await
+            };
+            tokio::select! {
+                ended = gathered.follow(&mut running) => ended,
+                never = stopped => match never {},
+            }
+        };
+        match ended {
+            Ok(ended) => {
+                guard.disarm();
+                return Ok(gathered.finished(ended, interrupted, dropped));
+            }
+            Err(CallError::LinkLost) => {}
+            Err(CallError::Failed(failure))
+                if dropped.is_some() && failure.kind == FailureKind::NoSuchRun =>
+            {
+                guard.disarm();
+                return Ok(gathered.finished(unknown_end(), interrupted, Some(Dropped::Lost)));
+            }
+            Err(error) => return Err(error),
+        }
+        tracing::warn!(%sandbox, "the link dropped while a command ran");
+        match reach(way_back, sandbox, stop).await {
+            Reached::Warden(warden) => {
+                running = warden.attach(run.clone(), gathered.seen()).await?;
+                guard.warden = warden;
+                dropped = Some(Dropped::PickedUp);
+            }
+            Reached::Nobody(known) => {
+                guard.disarm();
+                return Ok(gathered.finished(unknown_end(), interrupted, Some(known)));
+            }
+        }
+    }
+}
+
+enum Reached {
+    Warden(Warden),
+    Nobody(Dropped),
+}
+
+async fn reach(
+    way_back: &Arc<dyn Backend>,
+    sandbox: &SandboxId,
+    stop: &CancellationToken,
+) -> Reached {
+    let deadline = Instant::now() + PATIENCE;
+    let mut wait = FIRST_WAIT;
+    loop {
+        match way_back.connect(sandbox).await {
+            Ok(link) => match Warden::greet(link.into_stream(), GREETING).await {
+                Ok(warden) => return Reached::Warden(warden),
+                Err(error) => tracing::debug!(%sandbox, %error, "not there yet"),
+            },
+            Err(BackendError::NoSuchSandbox { .. }) => return Reached::Nobody(Dropped::Lost),
+            Err(error) => tracing::debug!(%sandbox, %error, "not there yet"),
+        }
+        // Who wants it stopped is told at once that nothing can be done from here.
+        if stop.is_cancelled() || Instant::now() >= deadline {
+            return Reached::Nobody(Dropped::StillRunning);
+        }
+        tokio::select! {
+            () = sleep(wait) => {}
+            () = stop.cancelled() => {}
+        }
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+fn unknown_end() -> Ended {
+    Ended {
+        status: Status::Unknown,
+        cut: None,
+        usage: Usage::default(),
+        killed_for_memory: false,
+        leftovers: 0,
+        cwd: None,
+        shell_fresh: false,
+        shell_lost: None,
+    }
+}
+
+/// A detached run does not notice that its caller went away, so it is told.
+struct EndsWhenDropped {
+    run: Option<RunId>,
+    warden: Warden,
+}
+
+impl EndsWhenDropped {
+    fn new(run: RunId, warden: Warden) -> Self {
+        Self {
+            run: Some(run),
+            warden,
+        }
+    }
+
+    fn disarm(&mut self) {
+        self.run = None;
+    }
+}
+
+impl Drop for EndsWhenDropped {
+    fn drop(&mut self) {
+        if let (Some(run), Ok(runtime)) = (self.run.take(), tokio::runtime::Handle::try_current()) {
+            let warden = self.warden.clone();
+            runtime.spawn(async move { warden.kill(Kill::Run(run)).await });
+        }
+    }
+}
