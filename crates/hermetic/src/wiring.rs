@@ -129,8 +129,9 @@ pub(crate) async fn sandboxes(
 }
 
 /// Sealed sandboxes have a proxy port where there is a gate. Elsewhere the network is the machine's.
-pub(crate) fn network(backend: BackendKind, gate: Option<&Arc<Gate>>) -> Network {
+pub(crate) fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Gate>>) -> Network {
     match (backend.boundary(), gate) {
+        _ if backend == BackendKind::Docker && docker::is_closed(config) => Network::Closed,
         (Boundary::Sealed, Some(_)) => Network::Proxied { port: PROXY_PORT },
         _ => Network::Closed,
     }
@@ -168,6 +169,10 @@ pub(crate) fn plan(
         },
         lifetime,
         most: config.gateway().max_sandboxes.unwrap_or(MOST_SANDBOXES),
+        pool: match caller {
+            Caller::Chats => config.gateway().sandbox_pool,
+            Caller::CommandLine | Caller::Onlooker => 0,
+        },
     }
 }
 

@@ -52,6 +52,8 @@ impl Sandboxes {
                 tracing::warn!(%conversation, %error, "an idle sandbox could not be let go");
             }
         }
+        self.trim_pool().await;
+        self.fill_pool();
         next.min(self.retry(retries).await)
     }
 

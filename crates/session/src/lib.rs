@@ -16,6 +16,7 @@ mod house;
 mod lease;
 mod outlet;
 mod plan;
+mod pool;
 mod sandboxes;
 mod settle;
 mod slot;

@@ -19,6 +19,8 @@ pub struct Plan {
     pub lifetime: Duration,
     /// How many may live at once.
     pub most: usize,
+    /// How many wait, ready, for conversations that are still to come.
+    pub pool: usize,
 }
 
 /// How much longer than its idle lifetime a sandbox outlives a gateway that never comes back.

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::pool::Pool;
 use crate::slot::{Slot, Tenant};
 use crate::{Lease, Outlet, Plan};
 
@@ -58,10 +59,11 @@ pub struct Sandboxes {
     pub(crate) ledger: Ledger,
     pub(crate) slots: Arc<Mutex<HashMap<ConversationKey, Arc<Slot>>>>,
     pub(crate) changed: Arc<Notify>,
+    pub(crate) pool: Arc<Pool>,
     /// Absent: no sandbox has a way out, whatever its spec says.
     gate: Option<Arc<Gate>>,
     /// Creations, which go on when the caller gives up so that none is cut in the middle, and outlets.
-    works: TaskTracker,
+    pub(crate) works: TaskTracker,
     /// Ends the outlets.
     cut: CancellationToken,
 }
@@ -84,6 +86,7 @@ impl Sandboxes {
             ledger,
             slots: Arc::default(),
             changed: Arc::default(),
+            pool: Arc::default(),
             gate: None,
             works: TaskTracker::new(),
             cut: CancellationToken::new(),
@@ -135,12 +138,13 @@ impl Sandboxes {
         }
     }
 
-    /// Waits for creations that are under way and for the end of all outlets. Called when no more
-    /// leases are asked for.
+    /// Waits for creations that are under way and for the end of all outlets, and sees those out that
+    /// wait for nobody any more. Called when no more leases are asked for.
     pub async fn drain(&self) {
         self.cut.cancel();
         self.works.close();
         self.works.wait().await;
+        self.empty_pool().await;
     }
 
     async fn enter(&self, conversation: &ConversationKey) -> Result<Lease, LeaseError> {
@@ -229,6 +233,16 @@ impl Sandboxes {
         &self,
         conversation: &ConversationKey,
     ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
+        match self.take_warm(conversation).await? {
+            Some(warm) => Ok(warm),
+            None => self.make(conversation).await,
+        }
+    }
+
+    pub(crate) async fn make(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
         let backend = self.backend(self.plan.backend)?;
         let spec = self.spec(conversation);
         let text = serde_json::to_string(&spec)?;
@@ -264,7 +278,7 @@ impl Sandboxes {
         }
     }
 
-    fn spec(&self, conversation: &ConversationKey) -> Spec {
+    pub(crate) fn spec(&self, conversation: &ConversationKey) -> Spec {
         let mut spec = self.plan.spec(&self.installation, conversation);
         if let (Network::Proxied { port }, Some(gate)) = (&spec.network, &self.gate) {
             let mut env = gate.env(conversation, *port);
@@ -447,6 +461,12 @@ impl Sandboxes {
             .entry(conversation.clone())
             .or_insert_with(|| Arc::new(Slot::empty()));
         Arc::clone(slot)
+    }
+
+    /// How many places are taken.
+    pub(crate) fn claimed(&self) -> usize {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.values().filter(|slot| slot.is_claimed()).count()
     }
 
     pub(crate) fn everyone(&self) -> Vec<(ConversationKey, Arc<Slot>)> {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::Sandboxes;
+use crate::pool::is_nobodys;
 use crate::slot::{Slot, Tenant};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -82,7 +83,9 @@ impl Sandboxes {
             .as_ref()
             .is_some_and(|spec| spec.persistence == Persistence::Kept);
         match (entry.state, found, spec) {
-            (LedgerState::Running, Some(FoundState::Running), Some(spec)) => {
+            (LedgerState::Running, Some(FoundState::Running), Some(spec))
+                if !is_nobodys(&entry.conversation) =>
+            {
                 self.adopt(entry, spec);
                 settled.adopted += 1;
             }
@@ -90,10 +93,12 @@ impl Sandboxes {
                 LedgerState::Running | LedgerState::Stopping | LedgerState::Stopped,
                 Some(FoundState::Running | FoundState::Stopped),
                 _,
-            ) if kept => match self.stop(&entry.id, entry.backend).await {
-                Ok(()) => settled.stopped += 1,
-                Err(_) => settled.left += 1,
-            },
+            ) if kept && !is_nobodys(&entry.conversation) => {
+                match self.stop(&entry.id, entry.backend).await {
+                    Ok(()) => settled.stopped += 1,
+                    Err(_) => settled.left += 1,
+                }
+            }
             // A command line is at it; it finishes what it began.
             (_, Some(FoundState::Busy), _) => settled.left += 1,
             _ => match self.destroy(&entry.id, entry.backend).await {

@@ -251,3 +251,53 @@ async fn a_backend_that_is_away_costs_nobody_his_files() {
     lab.fake.down.store(false, Ordering::SeqCst);
     assert_eq!(lab.lease("alice").await.unwrap().id(), &id);
 }
+
+#[tokio::test]
+async fn a_new_conversation_takes_one_that_waits_and_another_takes_its_place() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await.with_pool(2);
+    lab.warm_up(2).await;
+    let waiting = lab.fake.ids();
+    let alice = lab.lease("alice").await.unwrap();
+    assert!(waiting.contains(alice.id()));
+    assert_eq!((lab.fake.created(), lab.waiting().await), (2, 1));
+    // It is hers from now on: in the ledger, after a reset, and for nobody else.
+    assert_ne!(lab.lease("bob").await.unwrap().id(), alice.id());
+    assert_eq!(lab.lease("alice").await.unwrap().id(), alice.id());
+    lab.warm_up(2).await;
+    assert_eq!(lab.fake.created(), 4);
+    lab.sandboxes.drain().await;
+    assert_eq!(lab.fake.ids().len(), 2, "those that waited are gone");
+}
+
+#[tokio::test]
+async fn one_that_waits_and_died_is_not_handed_out() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await.with_pool(1);
+    lab.warm_up(1).await;
+    lab.fake.hang_up().await;
+    let dead = lab.fake.ids();
+    let alice = lab.lease("alice").await.unwrap();
+    assert!(!dead.contains(alice.id()));
+    assert_eq!(lab.states().await.len(), 1);
+}
+
+#[tokio::test]
+async fn those_that_wait_count_towards_the_bound_and_give_way() {
+    let lab = Lab::new(Persistence::Ephemeral, 2).await.with_pool(2);
+    lab.warm_up(2).await;
+    let _alice = lab.lease("alice").await.unwrap();
+    let _bob = lab.lease("bob").await.unwrap();
+    lab.pass(Duration::from_secs(60)).await;
+    assert_eq!((lab.fake.living(), lab.waiting().await), (2, 0));
+}
+
+#[tokio::test]
+async fn what_waited_for_a_process_that_died_is_destroyed_at_the_next_start() {
+    for persistence in [Persistence::Ephemeral, Persistence::Kept] {
+        let lab = Lab::new(persistence, 10).await.with_pool(2);
+        lab.warm_up(2).await;
+        let alice = lab.lease("alice").await.unwrap().id().clone();
+        let settled = lab.restart().settle().await.unwrap();
+        assert_eq!((settled.adopted, settled.destroyed), (1, 1));
+        assert_eq!(lab.fake.ids(), [alice]);
+    }
+}

@@ -89,6 +89,25 @@ impl Ledger {
             .map_err(StoreError::while_doing("touch a sandbox in the ledger"))
     }
 
+    /// Gives a sandbox to a conversation, in one step. Fails if the conversation has one already.
+    pub async fn give(
+        &self,
+        id: &SandboxId,
+        conversation: &ConversationKey,
+        spec: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        sqlx::query("UPDATE sandboxes SET conversation = ?, spec = ?, touched_at = ? WHERE id = ?")
+            .bind(conversation.as_str())
+            .bind(spec)
+            .bind(now.millis())
+            .bind(id.as_str())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing("give a sandbox to a conversation"))
+    }
+
     /// Notes a failure to stop or destroy; the entry stays until that has worked.
     pub async fn note_failure(&self, id: &SandboxId, failure: &str) -> Result<(), StoreError> {
         sqlx::query("UPDATE sandboxes SET failures = failures + 1, last_failure = ? WHERE id = ?")
@@ -224,6 +243,20 @@ mod tests {
         assert_eq!((entry.state, entry.failures), (LedgerState::Running, 1));
         ledger.forget(&id).await.unwrap();
         assert_eq!(ledger.entries().await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn a_sandbox_is_given_only_to_a_conversation_that_has_none() {
+        let (_folder, ledger) = ledger().await;
+        let (waiting, now) = (
+            named(&ledger, "pool:1").await.unwrap(),
+            Timestamp::from_millis(NOW),
+        );
+        named(&ledger, "a").await.unwrap();
+        let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
+        assert!(ledger.give(&waiting, &a, "{}", now).await.is_err());
+        ledger.give(&waiting, &b, "{}", now).await.unwrap();
+        assert_eq!(ledger.of(&b).await.unwrap().unwrap().id, waiting);
     }
 
     #[tokio::test]

@@ -122,7 +122,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             if let Some(image) = &args.image {
                 plan.system = system_of(kind, image)?;
             }
-            plan.network = wiring::network(kind, gate.as_ref());
+            plan.network = wiring::network(&config, kind, gate.as_ref());
             let wants_out = gate.is_some();
             let sandboxes = wiring::sandboxes(&config, installation, plan, CALLER, gate).await?;
             let key = ConversationKey::new(format!("cli:{name}"));

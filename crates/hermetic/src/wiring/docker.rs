@@ -96,10 +96,17 @@ fn volumes(config: &Config) -> Result<Vec<Volume>, Failure> {
     Ok(volumes)
 }
 
+const KEY: &str = "terminal.docker_network";
+
+/// Whether somebody wrote that containers have no way out at all.
+pub(super) fn is_closed(config: &Config) -> bool {
+    let written = config.origin(KEY).is_some_and(Origin::is_written);
+    written && !config.terminal().docker.network
+}
+
 /// A network of its own is for a person at a keyboard who wrote it himself. A chat's bytes go
 /// through the proxy or nowhere.
 fn seal(config: &Config, caller: Caller) -> Seal {
-    const KEY: &str = "terminal.docker_network";
     let written = config.origin(KEY).filter(|origin| origin.is_written());
     let origin = match written {
         Some(origin) if config.terminal().docker.network => origin,

@@ -27,7 +27,7 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     let gate = super::gate(config)?;
     let lifetime = config.gateway().sandbox_lifetime;
     let mut plan = super::plan(config, kind, lifetime, Caller::Chats);
-    plan.network = super::network(kind, gate.as_ref());
+    plan.network = super::network(config, kind, gate.as_ref());
     let facts = facts(config, &plan);
     let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
     let redactor = redactor::redactor(config);

@@ -30,6 +30,8 @@ pub(crate) struct Fake {
     create_millis: AtomicU64,
     /// Nobody answers.
     pub(crate) down: AtomicBool,
+    /// The far ends of all links.
+    ends: Mutex<Vec<tokio::task::JoinHandle<std::io::Result<u64>>>>,
 }
 
 pub(crate) struct Lab {
@@ -54,6 +56,7 @@ impl Lab {
             persistence,
             lifetime: Duration::from_secs(1800),
             most,
+            pool: 0,
         };
         let fake = Arc::new(Fake::default());
         let sandboxes = open(&plan, &fake, &store);
@@ -64,6 +67,36 @@ impl Lab {
             store,
             _folder: folder,
         }
+    }
+
+    /// The same lab, with so many sandboxes waiting.
+    pub(crate) fn with_pool(mut self, pool: usize) -> Self {
+        self.plan.pool = pool;
+        self.sandboxes = open(&self.plan, &self.fake, &self.store);
+        self
+    }
+
+    /// Keeps house until so many wait.
+    pub(crate) async fn warm_up(&self, waiting: usize) {
+        let stop = CancellationToken::new();
+        let house = tokio::spawn({
+            let (sandboxes, stop) = (self.sandboxes.clone(), stop.clone());
+            async move { sandboxes.keep_house(stop).await }
+        });
+        while self.waiting().await < waiting {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+        house.await.unwrap();
+    }
+
+    /// Rows of no conversation's that run.
+    pub(crate) async fn waiting(&self) -> usize {
+        let states = self.states().await;
+        let nobodys = |(who, state): &&(String, LedgerState)| {
+            who.starts_with("pool:") && *state == LedgerState::Running
+        };
+        states.iter().filter(nobodys).count()
     }
 
     pub(crate) async fn lease(&self, who: &str) -> Result<Lease, LeaseError> {
@@ -173,6 +206,17 @@ impl Fake {
             .insert(id.clone(), FoundState::Broken);
     }
 
+    /// Every sandbox's warden is gone at once.
+    pub(crate) async fn hang_up(&self) {
+        let ends = std::mem::take(&mut *self.ends.lock().unwrap());
+        for end in ends {
+            end.abort();
+            let _ = end.await;
+        }
+        // The near ends see it when they are next polled.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
     /// Its processes are gone; its files are kept.
     pub(crate) fn halt(&self, id: &SandboxId) {
         self.alive
@@ -194,20 +238,24 @@ impl Fake {
     fn reach(&self, id: &SandboxId) -> Result<Link, BackendError> {
         self.answer()?;
         match self.alive.lock().unwrap().get(id) {
-            Some(FoundState::Running) => Ok(Link::new(warden())),
+            Some(FoundState::Running) => {
+                let (ours, end) = warden();
+                self.ends.lock().unwrap().push(end);
+                Ok(Link::new(ours))
+            }
             _ => Err(BackendError::NoSuchSandbox { id: id.clone() }),
         }
     }
 }
 
 /// Says hello and then nothing.
-fn warden() -> DuplexStream {
+fn warden() -> (DuplexStream, tokio::task::JoinHandle<std::io::Result<u64>>) {
     let (ours, mut theirs) = tokio::io::duplex(1024);
-    tokio::spawn(async move {
+    let end = tokio::spawn(async move {
         theirs.write_all(&hello::hello()).await?;
         tokio::io::copy(&mut theirs.take(u64::MAX), &mut tokio::io::sink()).await
     });
-    ours
+    (ours, end)
 }
 
 fn refusal(step: &str) -> BackendError {

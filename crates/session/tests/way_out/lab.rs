@@ -130,6 +130,7 @@ impl Lab {
             persistence: setup.persistence,
             lifetime: Duration::from_secs(600),
             most: 8,
+            pool: 0,
         };
         let sandboxes = Sandboxes::new(
             plan.clone(),

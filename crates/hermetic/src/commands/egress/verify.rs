@@ -128,7 +128,7 @@ async fn try_one(config: &Config, kind: BackendKind) -> Result<Vec<Row>, Failure
         limits: config.terminal().limits.clone(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: wiring::network(kind, gate.as_ref()),
+        network: wiring::network(config, kind, gate.as_ref()),
         persistence: Persistence::Ephemeral,
         lifeline: Lifeline::Creator,
         lifetime: LONGEST,

@@ -92,9 +92,11 @@ pub(super) async fn gather(
         for found in found {
             let entry = entries.remove(&found.id);
             rows.push(Row {
-                conversation: found
-                    .conversation
-                    .or_else(|| entry.as_ref().map(|entry| entry.conversation.clone())),
+                // The ledger knows better: one that waited was given to somebody since it was made.
+                conversation: entry
+                    .as_ref()
+                    .map(|entry| entry.conversation.clone())
+                    .or(found.conversation),
                 id: found.id,
                 backend: Arc::clone(backend),
                 state: match found.state {

@@ -1,0 +1,130 @@
+//! Sandboxes that wait, made and greeted, for conversations that do not exist yet.
+//!
+//! One that waits is in the ledger like any other, under a name that is no conversation's. Whoever
+//! takes it gives it his own, in one step, so that a crash finds it either waiting or taken. One
+//! that waited for an earlier process is destroyed: it may be what an earlier configuration asked
+//! for.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hermetic_sandbox::{Sandbox, Spec};
+use hermetic_types::{ConversationKey, SandboxId};
+
+use crate::sandboxes::now;
+use crate::{LeaseError, Sandboxes};
+
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    warm: Mutex<VecDeque<Warm>>,
+    filling: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Warm {
+    spec: Spec,
+    sandbox: Arc<Sandbox>,
+}
+
+/// No conversation's key begins so.
+const NOBODY: &str = "pool:";
+
+pub(crate) fn is_nobodys(conversation: &ConversationKey) -> bool {
+    conversation.as_str().starts_with(NOBODY)
+}
+
+impl Pool {
+    fn warm(&self) -> MutexGuard<'_, VecDeque<Warm>> {
+        self.warm.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.warm().len()
+    }
+
+    fn take(&self) -> Option<Warm> {
+        self.warm().pop_front()
+    }
+}
+
+impl Sandboxes {
+    /// A waiting sandbox, now this conversation's. Nothing where none waits.
+    pub(crate) async fn take_warm(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<Option<(Spec, Arc<Sandbox>)>, LeaseError> {
+        while let Some(Warm { mut spec, sandbox }) = self.pool.take() {
+            self.changed.notify_one();
+            if !sandbox.is_reachable() {
+                self.give_up(&spec.id).await;
+                continue;
+            }
+            if spec.env != self.spec(conversation).env {
+                // A credential of this conversation's alone has its place in the environment, which
+                // a living sandbox cannot be given any more.
+                self.pool.warm().push_front(Warm { spec, sandbox });
+                return Ok(None);
+            }
+            spec.conversation = conversation.clone();
+            let text = serde_json::to_string(&spec)?;
+            let given = self.ledger.give(&spec.id, conversation, &text, now()).await;
+            if let Err(error) = given {
+                self.give_up(&spec.id).await;
+                return Err(error.into());
+            }
+            tracing::info!(sandbox = %spec.id, %conversation, "a waiting sandbox was taken");
+            return Ok(Some((spec, sandbox)));
+        }
+        Ok(None)
+    }
+
+    /// Makes what is missing, in the background; one at a time, so that nobody who needs one now
+    /// waits behind those who may.
+    pub(crate) fn fill_pool(&self) {
+        if self.pool_room() == 0 || self.pool.filling.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let this = self.clone();
+        self.works.spawn(async move {
+            while !this.works.is_closed() && this.pool_room() > 0 {
+                let nobody = ConversationKey::new(format!("{NOBODY}{}", SandboxId::random()));
+                match this.make(&nobody).await {
+                    Ok((spec, sandbox)) => this.pool.warm().push_back(Warm { spec, sandbox }),
+                    Err(error) => {
+                        tracing::warn!(%error, "no sandbox could be made to wait");
+                        break;
+                    }
+                }
+            }
+            this.pool.filling.store(false, Ordering::SeqCst);
+        });
+    }
+
+    /// Those that wait give way where the bound on all is reached.
+    pub(crate) async fn trim_pool(&self) {
+        while self.claimed() + self.pool.len() > self.plan.most
+            && let Some(warm) = self.pool.take()
+        {
+            self.give_up(&warm.spec.id).await;
+        }
+    }
+
+    pub(crate) async fn empty_pool(&self) {
+        while let Some(warm) = self.pool.take() {
+            self.give_up(&warm.spec.id).await;
+        }
+    }
+
+    fn pool_room(&self) -> usize {
+        let waiting = self.pool.len();
+        let free = self.plan.most.saturating_sub(self.claimed() + waiting);
+        self.plan.pool.saturating_sub(waiting).min(free)
+    }
+
+    async fn give_up(&self, id: &SandboxId) {
+        if let Err(error) = self.destroy(id, self.plan.backend).await {
+            tracing::warn!(sandbox = %id, %error, "a waiting sandbox could not be removed yet");
+        }
+    }
+}
