@@ -97,6 +97,12 @@ impl Effective {
         self.args().iter().any(|word| word.s == arg)
     }
 
+    /// How many words, and how long they are together.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let bytes = self.words.iter().map(|word| word.s.len()).sum();
+        (self.words.len(), bytes)
+    }
+
     /// As one line, for globs, fingerprints and people.
     pub(crate) fn line(&self) -> String {
         let mut line = String::new();

@@ -119,7 +119,7 @@ fn own_command(command: &Effective) -> Vec<Finding> {
             *verb,
             "stop" | "restart" | "install" | "uninstall" | "start"
         ),
-        ["approvals", verb, ..] => matches!(*verb, "approve" | "deny"),
+        ["approvals", verb, ..] => matches!(*verb, "approve" | "deny" | "allow"),
         ["config", verb, ..] => matches!(*verb, "set" | "edit" | "unset" | "migrate"),
         ["pairing", verb, ..] => matches!(*verb, "approve" | "add" | "revoke"),
         ["sandbox", verb, ..] => matches!(*verb, "destroy" | "rm" | "remove"),

@@ -552,6 +552,27 @@ impl Walker<'_> {
                 format!("sends a secret away, in {language}"),
             ));
         }
+        let networked = socket
+            || names.iter().any(|n| {
+                matches!(
+                    *n,
+                    "requests"
+                        | "urlopen"
+                        | "urllib"
+                        | "http"
+                        | "https"
+                        | "fetch"
+                        | "Net"
+                        | "LWP"
+                        | "httpx"
+                )
+            });
+        if sends && networked && tokens.iter().any(|token| self.names_foreign_file(token)) {
+            self.find(Finding::dangerous(
+                Category::Exfiltration,
+                format!("may send a file away that is not the project's, in {language}"),
+            ));
+        }
         for token in tokens {
             if let Token::Text(sql) = token
                 && let Some(reason) = crate::programs::databases::destructive_sql(sql)
@@ -565,6 +586,23 @@ impl Walker<'_> {
                 self.find(Finding::dangerous(Category::Database, reason));
             }
         }
+    }
+
+    /// Of the machine or of a home folder, and nothing that a connection itself needs.
+    fn names_foreign_file(&self, token: &Token) -> bool {
+        use crate::paths::Place;
+        let Token::Text(text) = token else {
+            return false;
+        };
+        let path = self.with_home(text);
+        path.starts_with('/')
+            && path.len() < 256
+            && !path.contains("/ssl/")
+            && !path.contains("/pki/")
+            && matches!(
+                paths::place(&path, self.workdir(), self.context),
+                Place::InsideSystem | Place::InsideHome
+            )
     }
 
     fn is_secret(&self, text: &str) -> bool {

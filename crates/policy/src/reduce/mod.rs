@@ -117,6 +117,8 @@ impl<'a> Walker<'a> {
             self.doubt("it is nested too deeply to follow");
             return Flow::unknown(Taint::NONE);
         }
+        // Reading it costs more than copying it.
+        self.spend_text(4 * text.len());
         match syntax::parse(text) {
             Ok(script) => self.below(via, |walker| walker.script(&script, input)),
             Err(doubt) => {

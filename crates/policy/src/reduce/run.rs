@@ -17,6 +17,10 @@ impl Walker<'_> {
         let Some(first) = command.words.first().cloned() else {
             return self.judge(command);
         };
+        // Wrappers in wrappers hand the same words down again and again, and the tables hold words
+        // against words.
+        let (count, bytes) = command.size();
+        self.spend_text(bytes + count * count / 16);
         if let Some(args) = self.alias(&command) {
             command.words = args;
         }
