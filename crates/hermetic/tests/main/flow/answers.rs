@@ -161,7 +161,7 @@ async fn commands_do_not_wait_for_a_turn() {
     );
     let who = lab.ask(ALICE, "/whoami").await;
     assert!(
-        who.contains("user: 7") && who.contains("role: user"),
+        who.contains("user: 7") && who.contains("role: operator"),
         "{who}"
     );
     assert!(lab.ask(ALICE, "/help").await.contains("/sh"));

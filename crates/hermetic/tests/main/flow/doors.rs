@@ -83,9 +83,10 @@ async fn the_same_update_is_answered_once_also_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_the_host_what_needs_a_yes_is_refused() {
-    let config = "gateway: {terminal_backend: local}\n";
-    let test = "on_the_host_what_needs_a_yes_is_refused";
+async fn on_the_host_what_needs_a_yes_is_refused_where_nobody_can_give_it() {
+    let config =
+        "gateway: {terminal_backend: local}\napprovals: {approvers: ['discord:7'], mode: manual}\n";
+    let test = "on_the_host_what_needs_a_yes_is_refused_where_nobody_can_give_it";
     let access = "TELEGRAM_ALLOWED_USERS=7";
     let Some(lab) = Lab::start_with(test, [], config, access).await else {
         return;
@@ -97,6 +98,7 @@ async fn on_the_host_what_needs_a_yes_is_refused() {
         "/py import shutil; shutil.rmtree('/nonexistent/hermetic-test')",
     ] {
         let said = lab.ask(ALICE, command).await;
+        assert!(said.contains("nobody who may say yes"), "{said}");
         assert!(said.contains("Nothing was run"), "{said}");
     }
 }
