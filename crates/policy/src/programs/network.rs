@@ -173,7 +173,6 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     if sends {
         findings.extend(files(command, judge));
     }
-    findings.extend(uploads(command, judge));
     if matches!(program, "curl" | "wget")
         && command.args().iter().any(|arg| {
             arg.s.contains("169.254.169.254")
@@ -269,55 +268,6 @@ fn files(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings
-}
-
-/// Files that do not belong to the project, handed over to be sent: `-T FILE`, `-F x=@FILE`.
-fn uploads(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
-    let program = command.program();
-    let flags: &[&str] = match program {
-        "curl" => &[
-            "-T",
-            "--upload-file",
-            "-F",
-            "--form",
-            "-d",
-            "--data",
-            "--data-binary",
-            "--data-ascii",
-            "--data-urlencode",
-            "--json",
-        ],
-        "wget" => &["--post-file", "--body-file"],
-        _ => return Vec::new(),
-    };
-    let whole = |flag: &str| matches!(flag, "-T" | "--upload-file") || program == "wget";
-    let mut findings = Vec::new();
-    for flag in flags {
-        for value in command.values_of(flag) {
-            let file = if whole(flag) {
-                Some(value.as_str())
-            } else {
-                value.split_once(['@', '<']).map(|(_, file)| file)
-            };
-            let file = file.and_then(|file| file.split(';').next());
-            if let Some(file) = file.filter(|file| elsewhere(file, judge)) {
-                findings.push(Finding::dangerous(
-                    Category::Exfiltration,
-                    format!("sends {file} away with {program}, which is not the project's"),
-                ));
-            }
-        }
-    }
-    findings
-}
-
-/// A file of the machine or of a home folder.
-pub(crate) fn elsewhere(file: &str, judge: &Judge<'_>) -> bool {
-    use crate::paths::Place;
-    matches!(
-        crate::paths::place(file, &judge.cwd, judge.context),
-        Place::Root | Place::System | Place::Home | Place::InsideSystem | Place::InsideHome
-    )
 }
 
 /// Whether a word of `scp`, `rsync` or `sftp` is a file to send rather than a key to use.
