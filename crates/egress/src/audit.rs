@@ -81,6 +81,12 @@ impl Record for LogRecord {
     }
 }
 
+impl<R: Record + ?Sized> Record for Arc<R> {
+    fn write(&self, entry: &Entry) {
+        (**self).write(entry);
+    }
+}
+
 /// To each of them, in this order.
 impl Record for Vec<Arc<dyn Record>> {
     fn write(&self, entry: &Entry) {

@@ -1,7 +1,7 @@
 //! Bytes from one connection to the other and back, until both have said all they had.
 //!
-//! One future for both directions, on the thread's shared buffer: an idle tunnel holds its two sockets,
-//! one timer and nothing else.
+//! One future for both directions, on the thread's shared buffer or its pipes: an idle tunnel holds its
+//! two sockets, one timer and nothing else.
 
 use std::future::Future;
 use std::io;
@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::account::BudgetSpent;
 use crate::audit::Meter;
 use crate::credential::Redactor;
+use crate::splice::Channel;
 use crate::stream::{Wire, with_scratch};
 
 #[derive(Debug, Error)]
@@ -72,6 +74,10 @@ struct Flow {
     redactor: Option<Redactor>,
     state: FlowState,
     needs_flush: bool,
+    /// Much came at once: worth a pipe, where both ends are sockets.
+    bulky: bool,
+    /// With bytes in it that the receiver has not taken yet.
+    channel: Option<Channel>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -87,6 +93,10 @@ enum Direction {
     Up,
     Down,
 }
+
+/// A read of this size says that more will follow; one that moved less says that it did not.
+const MUCH: usize = 64 * 1024;
+const LITTLE: usize = 16 * 1024;
 
 /// Rounds in one poll before others get their turn.
 const ROUNDS: usize = 16;
@@ -155,7 +165,7 @@ impl Flow {
                 }
                 FlowState::Open => {}
             }
-            match self.poll_once(cx, from, to, meter, direction) {
+            match self.poll_step(cx, from, to, meter, direction) {
                 Poll::Ready(result) => result?,
                 Poll::Pending => {
                     if self.needs_flush {
@@ -167,6 +177,59 @@ impl Flow {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    fn poll_step(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut Wire,
+        to: &mut Wire,
+        meter: &Meter,
+        direction: Direction,
+    ) -> Poll<Result<(), RelayError>> {
+        if self.bulky
+            && self.redactor.is_none()
+            && from.ahead().is_empty()
+            && let (Some(from), Some(to)) = (from.tcp(), to.tcp())
+            && let Some(channel) = Channel::take()
+        {
+            return self.poll_moved(cx, from, to, channel, meter, direction);
+        }
+        self.poll_once(cx, from, to, meter, direction)
+    }
+
+    /// What there is, through a pipe.
+    fn poll_moved(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &TcpStream,
+        to: &TcpStream,
+        mut channel: Channel,
+        meter: &Meter,
+        direction: Direction,
+    ) -> Poll<Result<(), RelayError>> {
+        let moved = match channel.poll_fill(cx, from) {
+            Poll::Ready(moved) => moved?,
+            Poll::Pending => {
+                channel.give_back();
+                return Poll::Pending;
+            }
+        };
+        self.bulky = moved >= LITTLE;
+        if moved == 0 {
+            channel.give_back();
+            self.state = FlowState::Closing;
+            return Poll::Ready(Ok(()));
+        }
+        direction.count(meter, moved)?;
+        match channel.poll_drain(cx, to) {
+            Poll::Ready(drained) => {
+                drained?;
+                channel.give_back();
+            }
+            Poll::Pending => self.channel = Some(channel),
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// One read, and as much of it written as the receiver takes at once.
@@ -182,10 +245,8 @@ impl Flow {
             let mut buffer = ReadBuf::new(scratch);
             ready!(Pin::new(from).poll_read(cx, &mut buffer))?;
             let read = buffer.filled();
-            match direction {
-                Direction::Up => meter.up(read.len())?,
-                Direction::Down => meter.down(read.len())?,
-            }
+            direction.count(meter, read.len())?;
+            self.bulky = read.len() >= MUCH;
             if let Some(redactor) = &mut self.redactor {
                 self.left = if read.is_empty() {
                     redactor.finish()
@@ -212,6 +273,13 @@ impl Flow {
     }
 
     fn poll_left(&mut self, cx: &mut Context<'_>, to: &mut Wire) -> Poll<Result<(), RelayError>> {
+        if let (Some(mut channel), Some(socket)) = (self.channel.take(), to.tcp()) {
+            if channel.poll_drain(cx, socket)?.is_pending() {
+                self.channel = Some(channel);
+                return Poll::Pending;
+            }
+            channel.give_back();
+        }
         while self.written < self.left.len() {
             let part = &self.left[self.written..];
             let written = ready!(Pin::new(&mut *to).poll_write(cx, part))?;
@@ -226,6 +294,16 @@ impl Flow {
             self.written = 0;
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl Direction {
+    /// Before the bytes are passed on, so that not one too many is.
+    fn count(self, meter: &Meter, bytes: usize) -> Result<(), BudgetSpent> {
+        match self {
+            Self::Up => meter.up(bytes),
+            Self::Down => meter.down(bytes),
+        }
     }
 }
 

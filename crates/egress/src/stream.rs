@@ -3,6 +3,7 @@
 //! Reading goes through one buffer per thread that is handed out only while a read is being polled. A
 //! connection that waits owns no buffer at all, which is what lets thousands of idle tunnels be cheap.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
@@ -10,6 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 
 /// Bytes both ways: a socket, a stream out of a warden, TLS over either.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -17,8 +19,23 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 pub(crate) struct Wire {
-    stream: Box<dyn Stream>,
+    stream: Carrier,
     ahead: Vec<u8>,
+}
+
+enum Carrier {
+    /// Known by its kind, because the kernel can relay between two of these by itself.
+    Tcp(TcpStream),
+    Other(Box<dyn Stream>),
+}
+
+impl Carrier {
+    fn any(&mut self) -> &mut dyn Stream {
+        match self {
+            Self::Tcp(stream) => stream,
+            Self::Other(stream) => &mut **stream,
+        }
+    }
 }
 
 const SCRATCH_BYTES: usize = 256 * 1024;
@@ -57,9 +74,24 @@ pub(crate) fn poll_read_into(
 
 impl Wire {
     pub(crate) fn new(stream: impl Stream + 'static) -> Self {
+        let mut stream = Some(stream);
+        let tcp = (&mut stream as &mut dyn Any).downcast_mut::<Option<TcpStream>>();
+        let carrier = match (tcp.and_then(Option::take), stream) {
+            (Some(tcp), _) => Carrier::Tcp(tcp),
+            (None, Some(other)) => Carrier::Other(Box::new(other)),
+            (None, None) => unreachable!("what was not taken is still there"),
+        };
         Self {
-            stream: Box::new(stream),
+            stream: carrier,
             ahead: Vec::new(),
+        }
+    }
+
+    /// The socket, where it is one.
+    pub(crate) fn tcp(&self) -> Option<&TcpStream> {
+        match &self.stream {
+            Carrier::Tcp(stream) => Some(stream),
+            Carrier::Other(_) => None,
         }
     }
 
@@ -70,7 +102,7 @@ impl Wire {
 
     pub(crate) async fn read_more(&mut self) -> io::Result<usize> {
         let Self { stream, ahead } = self;
-        poll_fn(|cx| poll_read_into(Pin::new(&mut **stream), cx, ahead, 16 * 1024)).await
+        poll_fn(|cx| poll_read_into(Pin::new(stream.any()), cx, ahead, 16 * 1024)).await
     }
 
     pub(crate) fn take_ahead(&mut self, length: usize) -> Vec<u8> {
@@ -79,7 +111,7 @@ impl Wire {
     }
 
     pub(crate) fn parts(&mut self) -> (&mut dyn Stream, &mut Vec<u8>) {
-        (&mut *self.stream, &mut self.ahead)
+        (self.stream.any(), &mut self.ahead)
     }
 
     /// Whether the peer has neither closed nor spoken: a kept connection that did is not used again.
@@ -89,7 +121,7 @@ impl Wire {
         }
         let Self { stream, ahead } = self;
         let quiet = poll_fn(|cx| {
-            let read = poll_read_into(Pin::new(&mut **stream), cx, ahead, 1);
+            let read = poll_read_into(Pin::new(stream.any()), cx, ahead, 1);
             Poll::Ready(read.is_pending())
         });
         quiet.await
@@ -104,7 +136,7 @@ impl AsyncRead for Wire {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.ahead.is_empty() {
-            return Pin::new(&mut *this.stream).poll_read(cx, buffer);
+            return Pin::new(this.stream.any()).poll_read(cx, buffer);
         }
         let length = this.ahead.len().min(buffer.remaining());
         buffer.put_slice(&this.ahead[..length]);
@@ -122,14 +154,14 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.get_mut().stream).poll_write(cx, bytes)
+        Pin::new(self.get_mut().stream.any()).poll_write(cx, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.get_mut().stream).poll_flush(cx)
+        Pin::new(self.get_mut().stream.any()).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.get_mut().stream).poll_shutdown(cx)
+        Pin::new(self.get_mut().stream.any()).poll_shutdown(cx)
     }
 }

@@ -68,9 +68,8 @@ impl Asking {
         // Nobody stops it but the proxy, by dropping this future, which withdraws the question.
         let stop = CancellationToken::new();
         match self.approvals.put(&asked, &about, &desk, &stop).await {
-            Ok(Scope::Once) => Answer::Once,
-            Ok(Scope::TenMinutes) => Answer::For(Scope::TEN_MINUTES),
-            Ok(Scope::Session) => Answer::Session,
+            // How long it holds is kept with the grant, which `/new` revokes: the next connection asks.
+            Ok(Scope::Once | Scope::TenMinutes | Scope::Session) => Answer::Once,
             Ok(Scope::Always) => Answer::Always,
             Err(_) => Answer::Deny,
         }

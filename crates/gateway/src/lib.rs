@@ -50,4 +50,5 @@ pub use journal::Line;
 pub use pairings::StoredPairings;
 pub use proof::ProofError;
 pub use serve::{Drained, ServeError, serve};
+pub use session::network;
 pub use toolbox::{AgentTools, Own};

@@ -171,7 +171,7 @@ impl Session<'_> {
 }
 
 /// What the model is told it can reach: what it can reach now.
-fn network(reach: Option<Reach>) -> prompt::Network {
+pub fn network(reach: Option<Reach>) -> prompt::Network {
     match reach {
         None => prompt::Network::Closed,
         Some(reach) => match (reach.mode, reach.asks) {

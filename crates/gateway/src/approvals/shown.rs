@@ -64,10 +64,10 @@ impl Shown<'_> {
             None => String::new(),
         };
         let rule = match (request.scope, request.subject) {
-            (Some(Scope::Always), Subject::Host) => format!(
-                "\nTo keep it for good, the operator adds {:?} to gateway.egress.allow.",
-                request.fingerprint
-            ),
+            (Some(Scope::Always), Subject::Host) => {
+                "\nKept as a rule of this conversation; `hermetic egress rules` shows it."
+                    .to_owned()
+            }
             _ => String::new(),
         };
         format!("{what}{reason}\n\n{}{rule}", fenced(&request.what))

@@ -6,7 +6,7 @@ mod talk;
 mod typed;
 
 use hermetic_config::resolve_cli_backend;
-use hermetic_types::{BackendKind, ConversationKey, RunId};
+use hermetic_types::{BackendKind, Boundary, ConversationKey, RunId};
 use tracing::warn;
 
 use self::talk::Talk;
@@ -71,7 +71,7 @@ async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     if kind == BackendKind::Local {
         warn!("⚠ commands run on this machine, not in a sandbox: the backend is local");
     }
-    let desk = wiring::desk(&config, kind).await?;
+    let mut desk = wiring::desk(&config, kind).await?;
     let (conversation, kept) = match &args.session {
         Some(name) => (ConversationKey::new(format!("cli:{name}")), true),
         None => {
@@ -79,6 +79,10 @@ async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             (ConversationKey::new(passing), false)
         }
     };
+    if kind.boundary() == Boundary::Sealed {
+        let reach = desk.sandboxes.reach_of(&conversation).await;
+        desk.facts.network = hermetic_gateway::network(reach);
+    }
     let talk = Talk::new(&desk, conversation)?;
     let ended = match &args.query {
         Some(text) => talk.once(text).await,

@@ -136,7 +136,7 @@ fn egress(config: &Config, resolved: &Resolved) -> String {
         return "not filtered: commands have the network of the machine".to_owned();
     }
     let nobody = ConversationKey::new("hermetic:status");
-    match wiring::gate(config) {
+    match wiring::gate(config, None) {
         Err(failure) => format!("broken: {failure}"),
         Ok(None) => "closed: sandboxes reach nothing".to_owned(),
         Ok(Some(gate)) => {
@@ -146,6 +146,9 @@ fn egress(config: &Config, resolved: &Resolved) -> String {
                 (Mode::Closed, _) => {
                     "closed: hermetic/egress.rules cannot be understood".to_owned()
                 }
+                (Mode::Allowlist, 0) if config.egress().ask => {
+                    "allowlist: empty, people are asked about each host".to_owned()
+                }
                 (Mode::Allowlist, 0) => "allowlist: empty, sandboxes reach nothing".to_owned(),
                 (Mode::Allowlist, count) => {
                     let shown = reach.allowed[..count.min(5)].join(", ");
@@ -154,7 +157,12 @@ fn egress(config: &Config, resolved: &Resolved) -> String {
                     } else {
                         String::new()
                     };
-                    format!("allowlist: {shown}{more}")
+                    let asks = if config.egress().ask {
+                        "; people are asked about others"
+                    } else {
+                        ""
+                    };
+                    format!("allowlist: {shown}{more}{asks}")
                 }
             }
         }

@@ -27,22 +27,24 @@ pub(crate) async fn desk(config: &Config, kind: BackendKind) -> Result<Desk, Fai
     let installation = super::installation(config.home())?;
     // Opened first: where no sandbox can be had, nothing else matters.
     let backends = super::backends(config, &installation, kind, Caller::CommandLine)?;
-    let plan = super::plan(
-        config,
-        kind,
-        config.terminal().lifetime,
-        Caller::CommandLine,
-    );
+    let gate = super::gate(config, None)?;
+    let lifetime = config.terminal().lifetime;
+    let mut plan = super::plan(config, kind, lifetime, Caller::CommandLine);
+    plan.network = super::network(config, kind, gate.as_ref());
     let store = super::store(config).await?;
     let mut facts = facts::facts(config, &plan);
     facts.chat = "a terminal".to_owned();
+    let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
     let redactor = redactor::redactor(config);
     let model = model::model(config)?;
     Ok(Desk {
         model: model.name().to_owned(),
         agent: Agent::new(model, model::limits(config)),
         kit: terminal::kit(config, kind, &redactor),
-        sandboxes: Sandboxes::new(plan, installation, backends, store.ledger()),
+        sandboxes: match gate {
+            Some(gate) => sandboxes.leaving_by(gate),
+            None => sandboxes,
+        },
         history: store.history(),
         redactor,
         facts,

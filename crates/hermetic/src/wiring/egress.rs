@@ -5,11 +5,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use hermetic_config::{Config, CredentialSource, Egress, EgressCredential, EgressMode};
 use hermetic_egress::{
-    Bundle, CertificateAuthority, Charter, Credential, Gate, Issued, Journal, Limits, LogRecord,
-    Mode, Proxy, Record, Roots, RuleBook, RuleText, RulesText, Scope, SystemResolver, trust_bundle,
+    Answer, Asker, Bundle, CertificateAuthority, Charter, Credential, Gate, Issued, Journal,
+    Limits, Listing, LogRecord, Mode, Paced, Proxy, Question, Record, Roots, RuleBook, RuleText,
+    RulesText, Scope, SystemResolver, WrittenRule, trust_bundle,
 };
+use hermetic_gateway::{Asking, HostAsker};
 use hermetic_types::Secret;
 
 use crate::failure::Failure;
@@ -21,10 +24,13 @@ const BUNDLE_INSIDE: &str = "/tmp/.hermetic/ca.pem";
 /// names them.
 const PRIVATE: [&str; 4] = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
 
+/// Decisions of one conversation that go into the audit record in a minute.
+const MOST_A_MINUTE: u32 = 600;
+
 const MOST_SECRET_BYTES: u64 = 64 << 10;
 
 /// What the configuration lets out; nothing where its mode is `closed`.
-pub(crate) fn gate(config: &Config) -> Result<Option<Arc<Gate>>, Failure> {
+pub(crate) fn gate(config: &Config, asking: Option<&Asking>) -> Result<Option<Arc<Gate>>, Failure> {
     if config.egress().mode == EgressMode::Closed {
         return Ok(None);
     }
@@ -33,7 +39,8 @@ pub(crate) fn gate(config: &Config) -> Result<Option<Arc<Gate>>, Failure> {
         more: additions(config.egress())?,
         credentials: issued(config.egress())?,
     };
-    build(config, charter).map(|gate| Some(Arc::new(gate.reading(rule_book(config)))))
+    let gate = build(config, charter, asking)?;
+    Ok(Some(Arc::new(gate.reading(rule_book(config)))))
 }
 
 /// A gate for these rules alone: neither credentials nor what people added.
@@ -42,7 +49,7 @@ pub(crate) fn gate_for(config: &Config, rules: RulesText) -> Result<Arc<Gate>, F
         rules,
         ..Charter::default()
     };
-    build(config, charter).map(Arc::new)
+    build(config, charter, None).map(Arc::new)
 }
 
 /// The rules for everybody, as they are written in the file.
@@ -87,19 +94,29 @@ pub(super) fn secrets(egress: &Egress) -> Vec<Secret> {
     values.filter_map(|entry| value(entry).ok()).collect()
 }
 
-fn build(config: &Config, charter: Charter) -> Result<Gate, Failure> {
+fn build(config: &Config, charter: Charter, asking: Option<&Asking>) -> Result<Gate, Failure> {
     let egress = config.egress();
     let limits = Limits {
         budget: egress.budget_bytes,
         ask: egress.ask_timeout,
         ..Limits::default()
     };
-    let records: Vec<Arc<dyn Record>> = vec![Arc::new(LogRecord), Arc::new(journal(config))];
+    let mut records: Vec<Arc<dyn Record>> = vec![Arc::new(LogRecord), Arc::new(journal(config))];
+    if let Some(asking) = asking {
+        // Kept for ever, so a sandbox must not fill it.
+        records.push(Arc::new(Paced::new(asking.host_record(), MOST_A_MINUTE)));
+    }
     let mut proxy = Proxy::new(
         limits,
         Arc::new(SystemResolver::default()),
         Arc::new(records),
     );
+    if let Some(asking) = asking.filter(|_| egress.ask) {
+        proxy = proxy.asking(Arc::new(Keeper {
+            people: asking.hosts(),
+            book: rule_book(config),
+        }));
+    }
     let mut bundle = None;
     if let Some(authority) = authority(config)?.filter(|_| !charter.credentials.is_empty()) {
         bundle = Some(Bundle {
@@ -120,6 +137,37 @@ fn build(config: &Config, charter: Charter) -> Result<Gate, Failure> {
         Some(bundle) => gate.trusting(bundle),
         None => gate,
     })
+}
+
+/// Asks people, and keeps what they allow for good among the rules of that conversation.
+struct Keeper {
+    people: Arc<HostAsker>,
+    book: RuleBook,
+}
+
+impl Asker for Keeper {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Answer> {
+        let (book, asked) = (self.book.clone(), self.people.ask(question.clone()));
+        Box::pin(async move {
+            let answer = asked.await;
+            if answer == Answer::Always {
+                keep(&book, &question);
+            }
+            answer
+        })
+    }
+}
+
+/// A small file, changed because a person said so. What cannot be kept holds for the session.
+fn keep(book: &RuleBook, question: &Question) {
+    let scope = Scope::of(&question.conversation);
+    let rule = WrittenRule::new(Listing::Allow, &question.target.to_string(), Some(scope));
+    let kept = rule
+        .map_err(|error| error.to_string())
+        .and_then(|rule| book.add(&rule).map_err(|error| error.to_string()));
+    if let Err(error) = kept {
+        tracing::error!(%error, host = %question.target, "a rule could not be kept");
+    }
 }
 
 fn additions(egress: &Egress) -> Result<Vec<(Scope, RulesText)>, Failure> {

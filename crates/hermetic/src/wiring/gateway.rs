@@ -24,12 +24,6 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     // Opened first: where no sandbox can be had, nothing else matters.
     let backends = super::backends(config, &installation, kind, Caller::Chats)?;
     let store = super::store(config).await?;
-    let gate = super::gate(config)?;
-    let lifetime = config.gateway().sandbox_lifetime;
-    let mut plan = super::plan(config, kind, lifetime, Caller::Chats);
-    plan.network = super::network(config, kind, gate.as_ref());
-    let facts = facts(config, &plan);
-    let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
     let redactor = redactor::redactor(config);
     let model = model::model(config)?;
     let name = model.name().to_owned();
@@ -39,6 +33,13 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
         doors.push((listener, webhook.router()));
         chats.push(webhook);
     }
+    let asking = asking::asking(config, &store, &chats, &redactor)?;
+    let gate = super::gate(config, Some(&asking))?;
+    let lifetime = config.gateway().sandbox_lifetime;
+    let mut plan = super::plan(config, kind, lifetime, Caller::Chats);
+    plan.network = super::network(config, kind, gate.as_ref());
+    let facts = facts(config, &plan);
+    let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
     Ok(Parts {
         access: access::access(config, &store),
         doors,
@@ -48,7 +49,7 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
         },
         agent: Agent::new(model, model::limits(config)),
         kit: terminal::kit(config, kind, &redactor),
-        asking: asking::asking(config, &store, &chats, &redactor)?,
+        asking,
         chats,
         redactor,
         settings: Settings {

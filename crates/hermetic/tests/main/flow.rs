@@ -4,5 +4,6 @@ mod answers;
 mod approvals;
 mod crash;
 mod doors;
+mod egress;
 pub(crate) mod lab;
 mod streaming;

@@ -40,7 +40,7 @@ impl Leaving {
             ));
         }
         if self.egress {
-            return wiring::gate(config)?.map(Some).ok_or_else(|| {
+            return wiring::gate(config, None)?.map(Some).ok_or_else(|| {
                 Failure::new(
                     "gateway.egress.mode is closed",
                     "name hosts with --allow, or change the mode",

@@ -168,9 +168,6 @@ fn announce(config: &Config, resolved: &Resolved) {
 }
 
 fn announce_parts(config: &Config, parts: &Parts) {
-    if config.egress().ask {
-        warn!("gateway.egress.ask is not there yet: hosts that no rule names are refused");
-    }
     info!(model = parts.settings.model, "the model");
     if parts.chats.is_empty() {
         warn!("no chat platform is configured; set TELEGRAM_BOT_TOKEN in .env for Telegram");

@@ -1,0 +1,108 @@
+//! A record that one conversation cannot flood.
+//!
+//! What is kept for ever must not grow as fast as a sandbox can knock. Beyond so many entries a minute a
+//! conversation's further ones are counted instead, and the count is written down.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hermetic_types::ConversationKey;
+
+use crate::audit::{Decision, Entry, Record};
+
+pub struct Paced<R> {
+    inner: R,
+    most: u32,
+    windows: Mutex<HashMap<ConversationKey, Window>>,
+}
+
+struct Window {
+    since: Instant,
+    written: u32,
+    left_out: u64,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl<R: Record> Paced<R> {
+    pub fn new(inner: R, entries_a_minute: u32) -> Self {
+        Self {
+            inner,
+            most: entries_a_minute,
+            windows: Mutex::default(),
+        }
+    }
+
+    /// Whether this one is written, and how many were not since the last that was.
+    fn judge(&self, whose: &ConversationKey, now: Instant) -> Option<u64> {
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = |window: &Window| now.duration_since(window.since) >= MINUTE;
+        windows.retain(|key, window| key == whose || window.left_out > 0 || !over(window));
+        let window = windows.entry(whose.clone()).or_insert(Window {
+            since: now,
+            written: 0,
+            left_out: 0,
+        });
+        if over(window) {
+            (window.since, window.written) = (now, 0);
+        }
+        if window.written >= self.most {
+            window.left_out += 1;
+            return None;
+        }
+        window.written += 1;
+        Some(std::mem::take(&mut window.left_out))
+    }
+}
+
+impl<R> fmt::Debug for Paced<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Paced")
+            .field("most", &self.most)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R: Record> Record for Paced<R> {
+    fn write(&self, entry: &Entry) {
+        let Some(left_out) = self.judge(&entry.conversation, Instant::now()) else {
+            return;
+        };
+        if left_out > 0 {
+            self.inner.write(&Entry {
+                host: String::new(),
+                port: 0,
+                address: None,
+                rule: String::new(),
+                verdict: Decision::Refused {
+                    reason: format!("{left_out} decisions before this were too many to write down"),
+                },
+                bytes_up: 0,
+                bytes_down: 0,
+                duration: Duration::ZERO,
+                ..entry.clone()
+            });
+        }
+        self.inner.write(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::LogRecord;
+
+    #[test]
+    fn a_flood_is_counted_and_costs_nobody_else() {
+        let paced = Paced::new(LogRecord, 3);
+        let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
+        let now = Instant::now();
+        let written: Vec<_> = (0..5).map(|_| paced.judge(&a, now)).collect();
+        assert_eq!(written, [Some(0), Some(0), Some(0), None, None]);
+        assert_eq!(paced.judge(&b, now), Some(0));
+        assert_eq!(paced.judge(&a, now + MINUTE), Some(2));
+        assert_eq!(paced.judge(&a, now + MINUTE), Some(0));
+    }
+}

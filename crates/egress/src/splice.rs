@@ -1,0 +1,103 @@
+//! Bytes from socket to socket that never pass through our memory.
+//!
+//! Copying costs a relay as much as it costs sender and receiver together, so a plain tunnel that carries a
+//! lot goes through a pipe instead (`splice`): the kernel hands its pages on. Pipes are the thread's, like
+//! its buffer; a flow keeps one only while the receiver has not taken what is in it.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::task::{Context, Poll, ready};
+
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+/// A pipe and how much is in it.
+pub(crate) struct Channel {
+    read: OwnedFd,
+    write: OwnedFd,
+    held: usize,
+}
+
+/// As much as a slow receiver may leave with us.
+const CAPACITY: usize = 512 * 1024;
+/// Pipes a thread keeps for the next flow.
+const SPARE: usize = 8;
+
+thread_local! {
+    static PIPES: RefCell<Vec<Channel>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Channel {
+    /// `None` where the system has no pipe left: copying works too.
+    pub(crate) fn take() -> Option<Self> {
+        if let Some(spare) = PIPES.with_borrow_mut(Vec::pop) {
+            return Some(spare);
+        }
+        let (read, write) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).ok()?;
+        // A smaller one is slower and as good.
+        let _ = fcntl_setpipe_size(&write, CAPACITY);
+        Some(Self {
+            read,
+            write,
+            held: 0,
+        })
+    }
+
+    /// For the next flow, if nothing of this one is left in it.
+    pub(crate) fn give_back(self) {
+        if self.held == 0 {
+            PIPES.with_borrow_mut(|spare| {
+                if spare.len() < SPARE {
+                    spare.push(self);
+                }
+            });
+        }
+    }
+
+    /// Takes what the sender has; 0 is the end of it.
+    pub(crate) fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &TcpStream,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(from.poll_read_ready(cx))?;
+            let moved = from.try_io(Interest::READABLE, || {
+                Ok(splice(from, None, &self.write, None, CAPACITY, FLAGS)?)
+            });
+            match moved {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+                Ok(moved) => {
+                    self.held += moved;
+                    return Poll::Ready(Ok(moved));
+                }
+            }
+        }
+    }
+
+    /// Hands all of it to the receiver.
+    pub(crate) fn poll_drain(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &TcpStream,
+    ) -> Poll<io::Result<()>> {
+        while self.held > 0 {
+            ready!(to.poll_write_ready(cx))?;
+            let moved = to.try_io(Interest::WRITABLE, || {
+                Ok(splice(&self.read, None, to, None, self.held, FLAGS)?)
+            });
+            match moved {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Ok(moved) => self.held = self.held.saturating_sub(moved),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+const FLAGS: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);

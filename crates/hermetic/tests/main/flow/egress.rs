@@ -1,0 +1,81 @@
+//! A conversation's sandbox leaves by the rules of now, and by a person's word.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use super::lab::{ALICE, BOB, Lab};
+
+/// A web server on loopback that answers everything with one word.
+fn origin() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut stream = stream;
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nreached\n");
+        }
+    });
+    port
+}
+
+/// This machine's own name is never proxied by itself, so curl is told.
+fn asks(port: u16) -> String {
+    format!(
+        "/sh curl -sS -m 50 --noproxy '' --proxy http://127.0.0.1:3128 http://localhost:{port}/"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_gateway_takes_up_a_rule_for_one_conversation() {
+    let test = "a_running_gateway_takes_up_a_rule_for_one_conversation";
+    let Some(lab) = Lab::start(test, []).await else {
+        return;
+    };
+    let port = origin();
+    let before = lab.ask(ALICE, &asks(port)).await;
+    assert!(before.contains("is not on the allowlist"), "{before}");
+
+    let rule = format!("localhost:{port} in 127.0.0.0/8,::1/128");
+    let whom = format!("telegram:dm:{ALICE}");
+    assert_eq!(lab.run(&["egress", "allow", &rule, "--for", &whom]).code, 0);
+    let after = lab.ask(ALICE, &asks(port)).await;
+    assert!(after.contains("reached"), "{after}");
+    let bobs = lab.ask(BOB, &asks(port)).await;
+    assert!(bobs.contains("is not on the allowlist"), "{bobs}");
+
+    let log = lab.run(&["egress", "log", "--for", &whom]).out;
+    assert!(log.contains("refused") && log.contains("opened"), "{log}");
+    let audit = lab.run(&["audit", "show", "--json"]).out;
+    assert!(audit.contains("\"egress\""), "{audit}");
+    assert_eq!(lab.run(&["audit", "verify"]).code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_asked_about_a_host_while_the_connection_waits() {
+    let test = "a_person_is_asked_about_a_host_while_the_connection_waits";
+    let more = "gateway: {egress: {ask: true}}\napprovals: {approvers: ['telegram:7']}\n";
+    let Some(lab) = Lab::start_with(test, [], more, "TELEGRAM_ALLOWED_USERS=7,8").await else {
+        return;
+    };
+    let port = origin();
+    let question = lab.ask(ALICE, &asks(port)).await;
+    assert!(
+        question.contains("may this conversation reach it?"),
+        "{question}"
+    );
+    assert!(
+        question.contains(&format!("localhost:{port}")),
+        "{question}"
+    );
+    let name = question.split("❓ ").nth(1).unwrap();
+    let name = name.split(':').next().unwrap();
+    let before = lab.sent_to(ALICE);
+    lab.telegram.says(ALICE, &format!("/deny {name}"));
+    let mut told = String::new();
+    while !told.contains("hermetic egress") {
+        told = lab.replies(ALICE, before + 1).await.join("\n");
+        tokio::task::yield_now().await;
+    }
+    assert!(!told.contains("reached"), "{told}");
+}
