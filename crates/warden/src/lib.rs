@@ -19,3 +19,5 @@ mod mux;
 pub mod protocol;
 #[cfg(feature = "serve")]
 pub mod serve;
+#[cfg(feature = "stand-in")]
+pub mod stand_in;

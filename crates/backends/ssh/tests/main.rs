@@ -13,3 +13,4 @@ mod keys;
 mod lab;
 mod life;
 mod placing;
+mod plain;

@@ -32,7 +32,7 @@ const SPARE_WINDOW: usize = 16 << 20;
 pub(crate) enum Side {
     #[cfg(feature = "client")]
     Gateway,
-    #[cfg(feature = "serve")]
+    #[cfg(any(feature = "serve", feature = "stand-in"))]
     Warden,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn over<T: AsyncRead + AsyncWrite + Unpin>(io: T, side: Side) -> (Ope
     let mode = match side {
         #[cfg(feature = "client")]
         Side::Gateway => Mode::Client,
-        #[cfg(feature = "serve")]
+        #[cfg(any(feature = "serve", feature = "stand-in"))]
         Side::Warden => Mode::Server,
     };
     let (ask, asked) = mpsc::channel(16);

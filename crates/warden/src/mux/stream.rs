@@ -89,7 +89,7 @@ impl MuxStream {
         self.write_all(&frame).await
     }
 
-    #[cfg(feature = "serve")]
+    #[cfg(any(feature = "serve", feature = "stand-in"))]
     pub(crate) async fn close(&self) -> Result<(), StreamError> {
         Ok(poll_fn(|cx| self.poll_close(cx)).await?)
     }

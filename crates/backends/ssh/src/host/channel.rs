@@ -25,6 +25,13 @@ pub(super) struct Channel {
     place: Place,
 }
 
+/// Dropping it closes the channel.
+#[derive(Debug)]
+pub(super) struct Open {
+    _child: Child,
+    _place: Place,
+}
+
 /// What became of a command line that ran to its end.
 pub(super) struct Said {
     pub(super) code: Option<i32>,
@@ -82,6 +89,26 @@ impl Channel {
         let ((), (out, err)) = tokio::join!(feed, listen);
         let code = self.child.wait().await.ok().and_then(|end| end.code());
         (Said { code, out, err }, self.place)
+    }
+
+    /// Its streams one by one, and what keeps it open.
+    pub(super) fn apart(
+        mut self,
+    ) -> (
+        ChildStdin,
+        ChildStdout,
+        Box<dyn AsyncRead + Send + Unpin>,
+        Open,
+    ) {
+        let stderr: Box<dyn AsyncRead + Send + Unpin> = match self.stderr.take() {
+            Some(stderr) => Box::new(stderr),
+            None => Box::new(tokio::io::empty()),
+        };
+        let open = Open {
+            _child: self.child,
+            _place: self.place,
+        };
+        (self.stdin, self.stdout, stderr, open)
     }
 
     /// From here on the bytes are somebody else's.

@@ -5,6 +5,7 @@ mod client;
 mod connection;
 mod connections;
 mod place;
+mod plain;
 mod ssh;
 mod trouble;
 

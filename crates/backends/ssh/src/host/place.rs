@@ -19,7 +19,7 @@ use super::channel::Said;
 pub(super) enum Placed {
     /// A warden for each sandbox.
     Warden,
-    /// Nothing of ours could be placed; why.
+    /// No program of ours runs there; why. Commands go by a plain shell.
     Nothing(String),
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Look {
     Ready,
     /// It is not there, or not what it should be.
     Absent,
-    /// It cannot be, for this reason.
+    /// It does not run there, for this reason.
     Never(String),
     /// Something is there that we do not touch.
     Refused {
@@ -120,16 +120,13 @@ impl Cargo {
         };
         let lines: Vec<&str> = lines.collect();
         let has = |word: &str| lines.contains(&word);
-        if machine != MACHINE {
-            return Ok(Look::Never(format!(
-                "the host is {machine}, the program is for {MACHINE}"
-            )));
-        }
         if !has("entered") {
             let why = said.err.lines().next_back().unwrap_or("no home folder");
-            return Ok(Look::Never(format!(
-                "no private folder can be made there: {why}"
-            )));
+            let to = config.destination();
+            return Ok(Look::Refused {
+                what: format!("no folder of ours can be made on {to}: {why}"),
+                remedy: "give the account a home folder that it can write to".to_owned(),
+            });
         }
         if has("foreign") || has("open") {
             let to = config.destination();
@@ -141,6 +138,11 @@ impl Cargo {
                     "look at what is in it; then remove it, or give it to {to} alone: chmod -R go= ~/.hermetic"
                 ),
             });
+        }
+        if machine != MACHINE {
+            return Ok(Look::Never(format!(
+                "the host is {machine}, the program is for {MACHINE}"
+            )));
         }
         let sum = lines.iter().find_map(|line| line.strip_prefix("sum "));
         match sum {

@@ -17,6 +17,7 @@ use super::channel::{Channel, Said};
 use super::connection::{Connection, Place};
 use super::connections::Connections;
 use super::place::{Cargo, Look, Placed};
+use super::plain::Plain;
 use super::trouble;
 use crate::order::{Answer, Lodger, Lodging, Order, State};
 
@@ -28,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(45);
 pub struct Ssh(Arc<Host>);
 
 #[derive(Debug)]
-struct Host {
-    config: Config,
+pub(super) struct Host {
+    pub(super) config: Config,
     cargo: Cargo,
     connections: Connections,
 }
@@ -94,15 +95,15 @@ impl Backend for Ssh {
 }
 
 impl Host {
-    async fn link(&self, id: &SandboxId, order: Order) -> Result<Link, BackendError> {
+    async fn link(self: &Arc<Self>, id: &SandboxId, order: Order) -> Result<Link, BackendError> {
         match self.ask(&order).await? {
-            (Answer::Linked, channel) => Ok(Link::new(channel.into_link())),
+            (Answer::Linked, Some(link)) => Ok(link),
             (Answer::NoSuchSandbox, _) => Err(BackendError::NoSuchSandbox { id: id.clone() }),
             (other, _) => Err(self.unexpected(other)),
         }
     }
 
-    async fn done(&self, id: &SandboxId, order: Order) -> Result<(), BackendError> {
+    async fn done(self: &Arc<Self>, id: &SandboxId, order: Order) -> Result<(), BackendError> {
         match self.ask(&order).await? {
             (Answer::Done, _) => Ok(()),
             (Answer::NoSuchSandbox, _) => Err(BackendError::NoSuchSandbox { id: id.clone() }),
@@ -110,25 +111,47 @@ impl Host {
         }
     }
 
-    async fn ask(&self, order: &Order) -> Result<(Answer, Channel), BackendError> {
+    async fn ask(self: &Arc<Self>, order: &Order) -> Result<(Answer, Option<Link>), BackendError> {
         loop {
             let place = self.connections.enter(&self.config).await?;
             if let Placed::Nothing(why) = self.placed(&place.connection).await? {
-                return Err(BackendError::Unavailable {
-                    what: format!(
-                        "nothing can be placed on {}: {why}",
-                        self.config.destination()
-                    ),
-                    remedy: "choose another host or another backend".to_owned(),
-                });
+                drop(place);
+                tracing::debug!(%why, "by a plain shell");
+                return Plain(self).answer(order).await;
             }
             let mut channel = Channel::open(&self.config, place, &self.cargo.run())?;
             match timeout(PATIENCE, channel.ask(order)).await {
-                Ok(Ok(answer)) => return Ok((answer, channel)),
+                Ok(Ok(Answer::Linked)) => {
+                    return Ok((Answer::Linked, Some(Link::new(channel.into_link()))));
+                }
+                Ok(Ok(answer)) => return Ok((answer, None)),
                 Ok(Err(_)) => {
                     let (said, place) = channel.finish(&[]).await;
                     self.not_served(&said, place)?;
                 }
+                Err(_) => {
+                    return Err(trouble::not_answered(
+                        &self.config,
+                        "it did not answer in time",
+                    ));
+                }
+            }
+        }
+    }
+
+    /// A channel for one line of shell. Whether the server has room for it shows when it is used.
+    pub(super) async fn open(&self, line: &str) -> Result<Channel, BackendError> {
+        let place = self.connections.enter(&self.config).await?;
+        Channel::open(&self.config, place, line)
+    }
+
+    /// One line of shell to its end.
+    pub(super) async fn line(&self, line: &str, input: &[u8]) -> Result<Said, BackendError> {
+        loop {
+            let channel = self.open(line).await?;
+            match timeout(PATIENCE, channel.finish(input)).await {
+                Ok((said, place)) if said.code == Some(255) => self.not_served(&said, place)?,
+                Ok((said, _)) => return Ok(said),
                 Err(_) => {
                     return Err(trouble::not_answered(
                         &self.config,
@@ -278,7 +301,10 @@ impl Host {
 fn warden_layer(placed: Placed) -> Layer {
     let (state, detail) = match placed {
         Placed::Warden => (LayerState::Active, "placed in ~/.hermetic there".to_owned()),
-        Placed::Nothing(why) => (LayerState::Required, why),
+        Placed::Nothing(why) => (
+            LayerState::Weaker,
+            format!("a plain shell instead, without files, a lasting shell or a way back: {why}"),
+        ),
     };
     Layer {
         name: "warden",

@@ -1,0 +1,349 @@
+//! The warden's calls, each as a channel of its own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use hermetic_types::RunId;
+use hermetic_warden::protocol::frame::Kind;
+use hermetic_warden::protocol::hello::VERSION;
+use hermetic_warden::protocol::{
+    ByteString, Cut, Ended, Failure, FailureKind, Info, Kill, Output, Reply, Request, Run, Shell,
+    ShellLost, Status, StdinMode, Usage, encode,
+};
+use hermetic_warden::stand_in::{self, Caller, Voice};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::ChildStdin;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::timeout;
+
+use super::line::{Work, carry, command, end_marked, run_mark, sandbox_mark};
+use crate::host::channel::Channel;
+use crate::host::ssh::Host;
+use crate::order::Lodging;
+
+const CHUNK: usize = 64 << 10;
+
+/// How long output that was written before the end may take to arrive after it.
+const LAST_BYTES: Duration = Duration::from_millis(300);
+
+/// One sandbox's commands.
+#[derive(Debug)]
+pub(super) struct Commands {
+    host: Arc<Host>,
+    lodging: Lodging,
+    workdir: String,
+    born: Instant,
+    running: Mutex<HashMap<RunId, Arc<Going>>>,
+}
+
+/// A command on its way.
+#[derive(Debug)]
+struct Going {
+    end_asked: Notify,
+    /// Closed when it is over.
+    over: Semaphore,
+}
+
+impl Commands {
+    pub(super) fn new(host: Arc<Host>, lodging: Lodging, all: &str) -> Arc<Self> {
+        let own = format!("{all}/{}/work", lodging.id);
+        Arc::new(Self {
+            workdir: lodging.workdir.clone().unwrap_or(own),
+            host,
+            lodging,
+            born: Instant::now(),
+            running: Mutex::default(),
+        })
+    }
+
+    pub(super) fn answers(self: Arc<Self>) -> stand_in::Answer {
+        Arc::new(move |request, caller| {
+            let this = Arc::clone(&self);
+            async move { this.answer(request, caller).await }.boxed()
+        })
+    }
+
+    /// The link is gone; so is what lives by it.
+    pub(super) async fn leave(&self) {
+        if self.lodging.tied {
+            let line = format!(
+                "exec sh -c '{}'",
+                end_marked(&sandbox_mark(&self.lodging.id))
+            );
+            let _ = self.host.line(&line, &[]).await;
+        }
+    }
+
+    async fn answer(&self, request: Request, caller: Caller) {
+        let voice = caller.voice();
+        match request {
+            Request::Run(run) => self.run(run, caller, None).await,
+            Request::Shell(shell) => {
+                self.run(alone(&shell), caller, Some(ShellLost::Exited))
+                    .await;
+            }
+            Request::Kill(Kill::Run(id)) => match self.kill(&id).await {
+                true => voice.reply(&Reply::Done).await,
+                false => voice.fail(&no_such_run(&id)).await,
+            },
+            Request::Attach(attach) => voice.fail(&no_such_run(&attach.id)).await,
+            Request::Runs => voice.reply(&Reply::Runs(Vec::new())).await,
+            Request::Info => voice.reply(&Reply::Info(self.info())).await,
+            _ => {
+                voice
+                    .fail(&refused("the host has a plain shell only"))
+                    .await;
+            }
+        }
+    }
+
+    async fn run(&self, run: Run, caller: Caller, shell_lost: Option<ShellLost>) {
+        let voice = caller.voice();
+        let channel = match self.start(&run).await {
+            Ok(channel) => channel,
+            Err(failure) => return voice.fail(&failure).await,
+        };
+        voice.say(Kind::Started, &encode(&0_u32)).await;
+        let going = Arc::new(Going {
+            end_asked: Notify::new(),
+            over: Semaphore::new(0),
+        });
+        self.running().insert(run.id.clone(), Arc::clone(&going));
+        let ended = self.follow(&run, channel, caller, &going.end_asked).await;
+        self.running().remove(&run.id);
+        going.over.close();
+        match ended {
+            Ok((status, cut)) => {
+                voice.ended(&end(status, cut, shell_lost)).await;
+            }
+            Err(failure) => voice.fail(&failure).await,
+        }
+    }
+
+    async fn start(&self, run: &Run) -> Result<(Channel, String), Failure> {
+        if matches!(run.output, Output::Pty(_)) {
+            return Err(refused("no terminal over a plain shell"));
+        }
+        let text =
+            |(name, value): (&str, &str)| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+        let marks = [sandbox_mark(&self.lodging.id), run_mark(&run.id)];
+        let marks = marks.iter().filter_map(|mark| mark.split_once('='));
+        let own = self
+            .lodging
+            .env
+            .iter()
+            .map(|(name, value)| text((name, value)));
+        let asked = run.env.iter();
+        let asked = asked.map(|(name, value)| (name.0.clone(), value.0.clone()));
+        let env: Vec<(Vec<u8>, Vec<u8>)> = own.chain(asked).chain(marks.map(text)).collect();
+        if env.iter().any(|(name, _)| !is_name(name)) {
+            return Err(refused("a variable's name that no shell can set"));
+        }
+        let last_word = RunId::random().to_string();
+        let script = command(&Work {
+            cwd: run.cwd.as_ref(),
+            default_cwd: &self.workdir,
+            env: &env,
+            argv: &run.argv,
+            merged: run.output == Output::Merged,
+            last_word: &last_word,
+        });
+        let line = carry(&script).ok_or_else(|| refused("too long for a plain shell's line"))?;
+        match self.host.open(&line).await {
+            Ok(channel) => Ok((channel, last_word)),
+            Err(error) => Err(failure(FailureKind::System, &error.to_string())),
+        }
+    }
+
+    /// Until it ends, by itself or not. What was ended has nothing left.
+    async fn follow(
+        &self,
+        run: &Run,
+        (channel, last_word): (Channel, String),
+        mut caller: Caller,
+        end_asked: &Notify,
+    ) -> Result<(Status, Option<Cut>), Failure> {
+        let voice = caller.voice();
+        let (stdin, mut stdout, mut stderr, _open) = channel.apart();
+        let out = pump(&mut stdout, Kind::Out, &voice);
+        let listen = async {
+            let mut out = std::pin::pin!(out);
+            let last = until_last_word(&mut stderr, &last_word, &voice);
+            let mut last = std::pin::pin!(last);
+            let code = tokio::select! {
+                code = &mut last => code,
+                () = &mut out => return last.await,
+            };
+            // What it left in the background may hold its output open for ever.
+            let _ = timeout(LAST_BYTES, out).await;
+            code
+        };
+        let feed = feed(run.stdin == StdinMode::Open, stdin, &mut caller, &voice);
+        let limit = run.timeout.unwrap_or(Duration::MAX);
+        let code = tokio::select! {
+            ended = timeout(limit, listen) => ended.map_err(|_| Cut::TimedOut),
+            () = end_asked.notified() => Err(Cut::Killed),
+            () = feed => Err(Cut::Killed),
+        };
+        match code {
+            Ok(Some(code)) => Ok((Status::Exited(code), None)),
+            Ok(None) => Err(failure(
+                FailureKind::System,
+                "the link to the host dropped; whether the command still runs there is not known",
+            )),
+            Err(cut) => {
+                let line = format!("exec sh -c '{}'", end_marked(&run_mark(&run.id)));
+                match self.host.line(&line, &[]).await {
+                    Ok(said) if said.code == Some(0) => Ok((Status::Signalled(9), Some(cut))),
+                    _ => Err(failure(
+                        FailureKind::System,
+                        "it was to be ended, and some of its processes may be left there",
+                    )),
+                }
+            }
+        }
+    }
+
+    async fn kill(&self, id: &RunId) -> bool {
+        let Some(going) = self.running().get(id).cloned() else {
+            return false;
+        };
+        going.end_asked.notify_one();
+        // An error says that it is over.
+        let _ = going.over.acquire().await.is_err();
+        true
+    }
+
+    fn info(&self) -> Info {
+        Info {
+            version: VERSION,
+            pid: 0,
+            rss_bytes: 0,
+            uptime: self.born.elapsed(),
+            clients: 1,
+            runs: u32::try_from(self.running().len()).unwrap_or(u32::MAX),
+            shells: 0,
+            listeners: 0,
+        }
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Arc<Going>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The caller's words into the command, until he is gone or wants it to end.
+async fn feed(open: bool, stdin: ChildStdin, caller: &mut Caller, voice: &Voice) {
+    let mut stdin = open.then_some(stdin);
+    while let Some(frame) = caller.next().await {
+        match frame.kind {
+            Kind::Stdin => {
+                if let Some(to) = &mut stdin {
+                    let _ = to.write_all(&frame.payload).await;
+                }
+                let taken = u32::try_from(frame.payload.len()).unwrap_or(u32::MAX);
+                voice.say(Kind::StdinTaken, &encode(&taken)).await;
+            }
+            Kind::StdinEnd => stdin = None,
+            Kind::Signal => return,
+            _ => {}
+        }
+    }
+}
+
+async fn pump(from: &mut (impl AsyncRead + Unpin), kind: Kind, voice: &Voice) {
+    let mut buffer = vec![0; CHUNK];
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        voice.say(kind, &buffer[..length]).await;
+    }
+}
+
+/// Passes stderr on up to the line that our script ends with, which has the exit code. Nothing if
+/// that never comes.
+async fn until_last_word(
+    from: &mut (impl AsyncRead + Unpin),
+    word: &str,
+    voice: &Voice,
+) -> Option<i32> {
+    let begin = format!("\n{word} ");
+    let mut held: Vec<u8> = Vec::new();
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let length = from
+            .read(&mut buffer)
+            .await
+            .ok()
+            .filter(|length| *length > 0);
+        held.extend_from_slice(&buffer[..length.unwrap_or(0)]);
+        let found = held
+            .windows(begin.len())
+            .position(|bytes| bytes == begin.as_bytes());
+        if let Some(at) = found {
+            let rest = &held[at + begin.len()..];
+            if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                for piece in held[..at].chunks(CHUNK) {
+                    voice.say(Kind::Err, piece).await;
+                }
+                return std::str::from_utf8(&rest[..end]).ok()?.parse().ok();
+            }
+        }
+        // The word may be cut in two; as much as it could be is held back.
+        let free = found.unwrap_or(held.len().saturating_sub(begin.len()));
+        for piece in held[..free].chunks(CHUNK) {
+            voice.say(Kind::Err, piece).await;
+        }
+        held.drain(..free);
+        if length.is_none() {
+            for piece in held.chunks(CHUNK) {
+                voice.say(Kind::Err, piece).await;
+            }
+            return None;
+        }
+    }
+}
+
+/// A command for a shell that does not last.
+fn alone(shell: &Shell) -> Run {
+    let argv: [ByteString; 3] = ["bash".into(), "-c".into(), shell.text.clone()];
+    let mut run = Run::new(argv);
+    run.id = shell.id.clone();
+    run.cwd = shell.cwd.clone();
+    run.timeout = shell.timeout;
+    run
+}
+
+fn end(status: Status, cut: Option<Cut>, shell_lost: Option<ShellLost>) -> Ended {
+    Ended {
+        status,
+        cut,
+        usage: Usage::default(),
+        killed_for_memory: false,
+        leftovers: 0,
+        cwd: None,
+        shell_fresh: shell_lost.is_some(),
+        shell_lost,
+    }
+}
+
+fn is_name(name: &[u8]) -> bool {
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    name.iter().all(word) && name.first().is_some_and(|first| !first.is_ascii_digit())
+}
+
+fn refused(why: &str) -> Failure {
+    failure(FailureKind::Refused, why)
+}
+
+fn no_such_run(id: &RunId) -> Failure {
+    failure(FailureKind::NoSuchRun, &format!("no run {id}"))
+}
+
+fn failure(kind: FailureKind, text: &str) -> Failure {
+    Failure {
+        kind,
+        errno: None,
+        text: text.to_owned(),
+    }
+}

@@ -1,0 +1,149 @@
+//! Lines of shell for an account whose own shell is not known.
+
+use hermetic_types::{InstallationId, RunId, SandboxId};
+use hermetic_warden::protocol::ByteString;
+
+/// What an argument of a program may be long, less what quoting adds to it.
+const LONGEST: usize = 24 << 10;
+
+/// A script of any bytes as one line: every byte that a shell could mind is written as its number.
+/// Nothing where it is too long for that.
+pub(super) fn carry(script: &[u8]) -> Option<String> {
+    if script.len() > LONGEST {
+        return None;
+    }
+    let mut coded = String::with_capacity(script.len() * 2);
+    for byte in script {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                coded.push(char::from(*byte));
+            }
+            other => coded.push_str(&format!("\\0{other:03o}")),
+        }
+    }
+    Some(format!(
+        "exec sh -c 'eval \"$(printf %b \"$1\")\"' sh '{coded}'"
+    ))
+}
+
+/// A word that a plain shell reads as exactly these bytes.
+pub(super) fn quoted(word: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'\''];
+    for byte in word {
+        match byte {
+            b'\'' => quoted.extend_from_slice(b"'\\''"),
+            other => quoted.push(*other),
+        }
+    }
+    quoted.push(b'\'');
+    quoted
+}
+
+/// Where this installation's sandboxes are.
+pub(super) fn all(installation: &InstallationId) -> String {
+    format!("$HOME/.hermetic/{installation}/plain")
+}
+
+/// The variable by which everything a sandbox started is found again.
+pub(super) fn sandbox_mark(id: &SandboxId) -> String {
+    format!("HERMETIC_SANDBOX={id}")
+}
+
+pub(super) fn run_mark(id: &RunId) -> String {
+    format!("HERMETIC_RUN={id}")
+}
+
+/// Ends every process that carries the mark, and looks again until none does. Ends with 75 where
+/// some would not go.
+pub(super) fn end_marked(mark: &str) -> String {
+    format!(
+        "n=0; while [ $n -lt 60 ]; do found=; for p in /proc/[0-9]*; do \
+         if tr \"\\0\" \"\\n\" 2>/dev/null < $p/environ | grep -qx {mark}; then \
+         found=1; kill -KILL ${{p#/proc/}}; fi; done 2>/dev/null; \
+         [ -n \"$found\" ] || break; n=$((n+1)); sleep 0.05; done; \
+         [ -z \"$found\" ] || exit 75"
+    )
+}
+
+/// A command as a script is made of it.
+pub(super) struct Work<'a> {
+    pub(super) cwd: Option<&'a ByteString>,
+    /// Read by the shell: it may name `$HOME`.
+    pub(super) default_cwd: &'a str,
+    pub(super) env: &'a [(Vec<u8>, Vec<u8>)],
+    pub(super) argv: &'a [ByteString],
+    pub(super) merged: bool,
+    /// Begins the line that says how it ended.
+    pub(super) last_word: &'a str,
+}
+
+/// Goes where the command is to start, sets its variables, runs its words, says how that ended: the
+/// channel itself would wait for all that was left in the background.
+pub(super) fn command(work: &Work<'_>) -> Vec<u8> {
+    let last_word = work.last_word;
+    let mut script =
+        format!("ended() {{ printf \"\\n{last_word} %d\\n\" $1 >&2; exit $1; }}\n").into_bytes();
+    script.extend_from_slice(b"cd -- ");
+    match work.cwd {
+        Some(cwd) => script.extend(quoted(&cwd.0)),
+        None => script.extend_from_slice(format!("\"{}\"", work.default_cwd).as_bytes()),
+    }
+    script.extend_from_slice(b" || ended 126\n");
+    for (name, value) in work.env {
+        script.extend_from_slice(b"export ");
+        script.extend_from_slice(name);
+        script.push(b'=');
+        script.extend(quoted(value));
+        script.push(b'\n');
+    }
+    for word in work.argv {
+        script.extend(quoted(&word.0));
+        script.push(b' ');
+    }
+    if work.merged {
+        script.extend_from_slice(b"2>&1");
+    }
+    script.extend_from_slice(b"\nended $?\n");
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn any_words_arrive_as_they_were() {
+        let words = [
+            "printf",
+            "%s|",
+            "it's",
+            "a\nb",
+            "$HOME `x` \\",
+            "%s\\n",
+            "ü!",
+            "",
+        ];
+        let argv: Vec<ByteString> = words.iter().map(|word| (*word).into()).collect();
+        let script = command(&Work {
+            cwd: Some(&"/".into()),
+            default_cwd: "",
+            env: &[],
+            argv: &argv,
+            merged: false,
+            last_word: "over",
+        });
+        let line = carry(&script).unwrap();
+        for shell in ["sh", "bash"] {
+            let out = Command::new(shell).args(["-c", &line]).output().unwrap();
+            let said = String::from_utf8(out.stdout).unwrap();
+            assert_eq!(said, "it's|a\nb|$HOME `x` \\|%s\\n|ü!||");
+            assert_eq!(String::from_utf8(out.stderr).unwrap(), "\nover 0\n");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_line_is_not_cut() {
+        assert_eq!(carry(&[b'x'; LONGEST + 1]), None);
+    }
+}
