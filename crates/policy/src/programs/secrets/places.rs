@@ -1,0 +1,243 @@
+//! The places themselves.
+
+use crate::context::Context;
+use crate::effective::base_name;
+
+/// Path below a home folder, and what it holds.
+const HOME: &[(&str, &str)] = &[
+    (".aws/credentials", "cloud credentials"),
+    (".aws/", "cloud credentials"),
+    (".azure/", "cloud credentials"),
+    (".config/gcloud/", "cloud credentials"),
+    (".config/doctl/", "cloud credentials"),
+    (".config/hcloud/", "cloud credentials"),
+    (".oci/", "cloud credentials"),
+    (".kube/config", "cluster credentials"),
+    (".docker/config.json", "registry credentials"),
+    (".gnupg/", "private keys"),
+    (".netrc", "passwords"),
+    ("_netrc", "passwords"),
+    (".pgpass", "database passwords"),
+    (".my.cnf", "database passwords"),
+    (".mylogin.cnf", "database passwords"),
+    (".git-credentials", "git passwords"),
+    (".config/gh/hosts.yml", "a GitHub token"),
+    (".config/hub", "a GitHub token"),
+    (".npmrc", "a registry token"),
+    (".pypirc", "a registry token"),
+    (".gem/credentials", "a registry token"),
+    (".cargo/credentials", "a registry token"),
+    (".m2/settings.xml", "a registry password"),
+    (".gradle/gradle.properties", "registry passwords"),
+    (".terraform.d/credentials", "cloud credentials"),
+    (".terraformrc", "cloud credentials"),
+    (".vault-token", "a vault token"),
+    (".password-store/", "stored passwords"),
+    (".local/share/keyrings/", "stored passwords"),
+    (".local/share/kwalletd/", "stored passwords"),
+    ("Library/Keychains/", "stored passwords"),
+    (".config/google-chrome/", "browser data"),
+    (".config/chromium/", "browser data"),
+    (".config/BraveSoftware/", "browser data"),
+    (".config/microsoft-edge/", "browser data"),
+    (".mozilla/firefox/", "browser data"),
+    (".mozilla", "browser data"),
+    ("snap/firefox/", "browser data"),
+    ("Library/Application Support/Google/Chrome/", "browser data"),
+    ("Library/Application Support/Firefox/", "browser data"),
+    (".thunderbird/", "mail"),
+    (".bash_history", "the shell history"),
+    (".zsh_history", "the shell history"),
+    (".history", "the shell history"),
+    (".python_history", "the shell history"),
+    (".psql_history", "the database history"),
+    (".mysql_history", "the database history"),
+    (".rediscli_history", "the database history"),
+    (".node_repl_history", "the shell history"),
+    (".local/share/fish/fish_history", "the shell history"),
+    (".config/rclone/rclone.conf", "cloud credentials"),
+    (".s3cfg", "cloud credentials"),
+    (".boto", "cloud credentials"),
+    (".config/op/", "stored passwords"),
+    (".config/Bitwarden", "stored passwords"),
+    (".electrum/", "a wallet"),
+    (".bitcoin/wallet.dat", "a wallet"),
+    (".ethereum/keystore", "a wallet"),
+    (".config/solana/id.json", "a wallet"),
+    (".config/Signal/", "messages"),
+    (".local/share/TelegramDesktop/", "messages"),
+    (".wallet", "a wallet"),
+    (".claude/.credentials", "a model key"),
+    (".codex/auth.json", "a model key"),
+    (".config/openai", "a model key"),
+    (".huggingface/token", "a model key"),
+    (".cache/huggingface/token", "a model key"),
+    (".hermes/.env", "this program's keys"),
+    (".hermes/auth.json", "this program's keys"),
+    (".fly/config.yml", "cloud credentials"),
+    (".config/heroku", "cloud credentials"),
+    (".ICEauthority", "a session key"),
+    (".Xauthority", "a session key"),
+    (".config/keepassxc/", "stored passwords"),
+];
+
+const SYSTEM: &[(&str, &str)] = &[
+    ("/etc/shadow", "password hashes"),
+    ("/etc/gshadow", "password hashes"),
+    ("/etc/sudoers", "who may become root"),
+    ("/etc/master.passwd", "password hashes"),
+    ("/etc/security/opasswd", "password hashes"),
+    ("/etc/ssh/ssh_host_", "the machine's private keys"),
+    ("/etc/ssl/private/", "private keys"),
+    ("/etc/pki/tls/private/", "private keys"),
+    ("/etc/letsencrypt/live/", "private keys"),
+    ("/etc/letsencrypt/archive/", "private keys"),
+    ("/etc/kubernetes/admin.conf", "cluster credentials"),
+    ("/etc/kubernetes/pki/", "private keys"),
+    ("/etc/rancher/k3s/k3s.yaml", "cluster credentials"),
+    ("/var/run/secrets/", "cluster credentials"),
+    ("/run/secrets/", "secrets"),
+    ("/var/lib/kubelet/pki", "private keys"),
+    ("/etc/krb5.keytab", "private keys"),
+    ("/etc/wireguard/", "private keys"),
+    ("/etc/openvpn/", "private keys"),
+    (
+        "/etc/NetworkManager/system-connections",
+        "network passwords",
+    ),
+    ("/etc/wpa_supplicant/", "network passwords"),
+    ("/etc/mysql/debian.cnf", "database passwords"),
+    ("/var/lib/mysql/mysql/user", "password hashes"),
+    ("/var/lib/sss/", "password hashes"),
+    ("/var/lib/jenkins/secrets", "secrets"),
+    ("/var/backups/shadow", "password hashes"),
+    ("/etc/docker/key.json", "private keys"),
+    ("/proc/kcore", "memory"),
+    ("/dev/mem", "memory"),
+    ("/etc/ppp/chap-secrets", "passwords"),
+    ("/etc/ipsec.secrets", "passwords"),
+    ("/etc/boto.cfg", "cloud credentials"),
+    ("/etc/environment.secret", "secrets"),
+    ("/etc/exim4/passwd.client", "passwords"),
+    ("/etc/postfix/sasl_passwd", "passwords"),
+];
+
+/// What a path holds, if it is a secret.
+pub(crate) fn holds(full: &str, context: &Context) -> Option<&'static str> {
+    if full.ends_with(".pub")
+        || full.ends_with("/known_hosts")
+        || full.ends_with("/.ssh/config")
+        || full.ends_with("/authorized_keys")
+    {
+        return None;
+    }
+    let home = context.home.trim_end_matches('/');
+    let below = [home, "/root"]
+        .iter()
+        .find_map(|base| full.strip_prefix(base)?.strip_prefix('/'))
+        .or_else(|| {
+            let rest = full
+                .strip_prefix("/home/")
+                .or_else(|| full.strip_prefix("/Users/"))?;
+            rest.split_once('/').map(|(_, rest)| rest)
+        });
+    let pattern = full.contains(['*', '?', '[']);
+    let listed = |given: &str, path: &str| {
+        given.starts_with(path)
+            || path.strip_suffix('/') == Some(given)
+            || (pattern && globbed(given, path))
+    };
+    if let Some(rest) = below
+        && let Some((_, what)) = HOME.iter().find(|(path, _)| listed(rest, path))
+    {
+        return Some(what);
+    }
+    if let Some((_, what)) = SYSTEM.iter().find(|(path, _)| listed(full, path)) {
+        return Some(what);
+    }
+    let name = base_name(full);
+    let about = [
+        ".md", ".rs", ".py", ".js", ".ts", ".go", ".c", ".h", ".html", ".rst", ".adoc",
+    ];
+    let named = ["id_rsa", "id_ed25519", "id_ecdsa", "id_dsa"]
+        .iter()
+        .any(|key| name.starts_with(key))
+        && !about.iter().any(|end| name.ends_with(end));
+    if full.contains("/.ssh/") || full.ends_with("/.ssh") || named {
+        return Some("private keys");
+    }
+    if full.starts_with("/proc/") && (full.ends_with("/environ") || full.ends_with("/mem")) {
+        return Some("another process's secrets");
+    }
+    if is_env_file(name) {
+        return Some("the project's secrets");
+    }
+    let key = name.ends_with(".pem")
+        || name.ends_with(".p12")
+        || name.ends_with(".pfx")
+        || name.ends_with(".keystore")
+        || name.ends_with(".jks")
+        || name.ends_with(".kdbx")
+        || name.ends_with(".ppk")
+        || name.ends_with(".keytab")
+        || name.ends_with("_rsa")
+        || name.ends_with(".asc") && name.contains("secret");
+    if key
+        && !name.contains("cert")
+        && !name.contains("public")
+        && !name.contains("ca.")
+        && !name.contains("chain")
+        && !name.contains("bundle")
+    {
+        return Some("private keys");
+    }
+    if matches!(
+        name,
+        "credentials"
+            | "credentials.json"
+            | "secrets.yml"
+            | "secrets.yaml"
+            | "secrets.json"
+            | "service-account.json"
+            | "master.key"
+            | "kubeconfig"
+            | "wp-config.php"
+            | ".htpasswd"
+            | "wallet.dat"
+            | "terraform.tfstate_secret"
+            | "logins.json"
+            | "key4.db"
+            | "cookies.sqlite"
+            | "Login Data"
+            | "Cookies"
+            | "Web Data"
+            | "shadow"
+            | "ntds.dit"
+            | "SAM"
+            | "private.key"
+            | "privkey.pem"
+            | "server.key"
+            | "client_secret.json"
+            | ".vault_pass"
+            | "vault_pass.txt"
+    ) {
+        return Some("credentials");
+    }
+    None
+}
+
+/// `/etc/sh*dow` is `/etc/shadow`.
+fn globbed(given: &str, path: &str) -> bool {
+    given.trim_matches('*').len() > 2
+        && crate::reduce::glob::matches(given, path.trim_end_matches('/'))
+}
+
+fn is_env_file(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(".env") else {
+        return false;
+    };
+    let sample = [
+        "example", "sample", "template", "dist", "schema", "defaults", "test", "d.ts", "md",
+    ];
+    (rest.is_empty() || rest.starts_with('.')) && !sample.iter().any(|word| rest.contains(word))
+}

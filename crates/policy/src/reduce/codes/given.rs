@@ -1,0 +1,105 @@
+//! Which language, and where its code stands.
+
+use crate::effective::Effective;
+use crate::text::Text;
+
+pub(super) enum Given {
+    Code(Text),
+    Input,
+    File(Text),
+}
+
+pub(super) fn language(program: &str) -> Option<&'static str> {
+    let stem = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    Some(match stem {
+        "python" | "pypy" | "ipython" | "micropython" => "python",
+        "perl" => "perl",
+        "ruby" | "irb" | "jruby" => "ruby",
+        "node" | "nodejs" | "deno" | "bun" | "qjs" => "node",
+        "php" => "php",
+        "lua" | "luajit" => "lua",
+        "awk" | "gawk" | "mawk" | "nawk" => "awk",
+        "tclsh" | "wish" | "expect" | "osascript" | "Rscript" | "R" | "julia" | "groovy"
+        | "scala" | "guile" | "racket" => "script",
+        _ => return None,
+    })
+}
+
+pub(super) fn code_of(command: &Effective, language: &str) -> Option<Given> {
+    let args = command.args();
+    if language == "awk" {
+        let mut at = 0;
+        while let Some(arg) = args
+            .get(at)
+            .filter(|arg| arg.s.starts_with('-') && arg.s.len() > 1)
+        {
+            if arg.s == "-f" || arg.s == "--file" {
+                return args.get(at + 1).map(|file| Given::File(file.clone()));
+            }
+            at += if matches!(arg.s.as_str(), "-F" | "-v" | "-i") {
+                2
+            } else {
+                1
+            };
+        }
+        return args.get(at).map(|code| Given::Code(code.clone()));
+    }
+    let flags: &[char] = match language {
+        "python" => &['c'],
+        "perl" | "ruby" => &['e', 'E'],
+        "node" => &['e', 'p'],
+        "php" => &['r'],
+        _ => &['e', 'c', 'E'],
+    };
+    let mut at = 0;
+    while let Some(arg) = args.get(at) {
+        let s = arg.s.as_str();
+        if matches!(s, "--eval" | "--print" | "--execute" | "eval") {
+            return args.get(at + 1).map(|code| Given::Code(code.clone()));
+        }
+        if let Some(code) = s
+            .strip_prefix("--eval=")
+            .or_else(|| s.strip_prefix("--print="))
+        {
+            return Some(Given::Code(Text::known(code)));
+        }
+        if s == "-" {
+            return Some(Given::Input);
+        }
+        if s == "-m" {
+            return None;
+        }
+        if s.starts_with('-') && !s.starts_with("--") {
+            let found = s[1..].char_indices().find(|(_, c)| flags.contains(c));
+            // `-i.bak` and `-W…` carry text of their own.
+            let cluster = s[1..]
+                .chars()
+                .take_while(|c| !matches!(c, '.' | '='))
+                .all(|c| c.is_ascii_alphanumeric());
+            if let Some((from, c)) = found.filter(|_| cluster || language == "python") {
+                let rest = &s[1 + from + c.len_utf8()..];
+                if rest.is_empty()
+                    || matches!(language, "perl" | "ruby")
+                        && rest.chars().all(|c| flags.contains(&c))
+                {
+                    return args.get(at + 1).map(|code| Given::Code(code.clone()));
+                }
+                if language == "python" {
+                    return Some(Given::Code(Text::known(rest)));
+                }
+            }
+            at += if matches!(s, "-W" | "-X" | "-I" | "-r" | "-M") {
+                2
+            } else {
+                1
+            };
+            continue;
+        }
+        if s.starts_with("--") {
+            at += 1;
+            continue;
+        }
+        return Some(Given::File(arg.clone()));
+    }
+    Some(Given::Input)
+}
