@@ -14,6 +14,7 @@ mod explain;
 mod finding;
 mod fingerprint;
 mod insight;
+mod outline;
 mod paths;
 mod policy;
 mod programs;
@@ -29,6 +30,7 @@ pub use context::Context;
 pub use explain::{EffectiveCommand, Explanation, Label, Labelled, explain, judge_line};
 pub use finding::{Category, Finding, Severity};
 pub use fingerprint::Fingerprint;
+pub use outline::{Lasting, Outline};
 pub use policy::Policy;
 pub use rules::{Mode, Rules};
 pub use verdict::{

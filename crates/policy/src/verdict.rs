@@ -1,6 +1,6 @@
 //! What a judgement ends in.
 
-use hermetic_types::Command;
+use hermetic_types::{Command, Program, Stdin};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -123,6 +123,23 @@ impl Cleared {
 
     pub fn into_command(self) -> Command {
         self.command
+    }
+
+    /// The same script from a file. A script that was judged as the stdin of `interpreter -` comes
+    /// back as its bytes and a command that reads them from `path`, where the caller puts exactly
+    /// these bytes. Anything else comes back as it was.
+    pub fn script_in_file(mut self, path: &str) -> Result<(Vec<u8>, Self), Box<Self>> {
+        let Program::Words(words) = &mut self.command.program else {
+            return Err(Box::new(self));
+        };
+        match (words.last_mut(), &self.command.stdin) {
+            (Some(word), Stdin::Bytes(_)) if word == "-" => word.replace_range(.., path),
+            _ => return Err(Box::new(self)),
+        }
+        match std::mem::replace(&mut self.command.stdin, Stdin::Empty) {
+            Stdin::Bytes(script) => Ok((script, self)),
+            _ => Err(Box::new(self)),
+        }
     }
 }
 
