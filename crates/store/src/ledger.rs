@@ -198,7 +198,7 @@ fn entry(row: &SqliteRow) -> Result<Entry, sqlx::Error> {
     })
 }
 
-fn parsed<T>(
+pub(crate) fn parsed<T>(
     row: &SqliteRow,
     column: &str,
     parse: impl FnOnce(&str) -> Option<T>,

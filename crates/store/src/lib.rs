@@ -13,6 +13,7 @@ mod history;
 mod inbox;
 mod ledger;
 mod open;
+mod processes;
 mod tool_calls;
 
 pub use approvals::{
@@ -24,4 +25,5 @@ pub use history::History;
 pub use inbox::{End, Inbox, MessageRow, Open};
 pub use ledger::{Entry, Ledger, LedgerState};
 pub use open::{OpenError, Store, StoreError};
+pub use processes::{ProcessRow, Processes};
 pub use tool_calls::{ToolCall, ToolCalls};

@@ -12,7 +12,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use thiserror::Error;
 
-use crate::{Approvals, Deliveries, Documents, History, Inbox, Ledger, ToolCalls};
+use crate::{Approvals, Deliveries, Documents, History, Inbox, Ledger, Processes, ToolCalls};
 
 /// The open file. Clones share one pool.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub struct StoreError {
 }
 
 /// In the order they are applied. A landed migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 5] = [
     (1, "ledger", include_str!("../migrations/0001_ledger.sql")),
     (
         2,
@@ -59,6 +59,11 @@ const MIGRATIONS: [(i64, &str, &str); 4] = [
         include_str!("../migrations/0003_approvals.sql"),
     ),
     (5, "drafts", include_str!("../migrations/0005_drafts.sql")),
+    (
+        7,
+        "processes",
+        include_str!("../migrations/0007_processes.sql"),
+    ),
 ];
 
 /// Readers next to the one writer that SQLite allows.
@@ -120,6 +125,10 @@ impl Store {
 
     pub fn approvals(&self) -> Approvals {
         Approvals::new(self.pool.clone())
+    }
+
+    pub fn processes(&self) -> Processes {
+        Processes::new(self.pool.clone())
     }
 
     pub fn documents(&self) -> Documents {

@@ -1,0 +1,116 @@
+//! Background processes that a later gateway has to find again.
+
+use hermetic_types::{ConversationKey, RunId, SandboxId, Timestamp};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqlitePool};
+
+use crate::StoreError;
+use crate::ledger::parsed;
+
+#[derive(Clone, Debug)]
+pub struct Processes {
+    pool: SqlitePool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessRow {
+    pub id: RunId,
+    pub conversation: ConversationKey,
+    pub sandbox: SandboxId,
+    /// What it is and who wants to know, as JSON; the store does not look inside.
+    pub terms: String,
+    pub begun_at: Timestamp,
+}
+
+impl Processes {
+    pub(crate) fn new(pool: SqlitePool) -> Self {
+        Self { pool }
+    }
+
+    /// Names a process that is about to be started.
+    pub async fn name(&self, row: &ProcessRow) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO processes (id, conversation, sandbox, terms, begun_at)
+             VALUES (?, ?, ?, ?, ?)",
+        )
+        .bind(row.id.as_str())
+        .bind(row.conversation.as_str())
+        .bind(row.sandbox.as_str())
+        .bind(&row.terms)
+        .bind(row.begun_at.millis())
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(StoreError::while_doing("write a process down"))
+    }
+
+    /// Strikes out a process of which nobody wants to know anything more.
+    pub async fn forget(&self, id: &RunId) -> Result<(), StoreError> {
+        sqlx::query("DELETE FROM processes WHERE id = ?")
+            .bind(id.as_str())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing("strike a process out"))
+    }
+
+    pub async fn forget_all_of(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
+        sqlx::query("DELETE FROM processes WHERE conversation = ?")
+            .bind(conversation.as_str())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing(
+                "strike out a conversation's processes",
+            ))
+    }
+
+    /// In the order they were begun.
+    pub async fn all(&self) -> Result<Vec<ProcessRow>, StoreError> {
+        sqlx::query("SELECT * FROM processes ORDER BY begun_at, id")
+            .fetch_all(&self.pool)
+            .await
+            .and_then(|rows| rows.iter().map(process).collect())
+            .map_err(StoreError::while_doing("read the processes"))
+    }
+}
+
+fn process(row: &SqliteRow) -> Result<ProcessRow, sqlx::Error> {
+    Ok(ProcessRow {
+        id: parsed(row, "id", |text| text.parse().ok())?,
+        conversation: ConversationKey::new(row.try_get::<String, _>("conversation")?),
+        sandbox: parsed(row, "sandbox", |text| text.parse().ok())?,
+        terms: row.try_get("terms")?,
+        begun_at: Timestamp::from_millis(row.try_get("begun_at")?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    #[tokio::test]
+    async fn a_process_is_known_until_it_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("s.db")).await.unwrap();
+        let processes = store.processes();
+        let row = |conversation: &str, at| ProcessRow {
+            id: RunId::random(),
+            conversation: ConversationKey::new(conversation),
+            sandbox: SandboxId::random(),
+            terms: "{}".to_owned(),
+            begun_at: Timestamp::from_millis(at),
+        };
+        let rows = [row("a", 1), row("a", 2), row("b", 3)];
+        for row in &rows {
+            processes.name(row).await.unwrap();
+        }
+        assert!(processes.name(&rows[0]).await.is_err(), "named twice");
+        processes.forget(&rows[0].id).await.unwrap();
+        assert_eq!(processes.all().await.unwrap(), rows[1..]);
+        let conversation = ConversationKey::new("a");
+        processes.forget_all_of(&conversation).await.unwrap();
+        assert_eq!(processes.all().await.unwrap(), rows[2..]);
+    }
+}
