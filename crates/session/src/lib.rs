@@ -14,6 +14,7 @@
 
 mod house;
 mod lease;
+mod living;
 mod outlet;
 mod plan;
 mod pool;

@@ -320,7 +320,7 @@ impl Sandboxes {
         Ok((spec, Arc::new(sandbox.with_way_back(backend))))
     }
 
-    async fn reach(&self, spec: &Spec) -> Result<Arc<Sandbox>, LeaseError> {
+    pub(crate) async fn reach(&self, spec: &Spec) -> Result<Arc<Sandbox>, LeaseError> {
         let backend = self.backend(self.plan.backend)?;
         let link = backend.connect(&spec.id).await?;
         let sandbox = Sandbox::greet(&spec.id, backend.kind(), link).await?;

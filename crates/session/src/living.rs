@@ -1,0 +1,45 @@
+//! A sandbox that somebody has business with from before.
+
+use std::sync::{Arc, PoisonError};
+
+use hermetic_sandbox::Sandbox;
+use hermetic_types::{ConversationKey, SandboxId};
+
+use crate::slot::Slot;
+use crate::{Lease, Sandboxes};
+
+impl Sandboxes {
+    /// The conversation's sandbox if it is still this one and answers. Never makes one, and brings none
+    /// back.
+    pub async fn lease_living(
+        &self,
+        conversation: &ConversationKey,
+        id: &SandboxId,
+    ) -> Option<Lease> {
+        let slot = {
+            let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(slots.get(conversation)?)
+        };
+        slot.take_lease();
+        match self.living(&slot, id).await {
+            Some(sandbox) => Some(Lease::counted(sandbox, slot, Arc::clone(&self.changed))),
+            None => {
+                slot.return_lease();
+                None
+            }
+        }
+    }
+
+    async fn living(&self, slot: &Slot, id: &SandboxId) -> Option<Arc<Sandbox>> {
+        let mut tenant = slot.gate.lock().await;
+        let found = tenant.as_mut().filter(|tenant| tenant.spec.id == *id)?;
+        if let Some(sandbox) = &found.sandbox
+            && sandbox.is_reachable()
+        {
+            return Some(Arc::clone(sandbox));
+        }
+        let sandbox = self.reach(&found.spec).await.ok()?;
+        found.sandbox = Some(Arc::clone(&sandbox));
+        Some(sandbox)
+    }
+}
