@@ -266,3 +266,24 @@ async fn a_missing_bash_is_said_clearly() {
         other => panic!("{other:?}"),
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_costs_is_told_for_itself_and_its_children() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let burn = "i=0; while ((i < 100000)); do ((i++)); done";
+    let own = say(&warden, burn).await.ended.usage.user;
+    let childs = say(&warden, &format!("bash -c '{burn}'"))
+        .await
+        .ended
+        .usage
+        .user;
+    let last = say(&warden, &format!("{burn}; exit"))
+        .await
+        .ended
+        .usage
+        .user;
+    for used in [own, childs, last] {
+        assert!(!used.is_zero(), "{own:?} {childs:?} {last:?}");
+    }
+}

@@ -16,7 +16,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use rustix::fs::{MemfdFlags, SeekFrom, ftruncate, memfd_create, seek};
+use hermetic_types::RunId;
+use rustix::fs::{MemfdFlags, SealFlags, SeekFrom, fcntl_add_seals, ftruncate, memfd_create, seek};
 use rustix::io::{Errno, ioctl_fionread, pwrite};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
@@ -53,14 +54,23 @@ pub(super) struct Bash {
     text: OwnedFd,
     status: AsyncFd<OwnedFd>,
     unparsed: Vec<u8>,
-    command: u64,
+    /// The present command's name on the status channel. Nobody can foresee it, so a command cannot
+    /// leave a status for the next one.
+    command: String,
 }
 
 impl Bash {
     pub(super) fn start(world: &World, cwd: Option<&ByteString>) -> Result<Self, Failure> {
         let failed = |error: Errno| system("prepare a shell", &error.into());
-        let evaluator = memfd_create("evaluate", MemfdFlags::CLOEXEC).map_err(failed)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let evaluator = memfd_create("evaluate", flags).map_err(failed)?;
         pwrite(&evaluator, EVALUATE, 0).map_err(failed)?;
+        // A command can open the shell's descriptors; it must not change what the next one goes by.
+        fcntl_add_seals(
+            &evaluator,
+            SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
+        )
+        .map_err(failed)?;
         let text = memfd_create("command", MemfdFlags::CLOEXEC).map_err(failed)?;
         let (stdin, lines) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
         let (status, status_theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
@@ -95,7 +105,7 @@ impl Bash {
             text,
             status: watch(status).map_err(|error| system("prepare a shell", &error))?,
             unparsed: Vec::new(),
-            command: 0,
+            command: String::new(),
         };
         bash.line(PREPARE).map_err(failed)?;
         Ok(bash)
@@ -122,7 +132,7 @@ impl Bash {
 
     /// Hands over a command.
     pub(super) fn submit(&mut self, text: &[u8]) -> Result<(), Errno> {
-        self.command += 1;
+        self.command = RunId::random().to_string();
         ftruncate(&self.text, 0)?;
         let mut written = 0;
         while written < text.len() {
@@ -141,8 +151,8 @@ impl Bash {
     }
 
     fn ask(&self) -> String {
-        let number = self.command;
-        format!(" \\builtin printf '%s %s\\n' {number} \"$?\" >&{STATUS}\n")
+        let command = &self.command;
+        format!(" \\builtin printf '%s %s\\n' {command} \"$?\" >&{STATUS}\n")
     }
 
     /// Whether everything it was told has been read.
@@ -178,13 +188,13 @@ impl Bash {
         while let Some(end) = self.unparsed.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unparsed.drain(..=end).collect();
             let told = str::from_utf8(&line).ok().and_then(|line| {
-                let (number, status) = line.trim_end().split_once(' ')?;
-                Some((number.parse::<u64>().ok()?, status.parse().ok()?))
+                let (command, status) = line.trim_end().split_once(' ')?;
+                (command == self.command)
+                    .then(|| status.parse().ok())
+                    .flatten()
             });
-            if let Some((number, status)) = told
-                && number == self.command
-            {
-                return Some(status);
+            if told.is_some() {
+                return told;
             }
         }
         None

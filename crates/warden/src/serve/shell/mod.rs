@@ -8,6 +8,7 @@
 mod bash;
 mod interrupt;
 mod session;
+mod usage;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -13,8 +13,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::bash::Bash;
 use super::interrupt::{Ending, Step, sweep_newer};
+use super::usage;
 use crate::protocol::frame::Kind;
-use crate::protocol::{ByteString, Cut, Ended, Failure, Shell, ShellLost, Status, Usage};
+use crate::protocol::{ByteString, Cut, Ended, Failure, Shell, ShellLost, Status};
 use crate::serve::family::Family;
 use crate::serve::kept::{Kept, Replay};
 use crate::serve::output::{Reading, Source};
@@ -142,6 +143,7 @@ impl Session {
             }
         }
         let mut buffer = Buffer::new();
+        let before = usage::so_far(&bash.family);
         let submitted = bash.submit(&job.request.text.0);
         submitted.map_err(|error| system("reach the shell", &error.into()))?;
         let (outcome, cut) = work(bash, job, &mut buffer).await;
@@ -165,6 +167,7 @@ impl Session {
             }
         };
         drain(bash, job, &mut buffer).await;
+        let usage = usage::between(&before, &usage::so_far(&bash.family));
         if let Some(cwd) = bash.cwd() {
             self.cwd = Some(cwd);
         }
@@ -176,7 +179,7 @@ impl Session {
         Ok(Ended {
             status,
             cut,
-            usage: Usage::default(),
+            usage,
             killed_for_memory: status != Status::Exited(0) && self.world.oom.read() > oom_before,
             leftovers,
             cwd: self.cwd.clone(),
