@@ -8,19 +8,27 @@
 
 #![forbid(unsafe_code)]
 
+mod ansi;
 mod ask;
+mod background;
+mod code;
+mod exit_code;
 mod files;
 mod outcome;
 mod output;
+mod process;
 mod request;
+mod sudo;
 mod terminal;
 mod toolbox;
 mod workplace;
 
 pub use ask::{Ask, Decided, Denied, Judged, NoOneToAsk};
+pub use background::{Background, BackgroundSettings, NoWayBack, Notice, Noticed, Reach};
+pub use code::{Code, CodeSettings, Directory};
 pub use files::{Bounds, Files};
 pub use outcome::{Blocked, Outcome};
-pub use request::{BadRequest, Request, What};
+pub use request::{BadRequest, Manner, Request, Tell, What};
 pub use terminal::{Settings, Terminal};
 pub use toolbox::{Answered, Described, Kit, Toolbox};
 pub use workplace::{Held, NoSandbox, Workplace};

@@ -14,6 +14,10 @@ pub enum Outcome {
         output: Redacted<String>,
         /// 124 for a timeout, 130 for an interrupt, 126 for a folder that is not there.
         code: i32,
+        /// What that code means here, where it looks like a failure and is none.
+        meaning: Option<&'static str>,
+        /// `sudo` did not take the password it was given.
+        sudo_failed: bool,
     },
     /// Nothing ran, or nobody knows.
     Failed { error: Redacted<String> },
@@ -27,11 +31,32 @@ pub struct Blocked {
 }
 
 impl Outcome {
+    pub(crate) fn ran(output: Redacted<String>, code: i32) -> Self {
+        Self::Ran {
+            output,
+            code,
+            meaning: None,
+            sudo_failed: false,
+        }
+    }
+
     /// The keys that models trained on Hermes know.
     pub fn to_json(&self) -> Value {
         match self {
-            Self::Ran { output, code } => {
-                json!({"output": output.as_str(), "exit_code": code, "error": null})
+            Self::Ran {
+                output,
+                code,
+                meaning,
+                sudo_failed,
+            } => {
+                let mut json = json!({"output": output.as_str(), "exit_code": code, "error": null});
+                if let Some(meaning) = meaning {
+                    json["exit_code_meaning"] = (*meaning).into();
+                }
+                if *sudo_failed {
+                    json["sudo_auth_failed"] = true.into();
+                }
+                json
             }
             Self::Failed { error } => failed("error", error.as_str()),
         }
@@ -45,6 +70,10 @@ impl Outcome {
 impl Blocked {
     pub fn to_json(&self) -> Value {
         failed("blocked", &self.text)
+    }
+
+    pub(crate) fn because(text: impl Into<String>) -> Self {
+        Self { text: text.into() }
     }
 
     pub(crate) fn refused(refusal: &Refusal) -> Self {

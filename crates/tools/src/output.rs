@@ -6,6 +6,8 @@
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_sandbox::HeadTail;
 
+use crate::ansi;
+
 /// What is thrown away on both sides of a gap: half a secret may stand there.
 const EDGE: usize = 8 << 10;
 
@@ -32,7 +34,7 @@ pub(crate) fn shown(
 
 fn legible(stream: &HeadTail, redactor: &Redactor) -> String {
     let clean = |bytes: &[u8]| {
-        let plain = strip_ansi_escapes::strip(bytes);
+        let plain = ansi::plain(bytes);
         redactor
             .redact(String::from_utf8_lossy(&plain))
             .into_inner()
@@ -51,7 +53,7 @@ fn legible(stream: &HeadTail, redactor: &Redactor) -> String {
 }
 
 /// The first 40 and the last 60 per cent of what is too long.
-fn cut(text: &str, chars: usize) -> String {
+pub(crate) fn cut(text: &str, chars: usize) -> String {
     let count = text.chars().count();
     if count <= chars {
         return text.to_owned();

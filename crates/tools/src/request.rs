@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hermetic_policy::{Lasting, Outline};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -11,6 +13,30 @@ pub struct Request {
     pub what: What,
     pub workdir: Option<String>,
     pub timeout: Option<Duration>,
+    /// With a terminal of its own.
+    pub pty: bool,
+    pub manner: Manner,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// The call waits for its end.
+    Foreground,
+    /// It goes on after the call.
+    Background {
+        tell: Tell,
+        ignored: Option<&'static str>,
+    },
+}
+
+/// What whoever started a background process is told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tell {
+    Nothing,
+    End,
+    /// When one of these stands in a line of its output.
+    Matches(Vec<String>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +61,16 @@ pub enum BadRequest {
         "workdir holds {0:?}; expected letters, digits and / \\ : _ - . ~ + @ = , and spaces only"
     )]
     Workdir(char),
-    #[error("{0} is not there yet in this version; run the command in the foreground without it")]
-    NotThereYet(&'static str),
+    #[error(
+        "watch_patterns takes at most {MOST_PATTERNS} patterns of 1 to {LONGEST_PATTERN} characters"
+    )]
+    Patterns,
+    #[error("{0}")]
+    Lasting(String),
 }
+
+const MOST_PATTERNS: usize = 32;
+const LONGEST_PATTERN: usize = 500;
 
 impl Request {
     pub fn shell(text: impl Into<String>) -> Self {
@@ -53,23 +86,13 @@ impl Request {
             what,
             workdir: None,
             timeout: None,
+            pty: false,
+            manner: Manner::Foreground,
         }
     }
 
     /// Reads the arguments of a tool call.
     pub fn read(arguments: &Map<String, Value>, longest: Duration) -> Result<Self, BadRequest> {
-        for name in ["background", "pty", "notify_on_complete"] {
-            match arguments.get(name) {
-                None | Some(Value::Null | Value::Bool(false)) => {}
-                Some(Value::Bool(true)) => return Err(BadRequest::NotThereYet(name)),
-                Some(_) => return Err(BadRequest::WrongType(name, "boolean")),
-            }
-        }
-        match arguments.get("watch_patterns") {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(patterns)) if patterns.is_empty() => {}
-            Some(_) => return Err(BadRequest::NotThereYet("watch_patterns")),
-        }
         let command = text(arguments, "command")?.ok_or(BadRequest::NoCommand)?;
         if command.trim().is_empty() {
             return Err(BadRequest::NoCommand);
@@ -77,12 +100,84 @@ impl Request {
         if command.contains('\0') {
             return Err(BadRequest::NulByte);
         }
+        let manner = manner(arguments)?;
+        let timeout = match manner {
+            Manner::Foreground => timeout(arguments, longest)?,
+            Manner::Background { .. } => None,
+        };
+        if manner == Manner::Foreground {
+            refuse_lasting(command)?;
+        }
         Ok(Self {
             what: What::Shell(command.to_owned()),
             workdir: workdir(arguments)?,
-            timeout: timeout(arguments, longest)?,
+            timeout,
+            pty: flag(arguments, "pty")?,
+            manner,
         })
     }
+}
+
+fn manner(arguments: &Map<String, Value>) -> Result<Manner, BadRequest> {
+    let notify = flag(arguments, "notify_on_complete")?;
+    let patterns = patterns(arguments)?;
+    if !flag(arguments, "background")? {
+        return Ok(Manner::Foreground);
+    }
+    let (tell, ignored) = match (notify, patterns) {
+        (true, Some(_)) => (
+            Tell::End,
+            Some("notify_on_complete is set, so watch_patterns is left out: one of them at a time"),
+        ),
+        (true, None) => (Tell::End, None),
+        (false, Some(patterns)) => (Tell::Matches(patterns), None),
+        (false, None) => (Tell::Nothing, None),
+    };
+    Ok(Manner::Background { tell, ignored })
+}
+
+/// What would go on after the call belongs in the background, where it can be seen and ended.
+fn refuse_lasting(command: &str) -> Result<(), BadRequest> {
+    let what = match Outline::of(command).lasting {
+        None => return Ok(()),
+        Some(Lasting::Ampersand) => {
+            "A command ended by & goes on without anybody seeing its output or its end".to_owned()
+        }
+        Some(Lasting::Detaches(word)) => format!("{word} hides a process from this terminal"),
+        Some(Lasting::Serves(words)) => format!("{words:?} does not come back by itself"),
+    };
+    Err(BadRequest::Lasting(format!(
+        "{what}. Nothing was run. Call terminal again with background=true and without &, nohup, setsid \
+         or disown; then follow it with the process tool, or set notify_on_complete."
+    )))
+}
+
+fn flag(arguments: &Map<String, Value>, name: &'static str) -> Result<bool, BadRequest> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(BadRequest::WrongType(name, "boolean")),
+    }
+}
+
+fn patterns(arguments: &Map<String, Value>) -> Result<Option<Vec<String>>, BadRequest> {
+    const NAME: &str = "watch_patterns";
+    let list = match arguments.get(NAME) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Array(list)) if list.is_empty() => return Ok(None),
+        Some(Value::Array(list)) => list,
+        Some(_) => return Err(BadRequest::WrongType(NAME, "list of strings")),
+    };
+    if list.len() > MOST_PATTERNS {
+        return Err(BadRequest::Patterns);
+    }
+    let pattern = |value: &Value| {
+        let text = value.as_str();
+        let text = text.ok_or(BadRequest::WrongType(NAME, "list of strings"))?;
+        let fits = (1..=LONGEST_PATTERN).contains(&text.chars().count());
+        fits.then(|| text.to_owned()).ok_or(BadRequest::Patterns)
+    };
+    list.iter().map(pattern).collect::<Result<_, _>>().map(Some)
 }
 
 fn text<'a>(
@@ -154,12 +249,12 @@ mod tests {
             ),
             (json!({"command": "a\0b"}), BadRequest::NulByte),
             (
-                json!({"command": "a", "background": true}),
-                BadRequest::NotThereYet("background"),
+                json!({"command": "a", "pty": "yes"}),
+                BadRequest::WrongType("pty", "boolean"),
             ),
             (
-                json!({"command": "a", "pty": true}),
-                BadRequest::NotThereYet("pty"),
+                json!({"command": "a", "watch_patterns": ["", "x"]}),
+                BadRequest::Patterns,
             ),
             (
                 json!({"command": "a", "workdir": "$(x)"}),
@@ -182,5 +277,30 @@ mod tests {
         ] {
             assert_eq!(read(&arguments), Err(expected));
         }
+    }
+
+    #[test]
+    fn a_background_process_is_told_of_in_one_way() {
+        let told = |arguments: Value| match read(&arguments).unwrap().manner {
+            Manner::Background { tell, ignored } => (tell, ignored.is_some()),
+            Manner::Foreground => panic!("in the foreground: {arguments}"),
+        };
+        let plain = json!({"command": "npm start", "background": true, "timeout": 9999});
+        assert_eq!(told(plain), (Tell::Nothing, false));
+        let both = json!({"command": "a", "background": true, "notify_on_complete": true,
+            "watch_patterns": ["x"]});
+        assert_eq!(told(both), (Tell::End, true));
+        let watched = json!({"command": "a", "background": true, "watch_patterns": ["x"]});
+        assert_eq!(told(watched), (Tell::Matches(vec!["x".to_owned()]), false));
+    }
+
+    #[test]
+    fn what_would_go_on_is_sent_to_the_background() {
+        for command in ["sleep 100 &", "nohup x", "npm start"] {
+            let refused = read(&json!({"command": command})).unwrap_err();
+            assert!(refused.to_string().contains("background=true"), "{refused}");
+            assert!(read(&json!({"command": command, "background": true})).is_ok());
+        }
+        assert!(read(&json!({"command": "sleep 1 & sleep 1 & wait"})).is_ok());
     }
 }

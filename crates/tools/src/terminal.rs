@@ -4,17 +4,19 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_policy::{Cleared, Context, Policy, Verdict};
+use hermetic_policy::{Cleared, Context, Outline, Policy, Verdict};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::{Dropped, Finished, RunError, Sandbox};
-use hermetic_types::Command;
+use hermetic_types::{Boundary, Command, Program, Secret, Stdin};
 use hermetic_warden::client::CallError;
 use hermetic_warden::protocol::FailureKind;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::exit_code;
 use crate::output::{gathered, shown};
-use crate::{Ask, Blocked, Decided, Judged, Outcome, Request, What};
+use crate::sudo::{self, Askpass};
+use crate::{Ask, Blocked, Decided, Judged, Manner, Outcome, Request, What};
 
 /// Runs commands. Holds nothing of a conversation.
 #[derive(Clone, Debug)]
@@ -35,17 +37,42 @@ pub struct Settings {
     pub persistent_shell: bool,
     /// How much of the output is shown.
     pub output_chars: usize,
+    /// For `sudo`, where a command runs on a real machine.
+    pub sudo_password: Option<Secret>,
 }
+
+/// What a pty is said to be, in columns and rows.
+const WINDOW: (u16, u16) = (120, 40);
+
+/// As much as a model is given of any result.
+const MOST_CHARS: usize = 100_000;
 
 impl Terminal {
     pub const NAME: &'static str = "terminal";
 
-    pub fn new(policy: Arc<Policy>, redactor: Redactor, settings: Settings) -> Self {
+    pub fn new(policy: Arc<Policy>, redactor: Redactor, mut settings: Settings) -> Self {
+        settings.output_chars = settings.output_chars.min(MOST_CHARS);
         Self {
             policy,
             redactor,
             settings,
         }
+    }
+
+    pub fn timeout(&self) -> Duration {
+        self.settings.timeout
+    }
+
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    pub(crate) fn boundary(&self) -> Boundary {
+        self.settings.context.boundary()
+    }
+
+    pub(crate) fn persistent_shell(&self) -> bool {
+        self.settings.persistent_shell
     }
 
     pub fn longest_timeout(&self) -> Duration {
@@ -61,8 +88,10 @@ impl Terminal {
         };
         format!(
             "Runs a shell command in this conversation's workspace and returns its output and exit code. \
-             {lasting} It is ended after {} seconds unless you give a timeout of at most {}. Background \
-             processes, a pty and notifications are not there yet.",
+             {lasting} It is ended after {} seconds unless you give a timeout of at most {}. What does not \
+             end by itself (servers, watchers, long builds) goes in the background: it returns a \
+             session_id for the process tool at once. With notify_on_complete you are told of its end, so \
+             do not wait for it. A pty is for programs that want a terminal.",
             self.settings.timeout.as_secs(),
             self.settings.longest_timeout.as_secs()
         )
@@ -73,7 +102,10 @@ impl Terminal {
             "type": "object",
             "properties": {
                 "command": {"type": "string", "description": "the shell command"},
-                "background": {"type": "boolean", "description": "not there yet: leave it out"},
+                "background": {
+                    "type": "boolean",
+                    "description": "start it and return at once; follow it with the process tool",
+                },
                 "timeout": {
                     "type": "integer",
                     "minimum": 1,
@@ -82,14 +114,19 @@ impl Terminal {
                     ),
                 },
                 "workdir": {"type": "string", "description": "the folder to run in"},
-                "pty": {"type": "boolean", "description": "not there yet: leave it out"},
+                "pty": {
+                    "type": "boolean",
+                    "description": "give it a terminal, in a fresh bash of its own",
+                },
                 "notify_on_complete": {
-                    "type": "boolean", "description": "not there yet: leave it out",
+                    "type": "boolean",
+                    "description": "with background: you are told when it has ended",
                 },
                 "watch_patterns": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "not there yet: leave it out",
+                    "description": "with background: you are told, at most every 15 seconds, when one of \
+                        these texts stands in a line of its output; not together with notify_on_complete",
                 },
             },
             "required": ["command"],
@@ -104,8 +141,17 @@ impl Terminal {
         ask: &dyn Ask,
         stop: &CancellationToken,
     ) -> Result<Cleared, Blocked> {
+        self.refuse_guessing(&request)?;
+        self.clear_command(self.command(request), ask, stop).await
+    }
+
+    pub(crate) async fn clear_command(
+        &self,
+        command: Command,
+        ask: &dyn Ask,
+        stop: &CancellationToken,
+    ) -> Result<Cleared, Blocked> {
         let context = &self.settings.context;
-        let command = self.command(request);
         let decided = |as_what| {
             ask.decided(Decided {
                 backend: context.backend,
@@ -138,10 +184,29 @@ impl Terminal {
         cleared: Cleared,
         stop: &CancellationToken,
     ) -> Outcome {
-        let timeout = cleared.command().timeout;
+        let command = cleared.command();
+        let timeout = command.timeout;
+        let program = match &command.program {
+            Program::Shell(text) | Program::Script(text) => Outline::of(text).last,
+            Program::Words(_) => None,
+        };
+        let askpass = match &self.settings.sudo_password {
+            Some(password) => match Askpass::place(sandbox, command, password).await {
+                Ok(askpass) => askpass,
+                Err(error) => return self.not_run(&error.into()),
+            },
+            None => None,
+        };
+        let with_password = askpass.is_some();
         let bound = gathered(self.settings.output_chars);
-        match sandbox.run(cleared, bound, stop).await {
-            Ok(finished) => self.finished(&finished, timeout),
+        let ran = sandbox.run(cleared, bound, stop).await;
+        if let Some(askpass) = askpass {
+            askpass.remove().await;
+        }
+        match ran {
+            Ok(finished) => self
+                .finished(&finished, timeout)
+                .explained(program.as_deref(), with_password),
             Err(error) => self.not_run(&error),
         }
     }
@@ -154,9 +219,21 @@ impl Terminal {
     }
 
     fn command(&self, request: Request) -> Command {
+        let background = request.manner != Manner::Foreground;
         let mut command = match request.what {
-            // A running shell stays where it is, so a folder of its own takes a shell of its own.
-            What::Shell(text) if self.settings.persistent_shell && request.workdir.is_none() => {
+            What::Shell(text) if self.wants_password(&text) => {
+                let mut command = Command::script(text);
+                sudo::equip(&mut command);
+                command
+            }
+            // A running shell stays where it is and has no terminal, so whoever wants another folder or
+            // a terminal, or goes on after the call, gets a shell of its own.
+            What::Shell(text)
+                if self.settings.persistent_shell
+                    && request.workdir.is_none()
+                    && !request.pty
+                    && !background =>
+            {
                 Command::shell(text)
             }
             What::Shell(text) => Command::script(text),
@@ -164,7 +241,39 @@ impl Terminal {
         };
         command.workdir = request.workdir;
         command.timeout = Some(request.timeout.unwrap_or(self.settings.timeout));
+        if request.pty {
+            command.pty = Some(WINDOW);
+            command
+                .env
+                .insert("TERM".to_owned(), "xterm-256color".to_owned());
+        }
+        if background {
+            command.stdin = Stdin::Open;
+            command.timeout = None;
+        }
         command
+    }
+
+    fn wants_password(&self, text: &str) -> bool {
+        self.settings.sudo_password.is_some()
+            && self.boundary() == Boundary::Judged
+            && Outline::of(text).sudo
+    }
+
+    /// A password that nobody configured can only be a guess.
+    fn refuse_guessing(&self, request: &Request) -> Result<(), Blocked> {
+        let What::Shell(text) = &request.what else {
+            return Ok(());
+        };
+        let guarded = self.boundary() == Boundary::Judged && self.settings.sudo_password.is_none();
+        if guarded && Outline::of(text).sudo_reads_stdin {
+            tracing::warn!(backend = %self.settings.context.backend, "a sudo password was guessed");
+            return Err(Blocked::because(
+                "sudo -S reads a password from stdin, and none is configured here, so it could only be \
+                 guessed. Nothing was run. The operator can set SUDO_PASSWORD; then write plain sudo.",
+            ));
+        }
+        Ok(())
     }
 
     fn finished(&self, finished: &Finished, timeout: Option<Duration>) -> Outcome {
@@ -196,24 +305,18 @@ impl Terminal {
             let gap = if output.as_str().is_empty() { "" } else { "\n" };
             output = output.then(&self.redactor.redact(format!("{gap}{note}")));
         }
-        Outcome::Ran { output, code }
+        Outcome::ran(output, code)
     }
 
-    fn not_run(&self, error: &RunError) -> Outcome {
+    pub(crate) fn not_run(&self, error: &RunError) -> Outcome {
         let kind = match error {
             RunError::Call(CallError::Failed(failure)) => Some(failure.kind),
             _ => None,
         };
         let text = in_full(error);
         match kind {
-            Some(FailureKind::WorkingDirectory) => Outcome::Ran {
-                output: self.redactor.redact(text),
-                code: 126,
-            },
-            Some(FailureKind::ProgramNotFound) => Outcome::Ran {
-                output: self.redactor.redact(text),
-                code: 127,
-            },
+            Some(FailureKind::WorkingDirectory) => Outcome::ran(self.redactor.redact(text), 126),
+            Some(FailureKind::ProgramNotFound) => Outcome::ran(self.redactor.redact(text), 127),
             Some(FailureKind::ShellBusy) => {
                 self.failed("the shell is busy with another command; /stop interrupts it")
             }
@@ -222,7 +325,26 @@ impl Terminal {
     }
 }
 
-fn in_full(error: &dyn Error) -> String {
+impl Outcome {
+    fn explained(mut self, program: Option<&str>, with_password: bool) -> Self {
+        if let Self::Ran {
+            output,
+            code,
+            meaning,
+            sudo_failed,
+        } = &mut self
+        {
+            *meaning = program.and_then(|program| exit_code::meaning(program, *code));
+            let complaints = ["Sorry, try again", "incorrect password attempt"];
+            *sudo_failed = with_password
+                && *code != 0
+                && complaints.iter().any(|text| output.as_str().contains(text));
+        }
+        self
+    }
+}
+
+pub(crate) fn in_full(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -253,6 +375,7 @@ mod tests {
             longest_timeout: Duration::from_secs(600),
             persistent_shell: true,
             output_chars: 50_000,
+            sudo_password: None,
         };
         let redactor = Redactor::new([], hermetic_redact::Settings::default());
         Terminal::new(Arc::new(Policy::new(rules)), redactor, settings)
@@ -276,6 +399,19 @@ mod tests {
             .unwrap_err();
         assert!(refused.to_string().contains("never run"), "{refused}");
         assert_eq!(refused.to_json()["status"], "blocked");
+    }
+
+    #[tokio::test]
+    async fn a_password_that_nobody_configured_is_not_guessed() {
+        let judged = terminal(BackendKind::Local, &[]);
+        let guessed = cleared(&judged, Request::shell("echo hunter2 | sudo -S id")).await;
+        assert!(guessed.unwrap_err().to_string().contains("SUDO_PASSWORD"));
+        let sealed = terminal(BackendKind::Native, &[]);
+        assert!(
+            cleared(&sealed, Request::shell("echo hunter2 | sudo -S id"))
+                .await
+                .is_ok()
+        );
     }
 
     #[tokio::test]

@@ -1,17 +1,26 @@
 //! Every tool under its name, for one conversation.
 
+use futures::future::{BoxFuture, FutureExt};
 use hermetic_types::ConversationKey;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::background::{StartError, Terms};
+use crate::code::CALLABLE;
 use crate::files::{FileTool, Files};
-use crate::{Ask, Blocked, Outcome, Request, Terminal, Workplace};
+use crate::terminal::in_full;
+use crate::{
+    Ask, Background, Blocked, Code, Held, Manner, Outcome, Request, Tell, Terminal, What,
+    Workplace, process,
+};
 
 /// The tools of an installation. Holds nothing of a conversation.
 #[derive(Clone, Debug)]
 pub struct Kit {
     pub terminal: Terminal,
     pub files: Files,
+    pub background: Background,
+    pub code: Code,
 }
 
 /// The tools as one conversation's agent holds them. The sandbox is made at the first call that needs
@@ -56,33 +65,39 @@ impl Toolbox<'_> {
     }
 
     pub fn described(&self) -> Vec<Described> {
-        let terminal = &self.kit.terminal;
-        let mut all = vec![Described {
-            name: Terminal::NAME,
-            description: terminal.description(),
-            schema: terminal.schema(),
-        }];
-        all.extend(self.kit.files.described());
-        all
+        let mut described = self.described_without_code();
+        let callable = callable(&described);
+        described.push(Described {
+            name: Code::NAME,
+            description: self.kit.code.description(&callable),
+            schema: Code::schema(),
+        });
+        described
     }
 
     /// `None` if there is no such tool. Any arguments are answered.
-    pub async fn call(
-        &self,
-        name: &str,
-        arguments: &Map<String, Value>,
-        stop: &CancellationToken,
-    ) -> Option<Answered> {
-        if name == Terminal::NAME {
-            return Some(self.call_terminal(arguments, stop).await);
+    pub fn call<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: &'a Map<String, Value>,
+        stop: &'a CancellationToken,
+    ) -> BoxFuture<'a, Option<Answered>> {
+        // Boxed, because a script calls tools.
+        async move {
+            Some(match name {
+                Terminal::NAME => self.call_terminal(arguments, stop).await,
+                process::NAME => self.call_process(arguments, stop).await,
+                Code::NAME => self.call_code(arguments, stop).await,
+                _ => {
+                    let tool = FileTool::of_name(name)?;
+                    let files = &self.kit.files;
+                    files
+                        .call(tool, arguments, self.workplace, self.ask, stop)
+                        .await
+                }
+            })
         }
-        let files = &self.kit.files;
-        let tool = FileTool::of_name(name)?;
-        Some(
-            files
-                .call(tool, arguments, self.workplace, self.ask, stop)
-                .await,
-        )
+        .boxed()
     }
 
     /// Judged, then into the conversation's sandbox.
@@ -93,17 +108,51 @@ impl Toolbox<'_> {
     ) -> Result<Outcome, Blocked> {
         let terminal = &self.kit.terminal;
         let cleared = terminal.clear(request, self.ask, stop).await?;
-        let held = tokio::select! {
-            held = self.workplace.sandbox() => held,
-            // A sandbox that is being made becomes one that idles; the house lets it go.
-            () = stop.cancelled() => {
-                return Ok(terminal.failed("interrupted before the sandbox was there; not run"));
-            }
-        };
-        Ok(match held {
+        Ok(match self.sandbox(stop).await {
             Ok(sandbox) => terminal.run(&sandbox, cleared, stop).await,
-            Err(none) => terminal.failed(&none.to_string()),
+            Err(none) => terminal.failed(&none),
         })
+    }
+
+    /// What a script can import.
+    pub(crate) fn script_tools(&self) -> Vec<&'static str> {
+        callable(&self.described_without_code())
+    }
+
+    fn described_without_code(&self) -> Vec<Described> {
+        let terminal = &self.kit.terminal;
+        let mut described = vec![
+            Described {
+                name: Terminal::NAME,
+                description: terminal.description(),
+                schema: terminal.schema(),
+            },
+            Described {
+                name: process::NAME,
+                description: process::DESCRIPTION.to_owned(),
+                schema: process::schema(),
+            },
+        ];
+        described.extend(self.kit.files.described());
+        described
+    }
+
+    /// The conversation's sandbox. A link that broke while nothing had been asked of it is made anew,
+    /// which is safe: nothing ran.
+    pub(crate) async fn sandbox(&self, stop: &CancellationToken) -> Result<Held, String> {
+        for _ in 0..TRIES {
+            let held = tokio::select! {
+                held = self.workplace.sandbox() => held.map_err(|none| none.to_string())?,
+                // A sandbox that is being made becomes one that idles; the house lets it go.
+                () = stop.cancelled() => {
+                    return Err("interrupted before the sandbox was there; not run".to_owned());
+                }
+            };
+            if held.is_reachable() {
+                return Ok(held);
+            }
+        }
+        Err("the sandbox cannot be reached; nothing was run".to_owned())
     }
 
     async fn call_terminal(
@@ -116,14 +165,78 @@ impl Toolbox<'_> {
             Ok(request) => request,
             Err(wrong) => return Answered::of(&terminal.failed(&wrong.to_string())),
         };
-        match self.run(request, stop).await {
-            Ok(outcome) => Answered::of(&outcome),
-            Err(blocked) => Answered {
-                json: blocked.to_json(),
-                failed: true,
-            },
-        }
+        let answered = match request.manner {
+            Manner::Foreground => {
+                let ran = self.run(request, stop).await;
+                ran.map(|outcome| Answered::of(&outcome))
+            }
+            Manner::Background { .. } => self.start(request, stop).await,
+        };
+        answered.unwrap_or_else(|blocked| Answered {
+            json: blocked.to_json(),
+            failed: true,
+        })
     }
+
+    /// The same way, for what goes on after the call.
+    async fn start(&self, request: Request, stop: &CancellationToken) -> Result<Answered, Blocked> {
+        let (terminal, background) = (&self.kit.terminal, &self.kit.background);
+        let failed = |error: &str| Ok(Answered::of(&terminal.failed(error)));
+        let (Manner::Background { tell, ignored }, What::Shell(command)) =
+            (request.manner.clone(), request.what.clone())
+        else {
+            return failed("only a shell command can go to the background");
+        };
+        let terms = Terms {
+            command,
+            tell,
+            origin: self.workplace.origin(),
+        };
+        let cleared = terminal.clear(request, self.ask, stop).await?;
+        let held = match self.sandbox(stop).await {
+            Ok(held) => held,
+            Err(none) => return failed(&none),
+        };
+        let started = background.start(held, self.conversation(), cleared, terms);
+        let process = match started.await {
+            Ok(process) => process,
+            Err(StartError::Run(error)) => return Ok(Answered::of(&terminal.not_run(&error))),
+            Err(error) => return failed(&in_full(&error)),
+        };
+        let mut json = json!({
+            "output": "Started in the background.",
+            "session_id": process.session_id(),
+            "pid": process.pid(),
+            "exit_code": 0,
+            "error": null,
+        });
+        if let Some(note) = ignored {
+            json["watch_patterns_ignored"] = note.into();
+        }
+        let told = process.terms.origin.is_some();
+        match &process.terms.tell {
+            Tell::Nothing => json["hint"] = HINT.into(),
+            _ if !told => json["notify_unsupported"] = NOBODY_TO_TELL.into(),
+            Tell::End => json["notify_on_complete"] = true.into(),
+            Tell::Matches(patterns) => json["watch_patterns"] = json!(patterns),
+        }
+        Ok(Answered {
+            json,
+            failed: false,
+        })
+    }
+}
+
+/// How often a sandbox whose link is gone is asked for again.
+const TRIES: u32 = 3;
+
+const HINT: &str = "Follow it with the process tool: poll, log, wait, kill. With notify_on_complete you \
+    would be told of its end.";
+const NOBODY_TO_TELL: &str = "Nobody can be told later here; use process wait or poll.";
+
+fn callable(described: &[Described]) -> Vec<&'static str> {
+    let there = |name: &&str| described.iter().any(|tool| tool.name == *name);
+    CALLABLE.into_iter().filter(there).collect()
 }
 
 impl Answered {

@@ -16,6 +16,12 @@ pub trait Workplace: Send + Sync + fmt::Debug {
     fn conversation(&self) -> &ConversationKey;
 
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>>;
+
+    /// What comes back with a [`Notice`](crate::Notice) of a process that is started now, so that
+    /// somebody can be told. `None` where nobody can be.
+    fn origin(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A sandbox that is not let go for being idle while this is held.

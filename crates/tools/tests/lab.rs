@@ -12,7 +12,8 @@ use hermetic_policy::{Context, Policy};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec, SystemView};
 use hermetic_tools::{
-    Bounds, Files, Held, Kit, NoOneToAsk, NoSandbox, Settings, Terminal, Workplace,
+    Background, BackgroundSettings, Bounds, Code, CodeSettings, Directory, Files, Held, Kit,
+    NoOneToAsk, NoSandbox, NoWayBack, Settings, Terminal, Workplace,
 };
 use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, SandboxId, Secret};
 use serde_json::Value;
@@ -158,10 +159,24 @@ fn kit(context: Context) -> Kit {
         longest_timeout: Duration::from_secs(600),
         persistent_shell: true,
         output_chars: 50_000,
+        sudo_password: None,
     };
     Kit {
         terminal: Terminal::new(Arc::clone(&policy), redactor.clone(), settings),
-        files: Files::new(policy, context, redactor, Bounds::default()),
+        files: Files::new(policy, context, redactor.clone(), Bounds::default()),
+        background: Background::new(
+            BackgroundSettings {
+                longest_hold: PATIENCE,
+            },
+            redactor,
+            None,
+            Arc::new(NoWayBack),
+        ),
+        code: Code::new(CodeSettings {
+            timeout: PATIENCE,
+            most_calls: 50,
+            directory: Directory::Project,
+        }),
     }
 }
 

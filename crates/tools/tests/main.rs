@@ -8,5 +8,11 @@
 )]
 #![forbid(unsafe_code)]
 
+mod background;
+mod code;
 mod files;
+mod hour;
 mod lab;
+mod room;
+mod shell;
+mod terminal;

@@ -1,0 +1,338 @@
+//! Commands that go on after the call that started them.
+//!
+//! Each has a follower here: a task that reads its output into bounded memory, looks for patterns and
+//! learns of its end. The command itself belongs to the sandbox. It goes on when the gateway goes away,
+//! and a later one follows it again, because it was written down before it was started.
+//!
+//! A follower holds the sandbox, so that one with something at work in it is not let go for being
+//! idle; but no longer than [`BackgroundSettings::longest_hold`], or a forgotten server would keep its
+//! sandbox for ever. After that the process lives as long as its sandbox is used otherwise.
+
+mod follow;
+mod notice;
+mod process;
+mod rolling;
+mod watch;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use futures::future::{self, BoxFuture, FutureExt};
+use hermetic_policy::Cleared;
+use hermetic_redact::Redactor;
+use hermetic_sandbox::{Bond, RunError};
+use hermetic_store::{ProcessRow, Processes, StoreError};
+use hermetic_types::{ConversationKey, RunId, SandboxId};
+use hermetic_warden::client::{CallError, Event, Running};
+use hermetic_warden::protocol::Kill;
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Held;
+use watch::Alarm;
+
+pub use notice::{Notice, Noticed};
+pub(crate) use process::{End, Process, Terms};
+
+/// All background processes of an installation. Clones share one state.
+#[derive(Clone, Debug)]
+pub struct Background {
+    shared: Arc<Shared>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct BackgroundSettings {
+    /// How long a process that goes on keeps its sandbox from being let go for being idle.
+    pub longest_hold: Duration,
+}
+
+/// The way back to a sandbox after its link broke or the gateway was started anew.
+pub trait Reach: Send + Sync + fmt::Debug {
+    /// The conversation's sandbox if it is still this one and alive. Never makes one.
+    fn living<'a>(
+        &'a self,
+        conversation: &'a ConversationKey,
+        sandbox: &'a SandboxId,
+    ) -> BoxFuture<'a, Option<Held>>;
+}
+
+/// Where a sandbox ends with its link.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoWayBack;
+
+#[derive(Debug)]
+struct Shared {
+    settings: BackgroundSettings,
+    redactor: Redactor,
+    rows: Option<Processes>,
+    reach: Arc<dyn Reach>,
+    known: Mutex<HashMap<ConversationKey, Vec<Arc<Process>>>>,
+    alarm: Mutex<Alarm>,
+    notices: mpsc::Sender<Notice>,
+    unheard: Mutex<Option<mpsc::Receiver<Notice>>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+#[derive(Debug, Error)]
+pub(crate) enum StartError {
+    #[error(
+        "{MOST} background processes of this conversation are running; end one with process kill first"
+    )]
+    TooMany,
+    #[error("the process could not be written down, so it was not started")]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// Known processes of one conversation; those that ended and were not looked at longest go first.
+const MOST: usize = 64;
+/// How long one that ended is known.
+const KEPT: Duration = Duration::from_secs(1800);
+/// Notices nobody has taken yet; whoever has more to tell waits.
+const UNHEARD: usize = 256;
+/// A process starts within a millisecond; a machine that swaps takes longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Background {
+    /// Without rows nothing is found again after a restart.
+    pub fn new(
+        settings: BackgroundSettings,
+        redactor: Redactor,
+        rows: Option<Processes>,
+        reach: Arc<dyn Reach>,
+    ) -> Self {
+        let (notices, unheard) = mpsc::channel(UNHEARD);
+        Self {
+            shared: Arc::new(Shared {
+                settings,
+                redactor,
+                rows,
+                reach,
+                known: Mutex::default(),
+                alarm: Mutex::default(),
+                notices,
+                unheard: Mutex::new(Some(unheard)),
+                tasks: TaskTracker::new(),
+                stop: CancellationToken::new(),
+            }),
+        }
+    }
+
+    /// Follows what an earlier gateway left running; how many there were.
+    pub async fn take_up(&self) -> Result<usize, StoreError> {
+        let Some(rows) = &self.shared.rows else {
+            return Ok(0);
+        };
+        let found = rows.all().await?;
+        let count = found.len();
+        for row in found {
+            let Ok(terms) = serde_json::from_str::<Terms>(&row.terms) else {
+                rows.forget(&row.id).await?;
+                continue;
+            };
+            let process = Arc::new(Process::new(row, terms));
+            self.add(&process);
+            self.follow(process, None);
+        }
+        Ok(count)
+    }
+
+    /// What there is to tell, in the order it happened. `None` if somebody listens already.
+    pub fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
+        self.shared
+            .unheard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// A notice is in safe hands: it need not be told again after a restart.
+    pub async fn told(&self, notice: &Notice) -> Result<(), StoreError> {
+        match (&self.shared.rows, &notice.what) {
+            (Some(rows), Noticed::Ended { .. }) => rows.forget(&notice.process).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The conversation's sandbox is about to go: its processes go with it, and nobody wants to know.
+    pub async fn forget(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
+        let gone = self.known().remove(conversation).unwrap_or_default();
+        gone.iter().for_each(|process| process.let_be.cancel());
+        match &self.shared.rows {
+            Some(rows) => rows.forget_all_of(conversation).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Lets all of them be. They go on in their sandboxes, and [`Self::take_up`] finds them again.
+    pub async fn close(&self) {
+        self.shared.stop.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+
+    pub(crate) async fn start(
+        &self,
+        held: Held,
+        conversation: &ConversationKey,
+        cleared: Cleared,
+        terms: Terms,
+    ) -> Result<Arc<Process>, StartError> {
+        self.make_room(conversation)?;
+        let row = ProcessRow {
+            id: RunId::random(),
+            conversation: conversation.clone(),
+            sandbox: held.id().clone(),
+            // Plain data of strings and flags always serialises.
+            terms: serde_json::to_string(&terms).unwrap_or_default(),
+            begun_at: SystemTime::now().into(),
+        };
+        if let Some(rows) = &self.shared.rows {
+            rows.name(&row).await?;
+        }
+        let process = Arc::new(Process::new(row, terms));
+        match begin(&held, &process.row.id, cleared).await {
+            Ok((running, pid)) => {
+                process.started(pid, running.stdin());
+                self.add(&process);
+                self.follow(Arc::clone(&process), Some((running, held)));
+                Ok(process)
+            }
+            Err(error) => {
+                self.shared.strike_out(&process.row.id).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    pub(crate) fn of(&self, conversation: &ConversationKey) -> Vec<Arc<Process>> {
+        let mut known = self.known();
+        let Some(processes) = known.get_mut(conversation) else {
+            return Vec::new();
+        };
+        processes.retain(|process| process.ended_ago().is_none_or(|ago| ago < KEPT));
+        let all = processes.clone();
+        if all.is_empty() {
+            known.remove(conversation);
+        }
+        all
+    }
+
+    pub(crate) fn find(
+        &self,
+        conversation: &ConversationKey,
+        session_id: &str,
+    ) -> Option<Arc<Process>> {
+        let found = self
+            .of(conversation)
+            .into_iter()
+            .find(|process| process.session_id() == session_id)?;
+        found.touch();
+        Some(found)
+    }
+
+    /// Ends a process and everything it started; returns when it is seen to be over.
+    pub(crate) async fn kill(&self, process: &Process) -> Result<(), CallError> {
+        let row = &process.row;
+        let reach = &self.shared.reach;
+        let Some(held) = reach.living(&row.conversation, &row.sandbox).await else {
+            // Its sandbox is gone, and the follower learns that by itself.
+            process.over().await;
+            return Ok(());
+        };
+        held.warden().kill(Kill::Run(row.id.clone())).await?;
+        process.over().await;
+        Ok(())
+    }
+
+    fn follow(&self, process: Arc<Process>, link: Option<(Running, Held)>) {
+        let shared = Arc::clone(&self.shared);
+        let until = shared.stop.clone();
+        self.shared.tasks.spawn(async move {
+            let let_be = process.let_be.clone();
+            tokio::select! {
+                () = follow::follow(&shared, &process, link) => {}
+                () = until.cancelled() => {}
+                () = let_be.cancelled() => {}
+            }
+        });
+    }
+
+    fn make_room(&self, conversation: &ConversationKey) -> Result<(), StartError> {
+        if self.of(conversation).len() < MOST {
+            return Ok(());
+        }
+        let mut known = self.known();
+        let processes = known.entry(conversation.clone()).or_default();
+        let oldest = processes
+            .iter()
+            .enumerate()
+            .filter(|(_, process)| process.ended_ago().is_some())
+            .min_by_key(|(_, process)| process.last_use())
+            .map(|(at, _)| at);
+        processes.remove(oldest.ok_or(StartError::TooMany)?);
+        Ok(())
+    }
+
+    fn add(&self, process: &Arc<Process>) {
+        self.known()
+            .entry(process.row.conversation.clone())
+            .or_default()
+            .push(Arc::clone(process));
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<ConversationKey, Vec<Arc<Process>>>> {
+        self.shared
+            .known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    async fn strike_out(&self, id: &RunId) {
+        if let Some(rows) = &self.rows
+            && let Err(error) = rows.forget(id).await
+        {
+            // The next start looks for it in vain and strikes it out.
+            tracing::warn!(process = %id, %error, "a process stays written down");
+        }
+    }
+}
+
+impl Reach for NoWayBack {
+    fn living<'a>(
+        &'a self,
+        _: &'a ConversationKey,
+        _: &'a SandboxId,
+    ) -> BoxFuture<'a, Option<Held>> {
+        future::ready(None).boxed()
+    }
+}
+
+/// The name that the model knows a process by.
+fn session_id(id: &RunId) -> String {
+    format!("proc_{id}")
+}
+
+/// Up to the moment at which it runs.
+async fn begin(
+    held: &Held,
+    id: &RunId,
+    cleared: Cleared,
+) -> Result<(Running, Option<u32>), RunError> {
+    let mut running = held.start_as(id.clone(), cleared, Bond::Sandbox).await?;
+    let first = tokio::time::timeout(PATIENCE, running.next()).await;
+    match first {
+        Ok(Ok(Some(Event::Started { pid }))) => Ok((running, Some(pid))),
+        Ok(Err(error)) => Err(error.into()),
+        // It runs, and says so later.
+        Ok(Ok(_)) | Err(_) => Ok((running, None)),
+    }
+}

@@ -1,0 +1,198 @@
+//! The task that stays with one process.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use hermetic_redact::Redacted;
+use hermetic_warden::client::{CallError, Event, Running};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Shared;
+use super::notice::{Notice, Noticed};
+use super::process::{End, Process};
+use super::watch::{Hit, Watch};
+use crate::{Held, Tell, ansi};
+
+/// A process that floods is slowed down to this: what it writes is read by us, and thrown away.
+const BURST: usize = 4 << 20;
+const BURST_TAKES: Duration = Duration::from_millis(200);
+
+/// Between two tries to reach a process whose link breaks again and again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How much of the output a notice shows.
+const SHOWN: usize = 2000;
+
+/// Until its end. Dropping this lets the process be; it goes on in its sandbox.
+pub(super) async fn follow(shared: &Shared, process: &Process, link: Option<(Running, Held)>) {
+    let mut watch = match &process.terms.tell {
+        Tell::Matches(patterns) => Some(Watch::new(patterns.clone())),
+        Tell::Nothing | Tell::End => None,
+    };
+    let mut tells_end = process.terms.tell == Tell::End;
+    let mut link = link;
+    let mut pause = Duration::ZERO;
+    let end = loop {
+        let followed = match link.take() {
+            Some((running, held)) => {
+                follow_link(shared, process, running, held, &mut watch, &mut tells_end).await
+            }
+            None => Followed::Broken,
+        };
+        match followed {
+            Followed::End(end) => break end,
+            Followed::Broken => {
+                sleep(pause).await;
+                pause = (pause * 2).clamp(Duration::from_millis(100), LONGEST_PAUSE);
+                match reach(shared, process).await {
+                    Ok(again) => link = Some(again),
+                    Err(end) => break end,
+                }
+            }
+        }
+    };
+    process.ended(end);
+    let code = end.code();
+    tracing::info!(process = %process.row.id, ?code, "a background process has ended");
+    if tells_end && process.terms.origin.is_some() {
+        tell(shared, process, "end".to_owned(), Noticed::Ended { code }).await;
+    } else {
+        shared.strike_out(&process.row.id).await;
+    }
+}
+
+enum Followed {
+    End(End),
+    /// The link is gone; the process may live.
+    Broken,
+}
+
+async fn follow_link(
+    shared: &Shared,
+    process: &Process,
+    mut running: Running,
+    held: Held,
+    watch: &mut Option<Watch>,
+    tells_end: &mut bool,
+) -> Followed {
+    let hold = shared.settings.longest_hold.saturating_sub(process.age());
+    let mut let_go = std::pin::pin!(sleep(hold));
+    let mut held = Some(held);
+    let mut pace = Pace::begin();
+    loop {
+        let event = tokio::select! {
+            event = running.next() => event,
+            () = &mut let_go, if held.is_some() => {
+                held = None;
+                continue;
+            }
+        };
+        match event {
+            Ok(Some(Event::Started { pid })) => process.set_pid(pid),
+            Ok(Some(Event::Out(bytes) | Event::Err(bytes))) => {
+                let total = process.wrote(&bytes);
+                if let Some(hit) = watch.as_mut().and_then(|watch| look(shared, watch, &bytes)) {
+                    *tells_end |= hit == Hit::Enough;
+                    tell_hit(shared, process, total, hit).await;
+                }
+                pace.took(bytes.len()).await;
+            }
+            Ok(Some(Event::Skipped(count))) => process.lost_output(count),
+            Ok(Some(Event::Ended(ended))) => return Followed::End(End::from(&ended)),
+            Err(CallError::Failed(_)) => {
+                return Followed::End(End::Lost("its sandbox does not know it any more"));
+            }
+            Ok(None) | Err(_) => {
+                process.unplugged();
+                return Followed::Broken;
+            }
+        }
+    }
+}
+
+/// To the same sandbox once more, and to the process in it.
+async fn reach(shared: &Shared, process: &Process) -> Result<(Running, Held), End> {
+    let row = &process.row;
+    let living = shared.reach.living(&row.conversation, &row.sandbox).await;
+    let held = living.ok_or(End::Lost("its sandbox is gone"))?;
+    let attached = held.warden().attach(row.id.clone(), process.read_so_far());
+    let running = attached
+        .await
+        .map_err(|_| End::Lost("its sandbox does not answer"))?;
+    process.started(None, running.stdin());
+    Ok((running, held))
+}
+
+fn look(shared: &Shared, watch: &mut Watch, bytes: &[u8]) -> Option<Hit> {
+    watch.look(bytes, Instant::now(), |line| {
+        let plain = ansi::plain(line);
+        let text = String::from_utf8_lossy(&plain);
+        shared.redactor.redact(text).into_inner()
+    })
+}
+
+async fn tell_hit(shared: &Shared, process: &Process, total: u64, hit: Hit) {
+    let rings = shared
+        .alarm
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .may_ring(Instant::now());
+    if !rings || process.terms.origin.is_none() {
+        return;
+    }
+    let (mark, what) = match hit {
+        Hit::Tell { pattern, untold } => (
+            format!("match-{total}"),
+            Noticed::Matched { pattern, untold },
+        ),
+        Hit::Enough => ("enough".to_owned(), Noticed::WatchedEnough),
+    };
+    tell(shared, process, mark, what).await;
+}
+
+async fn tell(shared: &Shared, process: &Process, mark: String, what: Noticed) {
+    let Some(origin) = process.terms.origin.clone() else {
+        return;
+    };
+    let notice = Notice {
+        conversation: process.row.conversation.clone(),
+        process: process.row.id.clone(),
+        mark,
+        origin,
+        command: shared.redactor.redact(&process.terms.command),
+        what,
+        output: last_of(shared, process),
+    };
+    // Nobody listens any more: the next start tells it.
+    let _ = shared.notices.send(notice).await;
+}
+
+fn last_of(shared: &Shared, process: &Process) -> Redacted<String> {
+    let text = process.output(&shared.redactor);
+    let from = text.as_str().len().saturating_sub(SHOWN);
+    let last = &text.as_str()[text.as_str().ceil_char_boundary(from)..];
+    shared.redactor.redact(last.trim())
+}
+
+/// Keeps a flood from costing a whole core here.
+struct Pace {
+    since: Instant,
+    taken: usize,
+}
+
+impl Pace {
+    fn begin() -> Self {
+        Self {
+            since: Instant::now(),
+            taken: 0,
+        }
+    }
+
+    async fn took(&mut self, bytes: usize) {
+        self.taken += bytes;
+        if self.taken >= BURST {
+            sleep_until(self.since + BURST_TAKES).await;
+            *self = Self::begin();
+        }
+    }
+}

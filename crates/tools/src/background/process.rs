@@ -1,0 +1,176 @@
+//! One background process, as far as we know it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use hermetic_redact::{Redacted, Redactor};
+use hermetic_store::ProcessRow;
+use hermetic_types::Timestamp;
+use hermetic_warden::client::Stdin;
+use hermetic_warden::protocol::{Ended, Status};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::rolling::Rolling;
+use crate::Tell;
+
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) row: ProcessRow,
+    pub(crate) terms: Terms,
+    state: Mutex<State>,
+    ended: watch::Sender<bool>,
+    /// Nobody wants to know about it any more.
+    pub(super) let_be: CancellationToken,
+}
+
+/// What it is and who wants to know, as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Terms {
+    pub(crate) command: String,
+    pub(crate) tell: Tell,
+    /// Whom to tell, in words of whoever keeps the conversation.
+    pub(crate) origin: Option<String>,
+}
+
+#[derive(Debug)]
+struct State {
+    pid: Option<u32>,
+    output: Rolling,
+    stdin: Option<Stdin>,
+    end: Option<(End, Instant)>,
+    last_use: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Exited(i32),
+    /// Nobody knows how; the words say why.
+    Lost(&'static str),
+}
+
+impl Process {
+    pub(super) fn new(row: ProcessRow, terms: Terms) -> Self {
+        Self {
+            row,
+            terms,
+            state: Mutex::new(State {
+                pid: None,
+                output: Rolling::default(),
+                stdin: None,
+                end: None,
+                last_use: Instant::now(),
+            }),
+            ended: watch::Sender::new(false),
+            let_be: CancellationToken::new(),
+        }
+    }
+
+    pub(crate) fn session_id(&self) -> String {
+        super::session_id(&self.row.id)
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.state().pid
+    }
+
+    pub(crate) fn end(&self) -> Option<End> {
+        self.state().end.map(|(end, _)| end)
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn over(&self) {
+        let mut ended = self.ended.subscribe();
+        // The sender is ours, so it is not gone before.
+        let _ = ended.wait_for(|ended| *ended).await;
+    }
+
+    pub(crate) fn age(&self) -> Duration {
+        Timestamp::from(SystemTime::now()).since(self.row.begun_at)
+    }
+
+    pub(crate) fn output(&self, redactor: &Redactor) -> Redacted<String> {
+        self.state().output.text(redactor)
+    }
+
+    /// Absent when it has ended, or cannot be reached at the moment.
+    pub(crate) fn stdin(&self) -> Option<Stdin> {
+        self.state().stdin.clone()
+    }
+
+    pub(crate) fn touch(&self) {
+        self.state().last_use = Instant::now();
+    }
+
+    pub(super) fn last_use(&self) -> Instant {
+        self.state().last_use
+    }
+
+    pub(super) fn ended_ago(&self) -> Option<Duration> {
+        self.state().end.map(|(_, at)| at.elapsed())
+    }
+
+    pub(super) fn started(&self, pid: Option<u32>, stdin: Stdin) {
+        let mut state = self.state();
+        state.pid = pid.or(state.pid);
+        state.stdin = Some(stdin);
+    }
+
+    pub(super) fn set_pid(&self, pid: u32) {
+        self.state().pid = Some(pid);
+    }
+
+    /// How much it had written after this.
+    pub(super) fn wrote(&self, bytes: &[u8]) -> u64 {
+        let mut state = self.state();
+        state.output.push(bytes);
+        state.output.total()
+    }
+
+    pub(super) fn lost_output(&self, count: u64) {
+        self.state().output.skip(count);
+    }
+
+    pub(super) fn read_so_far(&self) -> u64 {
+        self.state().output.total()
+    }
+
+    pub(super) fn unplugged(&self) {
+        self.state().stdin = None;
+    }
+
+    pub(super) fn ended(&self, end: End) {
+        {
+            let mut state = self.state();
+            state.stdin = None;
+            state.end = Some((end, Instant::now()));
+        }
+        self.ended.send_replace(true);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl End {
+    /// As a shell would say it; none where nobody knows.
+    pub(crate) fn code(self) -> Option<i32> {
+        match self {
+            Self::Exited(code) => Some(code),
+            Self::Lost(_) => None,
+        }
+    }
+}
+
+impl From<&Ended> for End {
+    fn from(ended: &Ended) -> Self {
+        match ended.status {
+            Status::Exited(code) => Self::Exited(code),
+            Status::Signalled(signal) => Self::Exited(128 + signal),
+            Status::Unknown => Self::Lost("its supervisor was killed"),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! execute_code: Python in the sandbox, with the conversation's tools at hand.
+//!
+//! The script runs inside like any other command. What it imports as `hermes_tools` speaks to a Unix
+//! socket inside the sandbox, whose connections the warden relays to us ([`calls`]); there is no mount,
+//! no network and no polling. Each call then goes the way of every other: judged, asked, redacted.
+
+mod answer;
+mod calls;
+mod place;
+mod stub;
+
+use std::time::Duration;
+
+use hermetic_policy::Cleared;
+use hermetic_sandbox::{Bond, Finished, RunError, Sandbox, gather};
+use hermetic_types::{Command, RunId, Stdin};
+use hermetic_warden::client::CallError;
+use hermetic_warden::protocol::{FailureKind, Kill};
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::answer::{Answer, NO_PYTHON};
+use self::calls::Calls;
+use self::place::Place;
+use crate::output::gathered;
+use crate::terminal::in_full;
+use crate::{Answered, Blocked, Toolbox};
+
+pub(crate) use self::stub::CALLABLE;
+
+#[derive(Clone, Debug)]
+pub struct Code {
+    settings: CodeSettings,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct CodeSettings {
+    pub timeout: Duration,
+    /// Tools one script may call.
+    pub most_calls: u32,
+    pub directory: Directory,
+}
+
+/// Where a script runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directory {
+    /// Where the conversation's shell is.
+    Project,
+    /// In an empty folder of its own.
+    Strict,
+}
+
+#[derive(Debug, Error)]
+enum CodeError {
+    #[error("code must be a string that is not empty")]
+    NoCode,
+    #[error("the script holds a NUL byte")]
+    NulByte,
+    #[error(transparent)]
+    Blocked(#[from] Blocked),
+    #[error("{0}")]
+    NoSandbox(String),
+    #[error("the script could not be put into the sandbox")]
+    Prepare(#[source] CallError),
+    #[error("the script was not judged as a script")]
+    NotAScript,
+    #[error("{NO_PYTHON}")]
+    NoPython,
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl Code {
+    pub const NAME: &'static str = "execute_code";
+
+    pub fn new(settings: CodeSettings) -> Self {
+        Self { settings }
+    }
+
+    pub(crate) fn description(&self, tools: &[&str]) -> String {
+        format!(
+            "Runs a Python script in this conversation's workspace and returns what it prints. Tools can \
+             be called from it: from hermes_tools import {}. Each returns what the tool returns, parsed. \
+             Helpers there: json_parse, shell_quote, retry. Use it to loop over calls, to filter long \
+             results and to compute; print what you want to see. It is ended after {} seconds and may \
+             call tools {} times. terminal has no background and no pty there.",
+            tools.join(", "),
+            self.settings.timeout.as_secs(),
+            self.settings.most_calls
+        )
+    }
+
+    pub(crate) fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {"code": {"type": "string", "description": "the Python script"}},
+            "required": ["code"],
+        })
+    }
+}
+
+impl Toolbox<'_> {
+    /// A Python script to its end, with every tool it calls.
+    pub(crate) async fn call_code(
+        &self,
+        arguments: &Map<String, Value>,
+        stop: &CancellationToken,
+    ) -> Answered {
+        let redactor = self.kit.terminal.redactor();
+        let begun = Instant::now();
+        match self.run_code(arguments, stop).await {
+            Ok(answer) => answer.into_answered(redactor, begun.elapsed()),
+            Err(CodeError::Blocked(blocked)) => Answered {
+                json: blocked.to_json(),
+                failed: true,
+            },
+            Err(error) => {
+                let error = redactor.redact(in_full(&error));
+                Answered {
+                    json: json!({
+                        "status": "error",
+                        "error": error.as_str(),
+                        "output": "",
+                        "tool_calls_made": 0,
+                        "duration_seconds": answer::seconds(begun.elapsed()),
+                    }),
+                    failed: true,
+                }
+            }
+        }
+    }
+
+    async fn run_code(
+        &self,
+        arguments: &Map<String, Value>,
+        stop: &CancellationToken,
+    ) -> Result<Answer, CodeError> {
+        let settings = &self.kit.code.settings;
+        let code = arguments.get("code").and_then(Value::as_str);
+        let code = code
+            .filter(|code| !code.trim().is_empty())
+            .ok_or(CodeError::NoCode)?;
+        if code.contains('\0') {
+            return Err(CodeError::NulByte);
+        }
+        let held = self.sandbox(stop).await.map_err(CodeError::NoSandbox)?;
+        let place = Place::choose();
+        let folder = match settings.directory {
+            Directory::Project => self.shell_folder(&held).await,
+            Directory::Strict => Some(place.folder().to_owned()),
+        };
+        let (script, cleared) = self.clear_code(code, &place, folder, stop).await?;
+        let warden = held.warden();
+        let tools = self.script_tools();
+        let mut listener = match place.prepare(warden, &script, &stub::module(&tools)).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                place.clear(warden).await;
+                return Err(CodeError::Prepare(error));
+            }
+        };
+        let ended = stop.child_token();
+        let calls = Calls::new(self, &place, &tools, settings.most_calls, &ended);
+        let ran = tokio::select! {
+            ran = run(&held, cleared, stop) => ran,
+            never = calls.serve(&mut listener) => match never {},
+        };
+        // Calls that the script did not wait for end here, and the socket goes.
+        ended.cancel();
+        let made = calls.made();
+        drop(listener);
+        place.clear(warden).await;
+        match ran {
+            Ok(finished) => Ok(Answer::new(finished, made, settings.timeout)),
+            Err(error) if is_missing(&error) => Err(CodeError::NoPython),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The script is judged as what Python reads, and comes back as the file that Python will read.
+    async fn clear_code(
+        &self,
+        code: &str,
+        place: &Place,
+        folder: Option<String>,
+        stop: &CancellationToken,
+    ) -> Result<(Vec<u8>, Cleared), CodeError> {
+        let mut command = Command::words(["python3", "-"]);
+        command.stdin = Stdin::Bytes(code.as_bytes().to_vec());
+        command.timeout = Some(self.kit.code.settings.timeout);
+        command.env = place.environment();
+        command.workdir = folder;
+        let terminal = &self.kit.terminal;
+        let cleared = terminal.clear_command(command, self.ask, stop).await?;
+        cleared
+            .script_in_file(&place.script())
+            .map_err(|_| CodeError::NotAScript)
+    }
+
+    /// Where the conversation's shell was last, if it has one and it has run something.
+    async fn shell_folder(&self, sandbox: &Sandbox) -> Option<String> {
+        if !self.kit.terminal.persistent_shell() {
+            return None;
+        }
+        let runs = sandbox.warden().runs().await.ok()?;
+        let cwd = runs.into_iter().find_map(|run| run.ended?.cwd)?;
+        String::from_utf8(cwd.0).ok()
+    }
+}
+
+/// To the end of everything the script started, whoever brings it about.
+async fn run(
+    sandbox: &Sandbox,
+    cleared: Cleared,
+    stop: &CancellationToken,
+) -> Result<Finished, RunError> {
+    let id = RunId::random();
+    let running = sandbox.start_as(id.clone(), cleared, Bond::Caller).await?;
+    let end = || sandbox.warden().kill(Kill::Run(id.clone()));
+    let finished = gather(running, None, gathered(answer::STDOUT), stop, end()).await?;
+    if finished.ended.leftovers > 0 {
+        end().await?;
+    }
+    Ok(finished)
+}
+
+fn is_missing(error: &RunError) -> bool {
+    matches!(error, RunError::Call(CallError::Failed(failure))
+        if failure.kind == FailureKind::ProgramNotFound)
+}

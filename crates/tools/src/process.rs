@@ -1,0 +1,283 @@
+//! The process tool: what becomes of commands in the background.
+
+mod order;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_redact::Redactor;
+use hermetic_types::Boundary;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use self::order::{Input, Order};
+use crate::background::{End, Process};
+use crate::{Answered, Blocked, Request, Toolbox};
+
+pub(crate) const NAME: &str = "process";
+
+pub(crate) const DESCRIPTION: &str = "Follows and steers background processes that the terminal \
+    started. Actions: list (all of them), poll (state and latest output), log (output by lines), wait \
+    (until it ends or the timeout), kill (it and everything it started), write (data to its stdin), \
+    submit (data and a newline), close (end of its stdin).";
+
+/// How much of the output poll and wait show.
+const PREVIEW: usize = 1000;
+const AFTER_WAIT: usize = 2000;
+const IN_LIST: usize = 200;
+/// A process that does not read its stdin for so long does not want it.
+const UNREAD: Duration = Duration::from_secs(10);
+
+pub(crate) fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "action": {"type": "string", "enum": order::ACTIONS},
+            "session_id": {
+                "type": "string",
+                "description": "as the terminal gave it; for everything but list",
+            },
+            "data": {"type": "string", "description": "for write and submit"},
+            "timeout": {"type": "integer", "minimum": 1, "description": "seconds, for wait"},
+            "offset": {
+                "type": "integer", "minimum": 0,
+                "description": "first line, for log; without it the last lines are shown",
+            },
+            "limit": {"type": "integer", "minimum": 1, "description": "lines, for log (200)"},
+        },
+        "required": ["action"],
+    })
+}
+
+impl Toolbox<'_> {
+    pub(crate) async fn call_process(
+        &self,
+        arguments: &Map<String, Value>,
+        stop: &CancellationToken,
+    ) -> Answered {
+        let answer = match Order::read(arguments) {
+            Ok(order) => self.obey(order, stop).await,
+            Err(wrong) => Err(json!({"status": "error", "error": wrong.to_string()})),
+        };
+        match answer {
+            Ok(json) => Answered {
+                json,
+                failed: false,
+            },
+            Err(json) => Answered { json, failed: true },
+        }
+    }
+
+    async fn obey(&self, order: Order, stop: &CancellationToken) -> Result<Value, Value> {
+        let redactor = self.kit.terminal.redactor();
+        match order {
+            Order::List => {
+                let all = self.kit.background.of(self.conversation());
+                let listed: Vec<_> = all.iter().map(|each| listed(each, redactor)).collect();
+                Ok(json!({"processes": listed}))
+            }
+            Order::Poll(id) => Ok(polled(&*self.known(&id)?, redactor)),
+            Order::Log { id, offset, limit } => {
+                Ok(logged(&*self.known(&id)?, redactor, offset, limit))
+            }
+            Order::Wait { id, seconds } => {
+                let process = self.known(&id)?;
+                Ok(self.wait_for(&process, seconds, stop).await)
+            }
+            Order::Kill(id) => {
+                let process = self.known(&id)?;
+                self.kill(&process).await
+            }
+            Order::Write { id, input } => {
+                let process = self.known(&id)?;
+                self.write_to(&process, input, stop).await
+            }
+        }
+    }
+
+    fn known(&self, session_id: &str) -> Result<Arc<Process>, Value> {
+        let found = self.kit.background.find(self.conversation(), session_id);
+        found.ok_or_else(|| {
+            json!({
+                "status": "not_found",
+                "error": format!("no process with the id {session_id:?} in this conversation; process list shows them"),
+            })
+        })
+    }
+
+    async fn wait_for(
+        &self,
+        process: &Process,
+        asked: Option<u64>,
+        stop: &CancellationToken,
+    ) -> Value {
+        let redactor = self.kit.terminal.redactor();
+        let longest = self.kit.terminal.timeout();
+        let asked = asked.map_or(longest, Duration::from_secs);
+        let span = asked.min(longest);
+        let over = tokio::select! {
+            waited = timeout(span, process.over()) => waited.is_ok(),
+            () = stop.cancelled() => {
+                let output = last(process, redactor, PREVIEW);
+                return json!({"status": "interrupted", "output": output, "note": "The wait was interrupted; the process goes on."});
+            }
+        };
+        if over {
+            let mut json = polled(process, redactor);
+            if let Some(fields) = json.as_object_mut() {
+                fields.remove("output_preview");
+            }
+            json["output"] = last(process, redactor, AFTER_WAIT).into();
+            return json;
+        }
+        let waited = span.as_secs();
+        let note = if asked > longest {
+            format!(
+                "A wait is at most {waited} s here, and it goes on after that. Wait again or poll."
+            )
+        } else {
+            format!("Waited {waited} s; it goes on.")
+        };
+        json!({
+            "status": "timeout",
+            "output": last(process, redactor, PREVIEW),
+            "timeout_note": note,
+        })
+    }
+
+    async fn kill(&self, process: &Process) -> Result<Value, Value> {
+        let id = process.session_id();
+        if let Some(end) = process.end() {
+            return Ok(json!({
+                "status": "already_exited", "session_id": id, "exit_code": code(end),
+            }));
+        }
+        match self.kit.background.kill(process).await {
+            Ok(()) => Ok(json!({"status": "killed", "session_id": id})),
+            Err(error) => Err(failed(self.kit.terminal.redactor(), &error.to_string())),
+        }
+    }
+
+    async fn write_to(
+        &self,
+        process: &Process,
+        input: Input,
+        stop: &CancellationToken,
+    ) -> Result<Value, Value> {
+        let redactor = self.kit.terminal.redactor();
+        if let Some(end) = process.end() {
+            return Err(json!({
+                "status": "already_exited",
+                "error": "the process has ended",
+                "exit_code": code(end),
+            }));
+        }
+        let Some(stdin) = process.stdin() else {
+            return Err(failed(
+                redactor,
+                "the process cannot be reached at the moment",
+            ));
+        };
+        let data = match input {
+            Input::Close => {
+                let closed = stdin.end().await;
+                closed.map_err(|error| failed(redactor, &error.to_string()))?;
+                return Ok(json!({"status": "ok", "message": "stdin closed"}));
+            }
+            Input::Data(data) => data,
+        };
+        self.clear_input(&data, stop).await?;
+        let written = tokio::select! {
+            written = timeout(UNREAD, stdin.write(data.as_bytes())) => written,
+            () = stop.cancelled() => return Err(failed(redactor, "interrupted while writing")),
+        };
+        match written {
+            Ok(Ok(())) => Ok(json!({"status": "ok", "bytes_written": data.len()})),
+            Ok(Err(error)) => Err(failed(redactor, &error.to_string())),
+            Err(_) => Err(failed(
+                redactor,
+                "the process does not read its stdin; part of the data may wait there",
+            )),
+        }
+    }
+
+    /// Where commands are judged, what is typed into one that runs is judged as well: it may be a
+    /// shell. It may also be an interpreter of something that nobody here can read, so only plain
+    /// answers get through; code goes in a command of its own, where it is looked at.
+    async fn clear_input(&self, data: &str, stop: &CancellationToken) -> Result<(), Value> {
+        let terminal = &self.kit.terminal;
+        if terminal.boundary() == Boundary::Sealed || data.trim().is_empty() {
+            return Ok(());
+        }
+        if !order::is_plain(data) {
+            let why = "On a machine without a sandbox only plain words can be typed into a running \
+                process. Nothing was written. Put code into a command or a file, so that it can be judged.";
+            return Err(Blocked::because(why).to_json());
+        }
+        let cleared = terminal.clear(Request::shell(data), self.ask, stop).await;
+        cleared.map(drop).map_err(|blocked| blocked.to_json())
+    }
+}
+
+fn listed(process: &Process, redactor: &Redactor) -> Value {
+    let mut json = described(process, redactor);
+    json["output_preview"] = last(process, redactor, IN_LIST).into();
+    json
+}
+
+fn polled(process: &Process, redactor: &Redactor) -> Value {
+    let mut json = described(process, redactor);
+    json["output_preview"] = last(process, redactor, PREVIEW).into();
+    json
+}
+
+fn described(process: &Process, redactor: &Redactor) -> Value {
+    let end = process.end();
+    let mut json = json!({
+        "session_id": process.session_id(),
+        "command": redactor.redact(&process.terms.command).as_str(),
+        "status": if end.is_some() { "exited" } else { "running" },
+        "pid": process.pid(),
+        "uptime_seconds": process.age().as_secs(),
+    });
+    if let Some(end) = end {
+        json["exit_code"] = code(end).into();
+    }
+    if let Some(End::Lost(why)) = end {
+        json["note"] = format!("Nobody knows how it ended: {why}.").into();
+    }
+    json
+}
+
+fn logged(process: &Process, redactor: &Redactor, offset: Option<usize>, limit: usize) -> Value {
+    let output = process.output(redactor);
+    let lines: Vec<&str> = output.as_str().lines().collect();
+    let from = offset.unwrap_or_else(|| lines.len().saturating_sub(limit));
+    let shown: Vec<&str> = lines.iter().skip(from).take(limit).copied().collect();
+    let text = crate::output::cut(&shown.join("\n"), order::MOST_LOG_CHARS);
+    json!({
+        "session_id": process.session_id(),
+        "status": if process.end().is_some() { "exited" } else { "running" },
+        // Cut out of text that is redacted already.
+        "output": redactor.redact(text).as_str(),
+        "total_lines": lines.len(),
+        "showing": format!("{} lines", shown.len()),
+    })
+}
+
+fn last(process: &Process, redactor: &Redactor, chars: usize) -> String {
+    let output = process.output(redactor);
+    let text = output.as_str().trim_end();
+    let count = text.chars().count();
+    text.chars().skip(count.saturating_sub(chars)).collect()
+}
+
+/// -1 where nobody knows.
+fn code(end: End) -> i32 {
+    end.code().unwrap_or(-1)
+}
+
+fn failed(redactor: &Redactor, error: &str) -> Value {
+    json!({"status": "error", "error": redactor.redact(error).as_str()})
+}

@@ -1,0 +1,59 @@
+//! `sudo` with the operator's password, on backends that are the real machine.
+//!
+//! The command's text stays as it was judged. A shell function of that name adds `-A`, and the program
+//! that `-A` asks is a small file that exists while the command runs and only its owner can read. So
+//! stdin stays the command's own, and neither a command line nor an environment shows the password.
+//! What runs as the same user can read the file meanwhile: whoever sets `SUDO_PASSWORD` has given it to
+//! the agent.
+
+use hermetic_sandbox::Sandbox;
+use hermetic_types::{Command, RunId, Secret};
+use hermetic_warden::client::CallError;
+use hermetic_warden::protocol::{PathAt, Write};
+
+const ASKPASS: &str = "SUDO_ASKPASS";
+
+/// Has every `sudo` in the command's text ask the file that [`Askpass::place`] puts there.
+pub(crate) fn equip(command: &mut Command) {
+    let path = format!("/tmp/.hermetic-askpass-{}", RunId::random());
+    command.env.insert(ASKPASS.to_owned(), path);
+    let function = "() { command sudo -A \"$@\"; }";
+    command
+        .env
+        .insert("BASH_FUNC_sudo%%".to_owned(), function.to_owned());
+}
+
+/// The file, while it is there.
+#[derive(Debug)]
+pub(crate) struct Askpass<'a> {
+    sandbox: &'a Sandbox,
+    path: String,
+}
+
+impl<'a> Askpass<'a> {
+    /// `None` for a command that was not equipped.
+    pub(crate) async fn place(
+        sandbox: &'a Sandbox,
+        command: &Command,
+        password: &Secret,
+    ) -> Result<Option<Self>, CallError> {
+        let Some(path) = command.env.get(ASKPASS).cloned() else {
+            return Ok(None);
+        };
+        let mut write = Write::new(PathAt::anywhere(path.as_str()));
+        write.mode = 0o700;
+        let quoted = password.expose().replace('\'', r"'\''");
+        let script = format!("#!/bin/sh\nprintf '%s\\n' '{quoted}'\n");
+        let mut file = sandbox.warden().write_file(write).await?;
+        file.write(script.as_bytes()).await?;
+        file.finish().await?;
+        Ok(Some(Self { sandbox, path }))
+    }
+
+    pub(crate) async fn remove(self) {
+        let at = PathAt::anywhere(self.path.as_str());
+        if let Err(error) = self.sandbox.warden().remove(at).await {
+            tracing::warn!(%error, "a file with the sudo password could not be removed");
+        }
+    }
+}

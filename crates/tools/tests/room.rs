@@ -1,0 +1,323 @@
+//! One conversation with its tools, in a sandbox of its own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use hermetic_policy::{Context, Policy, Rules};
+use hermetic_redact::Redactor;
+use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec, SystemView};
+use hermetic_store::Store;
+use hermetic_tools::{
+    Background, BackgroundSettings, Bounds, Code, CodeSettings, Directory, Files, Held, Kit, NoOneToAsk,
+    NoSandbox, Reach, Settings, Terminal, Workplace,
+};
+use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, SandboxId, Secret};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// What the configuration knows and nobody may read.
+pub(crate) const SECRET: &str = "correct-horse-battery-staple";
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Lab {
+    pub(crate) kit: Kit,
+    pub(crate) room: Arc<Room>,
+    backend: Arc<dyn Backend>,
+    spec: Spec,
+    store: Store,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+/// What a test wants otherwise than usual.
+#[derive(Clone)]
+pub(crate) struct Wishes {
+    pub(crate) backend: BackendKind,
+    pub(crate) persistent_shell: bool,
+    pub(crate) timeout: Duration,
+    pub(crate) code: CodeSettings,
+    pub(crate) sudo_password: Option<Secret>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) rules: Rules,
+}
+
+/// The conversation's sandbox, as a session would keep it.
+pub(crate) struct Room {
+    conversation: ConversationKey,
+    backend: Arc<dyn Backend>,
+    sandbox: Mutex<Arc<Sandbox>>,
+    origin: Option<String>,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self {
+            backend: BackendKind::Native,
+            persistent_shell: true,
+            timeout: Duration::from_secs(30),
+            code: CodeSettings {
+                timeout: Duration::from_secs(30),
+                most_calls: 50,
+                directory: Directory::Project,
+            },
+            sudo_password: None,
+            env: BTreeMap::new(),
+            rules: Rules::default(),
+        }
+    }
+}
+
+impl Lab {
+    /// `None`, said aloud, where no sandbox can be had.
+    pub(crate) async fn open(test: &str) -> Option<Self> {
+        Self::open_with(test, Wishes::default()).await
+    }
+
+    pub(crate) async fn open_with(test: &str, wishes: Wishes) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let installation = InstallationId::random();
+        let backend = backend(wishes.backend, folder.path(), &installation);
+        if let Some(layer) = backend.readiness().await.missing() {
+            eprintln!("SKIP: {test}: {} ({})", layer.name, layer.detail);
+            return None;
+        }
+        let conversation = ConversationKey::new("agent:main:test:dm:1");
+        let spec = Spec {
+            installation,
+            conversation: conversation.clone(),
+            id: SandboxId::random(),
+            system: SystemView::Host,
+            limits: Limits::default(),
+            mounts: Vec::new(),
+            env: wishes.env.clone(),
+            network: Network::Closed,
+            persistence: Persistence::Ephemeral,
+            lifeline: Lifeline::Ledger,
+            lifetime: Duration::from_secs(300),
+        };
+        let link = backend.create(&spec).await.unwrap();
+        let sandbox = Sandbox::greet(&spec.id, backend.kind(), link)
+            .await
+            .unwrap();
+        let room = Arc::new(Room {
+            conversation,
+            backend: Arc::clone(&backend),
+            sandbox: Mutex::new(Arc::new(sandbox)),
+            origin: Some("alice".to_owned()),
+        });
+        let store = Store::open(&folder.path().join("state.db")).await.unwrap();
+        let workspace = folder.path().to_str().unwrap().to_owned();
+        let kit = kit(&wishes, &workspace, &store, Arc::clone(&room));
+        Some(Self {
+            kit,
+            room,
+            backend,
+            spec,
+            store,
+            folder,
+        })
+    }
+
+    /// The same sandbox, as the next gateway finds it: nothing but the store and the backend is left.
+    pub(crate) async fn restart(&mut self, wishes: &Wishes) {
+        self.kit.background.close().await;
+        let link = self.backend.connect(&self.spec.id).await.unwrap();
+        let sandbox = Sandbox::greet(&self.spec.id, self.backend.kind(), link).await;
+        *self.room.sandbox.lock().unwrap() = Arc::new(sandbox.unwrap());
+        let workspace = self.folder.path().to_str().unwrap().to_owned();
+        self.kit = kit(wishes, &workspace, &self.store, Arc::clone(&self.room));
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.call_until(tool, arguments, &CancellationToken::new())
+            .await
+    }
+
+    pub(crate) async fn call_until(
+        &self,
+        tool: &str,
+        arguments: Value,
+        stop: &CancellationToken,
+    ) -> Value {
+        let toolbox = self.kit.toolbox(&*self.room, &NoOneToAsk);
+        let arguments = arguments.as_object().unwrap().clone();
+        let called = toolbox.call(tool, &arguments, stop);
+        let answered = tokio::time::timeout(PATIENCE, called).await;
+        answered.expect("the call ends").expect("a tool").json
+    }
+
+    pub(crate) async fn terminal(&self, command: &str) -> Value {
+        self.call("terminal", json!({"command": command})).await
+    }
+
+    /// What a command prints.
+    pub(crate) async fn says(&self, command: &str) -> String {
+        let ran = self.terminal(command).await;
+        assert_eq!(ran["exit_code"], 0, "{ran}");
+        ran["output"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn python(&self, code: &str) -> Value {
+        self.call("execute_code", json!({"code": code})).await
+    }
+
+    /// Starts something in the background; its id.
+    pub(crate) async fn starts(&self, command: &str) -> String {
+        let started = self
+            .call("terminal", json!({"command": command, "background": true}))
+            .await;
+        assert_eq!(started["exit_code"], 0, "{started}");
+        started["session_id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn process(&self, action: &str, id: &str) -> Value {
+        self.call("process", json!({"action": action, "session_id": id}))
+            .await
+    }
+
+    /// How many processes inside have this in their command line.
+    pub(crate) async fn running(&self, marker: &str) -> usize {
+        let (first, rest) = marker.split_at(1);
+        let count = format!("pgrep -fc '[{first}]{rest}' || true");
+        let ran = self
+            .call("terminal", json!({"command": count, "workdir": "/tmp"}))
+            .await;
+        ran["output"].as_str().unwrap().trim().parse().unwrap()
+    }
+
+    /// Waits for something inside to be so; there is no event for what happens in another process.
+    pub(crate) async fn until(&self, what: &str, mut so: impl AsyncFnMut() -> bool) {
+        let waited = tokio::time::timeout(PATIENCE, async {
+            while !so().await {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        });
+        waited
+            .await
+            .unwrap_or_else(|_| panic!("still not so: {what}"));
+    }
+
+    pub(crate) async fn destroy_sandbox(&self) {
+        self.backend.destroy(&self.spec.id).await.unwrap();
+    }
+
+    pub(crate) async fn rows(&self) -> usize {
+        self.store.processes().all().await.unwrap().len()
+    }
+
+    pub(crate) async fn close(self) {
+        self.kit.background.close().await;
+        self.backend.destroy(&self.spec.id).await.unwrap();
+    }
+}
+
+fn backend(kind: BackendKind, state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
+    match kind {
+        BackendKind::Local => Arc::new(
+            hermetic_local::Local::open(hermetic_local::Config {
+                state: state.to_owned(),
+                program: hermetic_embedded::WARDEN,
+                workdir: state.to_owned(),
+                env: [
+                    ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
+                    ("HOME", state.display().to_string()),
+                ]
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
+            })
+            .unwrap(),
+        ),
+        _ => Arc::new(
+            hermetic_native::Native::open(hermetic_native::Config {
+                state: state.to_owned(),
+                installation: installation.clone(),
+                program: hermetic_embedded::WARDEN,
+                require: Vec::new(),
+            })
+            .unwrap(),
+        ),
+    }
+}
+
+fn kit(wishes: &Wishes, workspace: &str, store: &Store, reach: Arc<Room>) -> Kit {
+    let redactor = Redactor::new([Secret::new(SECRET)], hermetic_redact::Settings::default());
+    let settings = Settings {
+        context: Context::new(wishes.backend, workspace, workspace),
+        timeout: wishes.timeout,
+        longest_timeout: Duration::from_secs(600),
+        persistent_shell: wishes.persistent_shell,
+        output_chars: 50_000,
+        sudo_password: wishes.sudo_password.clone(),
+    };
+    let policy = Arc::new(Policy::new(wishes.rules.clone()));
+    let context = settings.context.clone();
+    Kit {
+        files: Files::new(
+            Arc::clone(&policy),
+            context,
+            redactor.clone(),
+            Bounds::default(),
+        ),
+        terminal: Terminal::new(policy, redactor.clone(), settings),
+        background: Background::new(
+            BackgroundSettings {
+                longest_hold: Duration::from_secs(3600),
+            },
+            redactor,
+            Some(store.processes()),
+            reach,
+        ),
+        code: Code::new(wishes.code),
+    }
+}
+
+impl Room {
+    fn sandbox(&self) -> Arc<Sandbox> {
+        Arc::clone(&self.sandbox.lock().unwrap())
+    }
+}
+
+impl Workplace for Room {
+    fn conversation(&self) -> &ConversationKey {
+        &self.conversation
+    }
+
+    fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>> {
+        async { Ok(Box::new(Room::sandbox(self)) as Held) }.boxed()
+    }
+
+    fn origin(&self) -> Option<String> {
+        self.origin.clone()
+    }
+}
+
+impl Reach for Room {
+    fn living<'a>(
+        &'a self,
+        _: &'a ConversationKey,
+        id: &'a SandboxId,
+    ) -> BoxFuture<'a, Option<Held>> {
+        async move {
+            let sandbox = Room::sandbox(self);
+            if sandbox.is_reachable() && sandbox.id() == id {
+                return Some(Box::new(sandbox) as Held);
+            }
+            let link = self.backend.connect(id).await.ok()?;
+            let again = Sandbox::greet(id, self.backend.kind(), link).await.ok()?;
+            let again = Arc::new(again);
+            *self.sandbox.lock().unwrap() = Arc::clone(&again);
+            Some(Box::new(again) as Held)
+        }
+        .boxed()
+    }
+}
+
+impl fmt::Debug for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Room")
+    }
+}
