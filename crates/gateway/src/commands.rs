@@ -51,9 +51,11 @@ impl Gateway {
                 // All are tried, whatever comes of the first.
                 let cleared = self.history.clear(conversation).await;
                 let revoked = self.asking.approvals.revoke(conversation).await;
+                let forgotten = self.kit.background.forget(conversation).await;
                 self.sandboxes.reset(conversation).await?;
                 cleared?;
                 revoked?;
+                forgotten?;
                 Redacted::constant(
                     "The sandbox and its files are gone, and what was said is forgotten.",
                 )
@@ -88,11 +90,13 @@ impl Gateway {
         if text.is_empty() || text.contains('\0') {
             return Redacted::constant("Nothing to run: write it after the command, as in /sh ls");
         }
-        let own = Own::new(&self.sandboxes, message.conversation());
+        let own = Own::of(&self.sandboxes, message);
         let asker = self.asking.asker(message);
         let toolbox = self.kit.toolbox(&own, &asker);
         match toolbox.run(request, &control.stop).await {
-            Ok(Outcome::Ran { output, code }) => self.redactor.redact(ran(output.as_str(), code)),
+            Ok(Outcome::Ran { output, code, .. }) => {
+                self.redactor.redact(ran(output.as_str(), code))
+            }
             Ok(Outcome::Failed { error }) => self.redactor.redact(format!("Not run: {error}")),
             Err(blocked) => self.redactor.redact(blocked.to_string()),
         }

@@ -47,7 +47,7 @@ impl Gateway {
         self.sandboxes.reset(&nobody).await?;
         match outcome {
             Outcome::Ran { code: 0, .. } => Ok(()),
-            Outcome::Ran { output, code } => {
+            Outcome::Ran { output, code, .. } => {
                 Err(ProofError::Command(format!("exit code {code}: {output}")))
             }
             Outcome::Failed { error } => Err(ProofError::Command(error.into_inner())),

@@ -26,9 +26,11 @@ impl Gateway {
         rows.prune(Timestamp::from_millis(before)).await?;
         let replies = self.post.take_over().await?;
         let open = self.inbox.open().await?;
-        if replies > 0 || !open.is_empty() {
+        let processes = self.kit.background.take_up().await?;
+        if replies > 0 || processes > 0 || !open.is_empty() {
             tracing::info!(
                 replies,
+                processes,
                 messages = open.len(),
                 "taking up what was left open"
             );

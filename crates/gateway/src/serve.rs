@@ -62,7 +62,10 @@ pub async fn serve(
     let listened = match gateway.resume().await {
         Ok(()) => {
             gateway.stage.send_replace(Stage::Serving);
-            gateway.listen(&stop).await
+            tokio::select! {
+                listened = gateway.listen(&stop) => listened,
+                never = gateway.hear_notices() => match never {},
+            }
         }
         Err(error) => Err(error.into()),
     };
@@ -70,6 +73,7 @@ pub async fn serve(
     let drained = gateway.drain().await;
     household.end().await;
     gateway.asking.board.close().await;
+    gateway.kit.background.close().await;
     gateway.sandboxes.drain().await;
     listened.map(|()| drained)
 }

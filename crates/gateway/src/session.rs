@@ -74,7 +74,7 @@ impl Gateway {
             system: prompt::system(&facts),
             history,
             journal,
-            own: Own::new(&self.sandboxes, message.conversation()),
+            own: Own::of(&self.sandboxes, message),
             asker: self.asking.asker(message),
             stand,
         })

@@ -7,11 +7,15 @@ use hermetic_tools::{Held, NoSandbox, Toolbox, Workplace};
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
+use crate::kept::Kept;
+use crate::notices;
+
 /// The one sandbox of a conversation, made at the first call that needs it.
 #[derive(Debug)]
 pub struct Own<'a> {
     sandboxes: &'a Sandboxes,
     conversation: ConversationKey,
+    origin: Option<String>,
 }
 
 impl<'a> Own<'a> {
@@ -19,6 +23,15 @@ impl<'a> Own<'a> {
         Self {
             sandboxes,
             conversation: conversation.clone(),
+            origin: None,
+        }
+    }
+
+    /// The same, for what may be told later to whoever said this.
+    pub(crate) fn of(sandboxes: &'a Sandboxes, message: &Kept) -> Self {
+        Self {
+            origin: notices::origin(message.said()),
+            ..Self::new(sandboxes, message.conversation())
         }
     }
 }
@@ -39,6 +52,10 @@ impl Workplace for Own<'_> {
             }
         }
         .boxed()
+    }
+
+    fn origin(&self) -> Option<String> {
+        self.origin.clone()
     }
 }
 

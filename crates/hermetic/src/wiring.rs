@@ -8,6 +8,7 @@ mod egress;
 mod facts;
 mod gateway;
 mod installation;
+mod kit;
 mod model;
 mod redactor;
 mod ssh;

@@ -1,14 +1,17 @@
 //! What a conversation at a keyboard needs, from the configuration.
 
+use std::sync::Arc;
+
 use hermetic_agent::{Agent, prompt};
 use hermetic_config::Config;
+use hermetic_gateway::Reachable;
 use hermetic_redact::Redactor;
 use hermetic_session::Sandboxes;
 use hermetic_store::History;
 use hermetic_tools::Kit;
 use hermetic_types::BackendKind;
 
-use super::{Caller, facts, model, redactor, terminal};
+use super::{Caller, facts, kit, model, redactor};
 use crate::failure::Failure;
 
 #[derive(Debug)]
@@ -37,14 +40,16 @@ pub(crate) async fn desk(config: &Config, kind: BackendKind) -> Result<Desk, Fai
     let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
     let redactor = redactor::redactor(config);
     let model = model::model(config)?;
+    let sandboxes = match gate {
+        Some(gate) => sandboxes.leaving_by(gate),
+        None => sandboxes,
+    };
+    let reach = Arc::new(Reachable(sandboxes.clone()));
     Ok(Desk {
         model: model.name().to_owned(),
         agent: Agent::new(model, model::limits(config)),
-        kit: terminal::kit(config, kind, &redactor),
-        sandboxes: match gate {
-            Some(gate) => sandboxes.leaving_by(gate),
-            None => sandboxes,
-        },
+        kit: kit::kit(config, kind, &redactor, None, reach),
+        sandboxes,
         history: store.history(),
         redactor,
         facts,

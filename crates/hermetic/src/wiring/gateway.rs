@@ -6,11 +6,11 @@ use std::time::Duration;
 use hermetic_agent::Agent;
 use hermetic_chat::Chat;
 use hermetic_config::{BusyInput, Config, Origin, Resolved};
-use hermetic_gateway::{Busy, Parts, Settings, Streaming};
+use hermetic_gateway::{Busy, Parts, Reachable, Settings, Streaming};
 use hermetic_session::Sandboxes;
 
 use super::facts::facts;
-use super::{Caller, access, asking, model, redactor, telegram, terminal, webhook};
+use super::{Caller, access, asking, kit, model, redactor, telegram, webhook};
 use crate::failure::Failure;
 
 /// Telegram shows it for five seconds.
@@ -40,15 +40,18 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     plan.network = super::network(config, kind, gate.as_ref());
     let facts = facts(config, &plan);
     let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
+    let sandboxes = match gate {
+        Some(gate) => sandboxes.leaving_by(gate),
+        None => sandboxes,
+    };
+    let reach = Arc::new(Reachable(sandboxes.clone()));
+    let kit = kit::kit(config, kind, &redactor, Some(store.processes()), reach);
     Ok(Parts {
         access: access::access(config, &store),
         doors,
-        sandboxes: match gate {
-            Some(gate) => sandboxes.leaving_by(gate),
-            None => sandboxes,
-        },
+        sandboxes,
         agent: Agent::new(model, model::limits(config)),
-        kit: terminal::kit(config, kind, &redactor),
+        kit,
         asking,
         chats,
         redactor,

@@ -6,34 +6,16 @@ use std::sync::Arc;
 use hermetic_config::{ApprovalMode, Config};
 use hermetic_policy::{Context, Mode, Policy, Rules};
 use hermetic_redact::Redactor;
-use hermetic_tools::{Bounds, Files, Kit, Settings, Terminal};
+use hermetic_tools::{Settings, Terminal};
 use hermetic_types::{BackendKind, Boundary};
 
 use super::ssh;
 
 /// Where a sealed sandbox keeps the conversation's files.
 const SEALED_WORKSPACE: &str = "/workspace";
-/// The most of a tool's result that a model is shown.
-const RESULT_CHARS: usize = 100_000;
 const SEALED_HOME: &str = "/home/agent";
 
-/// Every tool, judged by one policy.
-pub(crate) fn kit(config: &Config, backend: BackendKind, redactor: &Redactor) -> Kit {
-    let policy = Arc::new(policy(config));
-    let output = &config.agent().tool_output;
-    let bounds = Bounds {
-        lines: output.max_lines,
-        line_chars: output.max_line_length,
-        result_chars: output.max_file_chars.min(RESULT_CHARS),
-    };
-    let context = context(config, backend);
-    Kit {
-        terminal: terminal(config, backend, Arc::clone(&policy), redactor.clone()),
-        files: Files::new(policy, context, redactor.clone(), bounds),
-    }
-}
-
-fn policy(config: &Config) -> Policy {
+pub(super) fn policy(config: &Config) -> Policy {
     let approvals = config.approvals();
     let rules = Rules {
         deny: approvals.deny.clone(),
@@ -47,7 +29,7 @@ fn policy(config: &Config) -> Policy {
     Policy::new(rules)
 }
 
-fn terminal(
+pub(super) fn terminal(
     config: &Config,
     backend: BackendKind,
     policy: Arc<Policy>,
@@ -64,6 +46,7 @@ fn terminal(
             _ => terminal.persistent_shell,
         },
         output_chars: config.agent().tool_output.max_bytes,
+        sudo_password: terminal.sudo_password.clone(),
     };
     Terminal::new(policy, redactor, settings)
 }
@@ -83,7 +66,7 @@ pub(crate) fn workspace(config: &Config, backend: BackendKind) -> String {
     }
 }
 
-fn context(config: &Config, backend: BackendKind) -> Context {
+pub(super) fn context(config: &Config, backend: BackendKind) -> Context {
     let home = match (backend.boundary(), backend) {
         (Boundary::Sealed, _) => SEALED_HOME.to_owned(),
         (_, BackendKind::Ssh) => ssh::home(config),

@@ -6,4 +6,5 @@ mod crash;
 mod doors;
 mod egress;
 pub(crate) mod lab;
+mod processes;
 mod streaming;

@@ -186,9 +186,13 @@ impl Drop for Lab {
 
 /// The model calls the terminal.
 pub(crate) fn calls_terminal(command: &str) -> Reply {
-    let arguments = json!({"command": command}).to_string();
+    calls_tool("terminal", &json!({"command": command}))
+}
+
+pub(crate) fn calls_tool(name: &str, arguments: &Value) -> Reply {
+    let arguments = arguments.to_string();
     let call = json!({"index": 0, "id": "call_1", "type": "function",
-        "function": {"name": "terminal", "arguments": arguments}});
+        "function": {"name": name, "arguments": arguments}});
     Reply::events([
         json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}),
         json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}),

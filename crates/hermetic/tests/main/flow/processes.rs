@@ -1,0 +1,107 @@
+//! Background processes and the turns they start.
+
+use hermetic_testkit::model::Reply;
+
+use super::lab::{ALICE, Lab, Shared, calls_tool};
+use serde_json::json;
+
+fn starts(command: &str) -> Reply {
+    calls_tool(
+        "terminal",
+        &json!({"command": command, "background": true, "notify_on_complete": true}),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_process_starts_a_turn() {
+    let shared = Shared::new();
+    let script = [
+        starts(
+            "echo at it > /shared/pipe; read -r line < /shared/go; echo \"built $line\"; exit 3",
+        ),
+        Reply::streams(&["I am building."]),
+        Reply::streams(&["The build failed."]),
+    ];
+    let (test, access) = (
+        "the_end_of_a_process_starts_a_turn",
+        "TELEGRAM_ALLOWED_USERS=7",
+    );
+    let Some(lab) = Lab::start_with(test, script, &shared.config(), access).await else {
+        return;
+    };
+    assert_eq!(lab.ask(ALICE, "build it").await, "I am building.");
+    assert_eq!(shared.heard().await, "at it\n");
+    shared.say("nothing\n");
+    assert_eq!(lab.replies(ALICE, 2).await[1], "The build failed.");
+    let asked = lab.asked().remove(2);
+    assert!(asked.contains("has ended with exit code 3"), "{asked}");
+    assert!(
+        asked.contains("built nothing") && asked.contains("untrusted data"),
+        "{asked}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_outlives_a_killed_gateway_and_its_end_is_told_once() {
+    let shared = Shared::new();
+    let script = [
+        starts("echo at it > /shared/pipe; read -r line < /shared/go; echo \"built $line\""),
+        Reply::streams(&["I am building."]),
+        Reply::streams(&["The build is done."]),
+    ];
+    let test = "a_process_outlives_a_killed_gateway_and_its_end_is_told_once";
+    let access = "TELEGRAM_ALLOWED_USERS=7";
+    let Some(mut lab) = Lab::start_with(test, script, &shared.config(), access).await else {
+        return;
+    };
+    assert_eq!(lab.ask(ALICE, "build it").await, "I am building.");
+    assert_eq!(shared.heard().await, "at it\n");
+    lab.kill();
+    // It ends while nobody is there.
+    shared.say("alone\n");
+    lab.restart();
+    let done = "The build is done.";
+    // The first reply may come twice: the gateway was killed when it had just been sent.
+    if lab.replies(ALICE, 2).await[1] != done {
+        assert_eq!(lab.replies(ALICE, 3).await[2], done);
+    }
+    let asked = lab.asked().remove(2);
+    assert!(asked.contains("built alone"), "{asked}");
+    // Another start has nothing more to tell.
+    lab.terminate();
+    lab.restart();
+    assert!(lab.ask(ALICE, "/help").await.contains("/reset"));
+    let replies = lab.replies(ALICE, 3).await;
+    let told = replies
+        .iter()
+        .filter(|reply| *reply == "The build is done.");
+    assert_eq!(
+        (told.count(), lab.model.received().len()),
+        (1, 3),
+        "{replies:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_ends_processes_and_nobody_is_told() {
+    let shared = Shared::new();
+    let script = [
+        starts("echo at it > /shared/pipe; sleep 1000"),
+        Reply::streams(&["I am building."]),
+    ];
+    let (test, access) = (
+        "a_reset_ends_processes_and_nobody_is_told",
+        "TELEGRAM_ALLOWED_USERS=7",
+    );
+    let Some(mut lab) = Lab::start_with(test, script, &shared.config(), access).await else {
+        return;
+    };
+    lab.ask(ALICE, "build it").await;
+    shared.heard().await;
+    lab.ask(ALICE, "/reset").await;
+    assert_eq!(lab.sandboxes(), [""; 0]);
+    lab.terminate();
+    lab.restart();
+    assert!(lab.ask(ALICE, "/help").await.contains("/reset"));
+    assert_eq!(lab.model.received().len(), 2);
+}
