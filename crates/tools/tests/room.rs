@@ -12,8 +12,8 @@ use hermetic_redact::Redactor;
 use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec, SystemView};
 use hermetic_store::Store;
 use hermetic_tools::{
-    Background, BackgroundSettings, Bounds, Code, CodeSettings, Directory, Files, Held, Kit, NoOneToAsk,
-    NoSandbox, Reach, Settings, Terminal, Workplace,
+    Background, BackgroundSettings, Bounds, Code, CodeSettings, Directory, Files, Held, Kit,
+    NoOneToAsk, NoSandbox, Reach, Settings, Terminal, Workplace,
 };
 use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, SandboxId, Secret};
 use serde_json::{Value, json};

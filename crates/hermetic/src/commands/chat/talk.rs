@@ -177,7 +177,7 @@ impl<'a> Talk<'a> {
             return Ok(Done::Left);
         };
         match outcome {
-            Ok(Outcome::Ran { output, code }) => {
+            Ok(Outcome::Ran { output, code, .. }) => {
                 screen.tell(output.as_str());
                 if code != 0 {
                     screen.tell(&format!("exit code {code}"));
