@@ -33,13 +33,6 @@ impl Sandboxes {
     async fn living(&self, slot: &Slot, id: &SandboxId) -> Option<Arc<Sandbox>> {
         let mut tenant = slot.gate.lock().await;
         let found = tenant.as_mut().filter(|tenant| tenant.spec.id == *id)?;
-        if let Some(sandbox) = &found.sandbox
-            && sandbox.is_reachable()
-        {
-            return Some(Arc::clone(sandbox));
-        }
-        let sandbox = self.reach(&found.spec).await.ok()?;
-        found.sandbox = Some(Arc::clone(&sandbox));
-        Some(sandbox)
+        self.meet(found).await.ok()
     }
 }

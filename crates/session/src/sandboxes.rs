@@ -168,22 +168,8 @@ impl Sandboxes {
     ) -> Result<Arc<Sandbox>, LeaseError> {
         let mut tenant = slot.gate.lock().await;
         if let Some(found) = tenant.as_mut() {
-            if let Some(sandbox) = &found.sandbox
-                && sandbox.is_reachable()
-            {
-                return Ok(Arc::clone(sandbox));
-            }
-            match self.reach(&found.spec).await {
-                Ok(sandbox) => {
-                    // Held over the change: a new link is no new budget.
-                    let _held = match found.outlet.take() {
-                        Some(old) => Some(old.close().await),
-                        None => None,
-                    };
-                    found.outlet = self.open_outlet(&found.spec, &sandbox).await;
-                    found.sandbox = Some(Arc::clone(&sandbox));
-                    return Ok(sandbox);
-                }
+            match self.meet(found).await {
+                Ok(sandbox) => return Ok(sandbox),
                 Err(error) if is_out_of_reach(&error) => return Err(error),
                 Err(_) => {}
             }
@@ -320,7 +306,25 @@ impl Sandboxes {
         Ok((spec, Arc::new(sandbox.with_way_back(backend))))
     }
 
-    pub(crate) async fn reach(&self, spec: &Spec) -> Result<Arc<Sandbox>, LeaseError> {
+    /// The tenant's sandbox, over a new link if the old one is gone.
+    pub(crate) async fn meet(&self, tenant: &mut Tenant) -> Result<Arc<Sandbox>, LeaseError> {
+        if let Some(sandbox) = &tenant.sandbox
+            && sandbox.is_reachable()
+        {
+            return Ok(Arc::clone(sandbox));
+        }
+        let sandbox = self.reach(&tenant.spec).await?;
+        // Held over the change: a new link is no new budget.
+        let _held = match tenant.outlet.take() {
+            Some(old) => Some(old.close().await),
+            None => None,
+        };
+        tenant.outlet = self.open_outlet(&tenant.spec, &sandbox).await;
+        tenant.sandbox = Some(Arc::clone(&sandbox));
+        Ok(sandbox)
+    }
+
+    async fn reach(&self, spec: &Spec) -> Result<Arc<Sandbox>, LeaseError> {
         let backend = self.backend(self.plan.backend)?;
         let link = backend.connect(&spec.id).await?;
         let sandbox = Sandbox::greet(&spec.id, backend.kind(), link).await?;

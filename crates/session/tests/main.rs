@@ -301,3 +301,18 @@ async fn what_waited_for_a_process_that_died_is_destroyed_at_the_next_start() {
         assert_eq!(lab.fake.ids(), [alice]);
     }
 }
+
+#[tokio::test]
+async fn a_lease_on_what_lives_makes_nothing_and_holds_it() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let alice = ConversationKey::new("alice");
+    let id = lab.lease("alice").await.unwrap().id().clone();
+    let living = lab.sandboxes.lease_living(&alice, &id).await;
+    assert!(living.is_some());
+    lab.pass(HOUR).await;
+    assert_eq!(lab.fake.living(), 1, "somebody has business with it");
+    drop(living);
+    lab.pass(HOUR).await;
+    assert!(lab.sandboxes.lease_living(&alice, &id).await.is_none());
+    assert_eq!(lab.fake.created(), 1);
+}

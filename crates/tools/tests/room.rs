@@ -237,6 +237,7 @@ fn backend(kind: BackendKind, state: &Path, installation: &InstallationId) -> Ar
                 installation: installation.clone(),
                 program: hermetic_embedded::WARDEN,
                 require: Vec::new(),
+                authority: None,
             })
             .unwrap(),
         ),
@@ -276,7 +277,7 @@ fn kit(wishes: &Wishes, workspace: &str, store: &Store, reach: Arc<Room>) -> Kit
 }
 
 impl Room {
-    fn sandbox(&self) -> Arc<Sandbox> {
+    pub(crate) fn sandbox(&self) -> Arc<Sandbox> {
         Arc::clone(&self.sandbox.lock().unwrap())
     }
 }

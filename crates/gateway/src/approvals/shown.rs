@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use hermetic_store::{Request, Scope, State, Subject};
-use hermetic_types::{Command, Program, Timestamp};
+use hermetic_types::{Command, Program, Stdin, Timestamp};
 
 /// Shown of a text that is longer: its beginning and its end.
 const HEAD: usize = 1600;
@@ -111,6 +111,11 @@ pub(super) fn command(command: &Command) -> String {
             .collect::<Vec<_>>()
             .join(" "),
     };
+    // What is fed to it may be all there is to it: a script.
+    let text = match &command.stdin {
+        Stdin::Bytes(bytes) => format!("{text} <<'END'\n{}\nEND", String::from_utf8_lossy(bytes)),
+        Stdin::Empty | Stdin::Open => text,
+    };
     match &command.workdir {
         Some(workdir) => format!("cd {} && {text}", quoted(workdir)),
         None => text,
@@ -189,6 +194,13 @@ mod tests {
         assert_eq!(fenced("a ``` b"), "````\na ``` b\n````\n");
         let long = format!("{}{}", "a".repeat(5000), "the end");
         assert!(fenced(&long).contains("the end"), "the end is not shown");
+    }
+
+    #[test]
+    fn a_script_that_is_fed_to_a_program_is_shown() {
+        let mut fed = Command::words(["python3", "-"]);
+        fed.stdin = Stdin::Bytes(b"print(1)".to_vec());
+        assert_eq!(command(&fed), "python3 - <<'END'\nprint(1)\nEND");
     }
 
     #[test]

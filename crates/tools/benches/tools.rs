@@ -1,0 +1,138 @@
+//! What the tools cost on top of the sandbox they act in, in one run.
+//!
+//! `cargo bench -p hermetic-tools` prints a table; nothing is asserted, because a busy machine is no
+//! failure. Rounds alternate, so that whatever else the machine does hits both sides.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a program for a terminal"
+)]
+
+#[path = "../tests/room.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod room;
+
+use std::time::{Duration, Instant};
+
+use hermetic_tools::{NoOneToAsk, Request};
+use room::{Lab, Wishes};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+const COMMANDS: usize = 500;
+const SCRIPTS: usize = 60;
+const CALLS: u32 = 500;
+/// Not counted: the first of everything is slower.
+const WARM: usize = 5;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut wishes = Wishes::default();
+        wishes.code.most_calls = CALLS + 1;
+        let Some(lab) = Lab::open_with("tools", wishes).await else {
+            return;
+        };
+        commands(&lab).await;
+        scripts(&lab).await;
+        calls(&lab).await;
+        lab.close().await;
+    });
+}
+
+async fn commands(lab: &Lab) {
+    let (mut sandbox, mut tool) = (Vec::new(), Vec::new());
+    for _ in 0..COMMANDS + WARM {
+        sandbox.push(bare(lab, Request::shell("true")).await);
+        let begun = Instant::now();
+        lab.terminal("true").await;
+        tool.push(begun.elapsed());
+    }
+    let (sandbox, tool) = (Spread::of(sandbox), Spread::of(tool));
+    println!("terminal `true`, the sandbox itself:   {sandbox}");
+    println!("terminal `true`, through the tool:     {tool}");
+    println!(
+        "    on top, 95th percentile:           {:.3} ms (bound 1 ms)",
+        tool.most - sandbox.most
+    );
+}
+
+async fn scripts(lab: &Lab) {
+    let (mut plain, mut script) = (Vec::new(), Vec::new());
+    for _ in 0..SCRIPTS + WARM {
+        plain.push(bare(lab, Request::python("pass")).await);
+        let begun = Instant::now();
+        lab.python("pass").await;
+        script.push(begun.elapsed());
+    }
+    let (plain, script) = (Spread::of(plain), Spread::of(script));
+    println!("`python3 -c pass` in the same sandbox: {plain}");
+    println!("execute_code, an empty script:         {script}");
+    println!(
+        "    ratio of medians:                  {:.2} (bound 1.5)",
+        script.middle / plain.middle
+    );
+}
+
+/// Measured by the script itself: from the call to its parsed result.
+async fn calls(lab: &Lab) {
+    let code = format!(
+        "import time\nfrom hermes_tools import terminal, read_file\n\
+         def spread(call):\n    spans = []\n    for _ in range({half}):\n        \
+         begun = time.perf_counter(); call(); spans.append((time.perf_counter() - begun) * 1000)\n    \
+         spans.sort()\n    print(f'{{spans[len(spans) // 2]:.3f}} {{spans[len(spans) * 95 // 100]:.3f}}')\n\
+         terminal('echo text > /tmp/a-file')\n\
+         spread(lambda: terminal('true'))\nspread(lambda: read_file('/tmp/a-file'))",
+        half = CALLS / 2
+    );
+    let ran = lab.call("execute_code", json!({"code": code})).await;
+    let said = ran["output"].as_str().unwrap();
+    for (name, line) in ["terminal `true`", "read_file"].iter().zip(said.lines()) {
+        let (middle, most) = line.split_once(' ').unwrap();
+        println!(
+            "{name:<15} called from a script:   median {middle} ms, p95 {most} ms (bound 1 ms)"
+        );
+    }
+}
+
+/// Judged, and run in the sandbox without a tool around it.
+async fn bare(lab: &Lab, request: Request) -> Duration {
+    let stop = CancellationToken::new();
+    let cleared = lab.kit.terminal.clear(request, &NoOneToAsk, &stop).await;
+    let sandbox = lab.room.sandbox();
+    let begun = Instant::now();
+    sandbox.run(cleared.unwrap(), 300_000, &stop).await.unwrap();
+    begun.elapsed()
+}
+
+/// In milliseconds.
+struct Spread {
+    middle: f64,
+    most: f64,
+}
+
+impl Spread {
+    fn of(mut spans: Vec<Duration>) -> Self {
+        spans.drain(..WARM);
+        spans.sort();
+        let at = |share: usize| spans[spans.len() * share / 100].as_secs_f64() * 1000.0;
+        Self {
+            middle: at(50),
+            most: at(95),
+        }
+    }
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "median {:.3} ms, p95 {:.3} ms", self.middle, self.most)
+    }
+}
