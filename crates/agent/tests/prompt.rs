@@ -15,6 +15,7 @@ fn sealed() -> Facts {
         lifetime: Some(Duration::from_secs(3600)),
         max_turns: 90,
         chat: "Telegram".to_owned(),
+        files: true,
         instructions: None,
     }
 }

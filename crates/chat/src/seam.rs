@@ -34,6 +34,11 @@ pub trait Chat: Send + Sync + fmt::Debug {
     /// Whether a message of ours can be changed later.
     fn edits(&self) -> bool;
 
+    /// Whether files go both ways.
+    fn carries_files(&self) -> bool {
+        false
+    }
+
     /// Everything that happens, until `stop`. One stream at a time.
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>>;
 

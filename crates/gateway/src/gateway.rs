@@ -11,14 +11,15 @@ use hermetic_session::Sandboxes;
 use hermetic_store::{History, Inbox, Store, ToolCalls};
 use hermetic_tools::Kit;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::asking::Asking;
+use crate::files::Outbound;
 use crate::lanes::Lanes;
 use crate::post::Post;
-use crate::{Stage, Streaming};
+use crate::{Resets, Stage, Streaming};
 
 /// What a gateway is made of. The binary builds them from the configuration.
 #[derive(Debug)]
@@ -39,6 +40,13 @@ pub struct Parts {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub busy: Busy,
+    pub resets: Resets,
+    /// How many conversations have a turn at work at once.
+    pub most_at_work: Option<usize>,
+    /// How long a silent conversation is remembered.
+    pub memory: Option<Duration>,
+    /// How large a file may be that comes along.
+    pub inbound_bytes: u64,
     /// `None`: an answer is sent when it is whole.
     pub streaming: Option<Streaming>,
     pub typing: bool,
@@ -78,6 +86,8 @@ pub struct Gateway {
     pub(crate) settings: Settings,
     pub(crate) lanes: Lanes,
     pub(crate) post: Post,
+    /// A turn takes one; those who find none wait.
+    pub(crate) seats: Semaphore,
     pub(crate) stage: watch::Sender<Stage>,
     /// Everything that works on a message. `serve` waits for it.
     pub(crate) turns: TaskTracker,
@@ -89,10 +99,15 @@ impl Gateway {
     pub fn new(parts: Parts) -> Self {
         let turns = TaskTracker::new();
         let cut = CancellationToken::new();
+        let most_at_work = parts.settings.most_at_work.unwrap_or(usize::MAX);
         let post = Post::new(
             parts.chats.iter().cloned(),
             &parts.store,
-            parts.redactor.clone(),
+            Outbound {
+                sandboxes: parts.sandboxes.clone(),
+                workspace: parts.settings.facts.workspace.clone(),
+                redactor: parts.redactor.clone(),
+            },
             turns.clone(),
             cut.clone(),
         );
@@ -110,6 +125,7 @@ impl Gateway {
             settings: parts.settings,
             lanes: Lanes::new(cut.clone()),
             post,
+            seats: Semaphore::new(most_at_work.min(Semaphore::MAX_PERMITS)),
             stage: watch::Sender::new(Stage::Starting),
             turns,
             cut,

@@ -15,6 +15,7 @@ use tokio::time::{sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
+use crate::files::without_tags;
 use crate::kept::Kept;
 
 /// How answers are shown while they grow.
@@ -142,6 +143,7 @@ impl Growing {
                 std::str::from_utf8(&page.given[..error.valid_up_to()]).unwrap_or_default()
             }
         };
+        let whole = without_tags(whole);
         if whole.trim().is_empty() && page.doing.is_none() {
             return None;
         }

@@ -114,12 +114,6 @@ impl Kept {
             text.push_str(&format!("[in reply to {whose}: {}]\n", quoted.text));
         }
         text.push_str(&said.text);
-        let files = said.attachments.len();
-        if files > 0 {
-            text.push_str(&format!(
-                "\n[{files} attached file(s) did not come along: this version cannot fetch them yet]"
-            ));
-        }
         text
     }
 }

@@ -71,7 +71,10 @@ impl Lanes {
             lane.turn = Some(control.clone());
             return Joined::Starts(Box::new(message), control);
         };
-        if busy == Busy::Steer && lane.waiting.is_empty() && turn.take_along(&message) {
+        // What came along with it has to be fetched first, so it gets a turn of its own.
+        let words_only = message.said().attachments.is_empty();
+        if busy == Busy::Steer && words_only && lane.waiting.is_empty() && turn.take_along(&message)
+        {
             return Joined::Rides;
         }
         if lane.waiting.len() >= MOST_WAITING {

@@ -8,6 +8,8 @@
 //! - `growing` shows an answer while it is written;
 //! - `post` is the delivery ledger: a reply is written before it is sent;
 //! - `approvals` are questions to people, `board` shows them in chats, `answers` hears the replies;
+//! - `files` brings files into the workspace and out of it;
+//! - `afresh` ends a conversation whose time is over;
 //! - `commands` are the slash commands, which need no model;
 //! - `serve` starts, resumes what a crash left open, and stops in two stages.
 //!
@@ -16,12 +18,14 @@
 
 #![forbid(unsafe_code)]
 
+mod afresh;
 mod answers;
 mod approvals;
 mod asking;
 mod board;
 mod commands;
 mod condition;
+mod files;
 mod gateway;
 mod growing;
 mod health;
@@ -41,6 +45,7 @@ mod slash;
 mod toolbox;
 mod wording;
 
+pub use afresh::Resets;
 pub use approvals::{Answerer, Approvals, Asked, Asker, Desk, Guard, NobodyToAsk, TidyError};
 pub use asking::Asking;
 pub use condition::{Condition, Stage};

@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use crate::Gateway;
 use crate::commands::CommandError;
+use crate::files::Answer;
 use crate::growing::Growing;
 use crate::kept::Kept;
 use crate::lanes::Control;
@@ -76,12 +77,18 @@ impl Gateway {
         message: &Kept,
         control: &Control,
     ) -> Result<Delivered, HandleError> {
+        let afresh = self.start_afresh_if_due(message).await?;
         let session = self.open_session(message, control).await?;
         let growing = Growing::new(&self.redactor);
         let turn = session.take_turn(&self.agent, control, &growing);
         let answer = self.showing(message, &growing, turn).await?;
-        let reply = self.redactor.redact(answer);
-        Ok(self.post.deliver(message, &reply, End::Answered).await?)
+        let answer = Answer::read(&answer, &self.settings.facts.workspace);
+        let text = format!("{}{}", afresh.unwrap_or_default(), answer.text);
+        let reply = self.redactor.redact(text);
+        Ok(self
+            .post
+            .deliver_with(message, &reply, answer.files, End::Answered)
+            .await?)
     }
 
     /// The same for a command, which needs no model.
@@ -124,7 +131,7 @@ impl Gateway {
                 .await?;
             return Ok(());
         }
-        let slash = Slash::read(&message.said().text);
+        let slash = self.slash(message);
         let attempts = self.inbox.begin(message.row()).await?;
         let happens_once = slash.as_ref().is_some_and(|slash| !slash.may_be_repeated());
         if attempts > 1 && happens_once && !self.only_asked(message.row()).await? {

@@ -14,9 +14,9 @@ use std::time::Duration;
 use futures::stream::{FuturesUnordered, StreamExt};
 use hermetic_access::PairingCode;
 use hermetic_chat::{Chat, Reply};
-use hermetic_redact::{Redacted, Redactor};
+use hermetic_redact::Redacted;
 use hermetic_store::{Deliveries, DeliveryRow, End, Inbox, Store, StoreError};
-use hermetic_types::{MessageId, Place, Platform};
+use hermetic_types::{ConversationKey, MessageId, Place, Platform};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use self::attempt::Letter;
 use self::lines::{Door, Lines};
+use crate::files::Outbound;
 use crate::kept::Kept;
 use crate::wording::now;
 
@@ -38,7 +39,7 @@ pub(crate) struct Post {
     chats: HashMap<Platform, Arc<dyn Chat>>,
     deliveries: Deliveries,
     inbox: Inbox,
-    redactor: Redactor,
+    outbound: Outbound,
     lines: Lines,
     wake: Notify,
     tasks: TaskTracker,
@@ -59,13 +60,19 @@ struct Address {
     /// The message in which it was shown while it grew.
     #[serde(default)]
     draft: Option<MessageId>,
+    /// Files that follow the text, below the conversation's workspace. They are read when they are
+    /// sent.
+    #[serde(default)]
+    files: Vec<String>,
+    #[serde(default)]
+    conversation: Option<ConversationKey>,
 }
 
 impl Post {
     pub(crate) fn new(
         chats: impl IntoIterator<Item = Arc<dyn Chat>>,
         store: &Store,
-        redactor: Redactor,
+        outbound: Outbound,
         tasks: TaskTracker,
         cut: CancellationToken,
     ) -> Self {
@@ -76,7 +83,7 @@ impl Post {
                 .collect(),
             deliveries: store.deliveries(),
             inbox: store.inbox(),
-            redactor,
+            outbound,
             lines: Lines::default(),
             wake: Notify::new(),
             tasks,
@@ -95,11 +102,24 @@ impl Post {
         reply: &Redacted<String>,
         end: End,
     ) -> Result<Delivered, StoreError> {
+        self.deliver_with(message, reply, Vec::new(), end).await
+    }
+
+    /// The same, with files that follow.
+    pub(crate) async fn deliver_with(
+        &self,
+        message: &Kept,
+        reply: &Redacted<String>,
+        files: Vec<String>,
+        end: End,
+    ) -> Result<Delivered, StoreError> {
         let said = message.said();
         let address = Address {
             place: said.place.clone(),
             reply_to: message.to_quote().cloned(),
             draft: message.draft().cloned(),
+            files,
+            conversation: Some(message.conversation().clone()),
         };
         let text = serde_json::to_string(&address).unwrap_or_default();
         let row = self
@@ -136,7 +156,7 @@ impl Post {
         let Some(chat) = self.chats.get(&platform).cloned() else {
             return;
         };
-        let text = self.redactor.redact(format!(
+        let text = self.outbound.redactor.redact(format!(
             "I do not know you yet. Give the operator of this bot these characters, which are good for an \
              hour: {}\n\nThe operator lets you in with: hermetic pairing approve {platform} {}",
             code.as_str(),
@@ -168,9 +188,13 @@ impl Post {
                     .await?;
                 continue;
             };
-            let mut letter =
-                Letter::new(due.row, platform, address, self.redactor.redact(&due.text));
-            letter.maybe_sent = due.maybe_sent;
+            let mut letter = Letter::new(
+                due.row,
+                platform,
+                address,
+                self.outbound.redactor.redact(&due.text),
+            );
+            letter.found = due.maybe_sent;
             self.lines.push(letter);
         }
         self.wake.notify_one();

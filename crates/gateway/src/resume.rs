@@ -18,12 +18,15 @@ impl Gateway {
     /// Replies first, then messages in the order they came. Each is let in anew: who lost access
     /// meanwhile is not answered.
     pub(crate) async fn resume(self: &Arc<Self>) -> Result<(), StoreError> {
-        let before = now()
-            .millis()
-            .saturating_sub(i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX));
-        self.inbox.prune(Timestamp::from_millis(before)).await?;
-        let rows = self.asking.approvals.rows();
-        rows.prune(Timestamp::from_millis(before)).await?;
+        self.inbox.prune(before_now(KEPT)).await?;
+        self.asking.approvals.rows().prune(before_now(KEPT)).await?;
+        if let Some(memory) = self.settings.memory {
+            let silent = before_now(memory);
+            let forgotten = self.history.forget_silent(silent).await?;
+            if forgotten > 0 {
+                tracing::info!(forgotten, "silent conversations are forgotten");
+            }
+        }
         let replies = self.post.take_over().await?;
         let open = self.inbox.open().await?;
         let processes = self.kit.background.take_up().await?;
@@ -71,4 +74,9 @@ impl Gateway {
             .filter_map(|line| serde_json::from_str::<Line>(line).ok());
         Ok(lines.any(|line| line.row == open.row.0))
     }
+}
+
+fn before_now(time: Duration) -> Timestamp {
+    let time = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now().millis().saturating_sub(time))
 }

@@ -133,7 +133,7 @@ impl Gateway {
 
     /// Hands a message to whoever works on it. Commands do not wait for a turn.
     pub(crate) async fn dispatch(self: &Arc<Self>, message: Kept, busy: Busy) {
-        match Slash::read(&message.said().text) {
+        match self.slash(&message) {
             Some(slash) if slash.clears_the_lane() => {
                 let (joined, dropped) = self.lanes.cut_in(message);
                 for message in dropped {
@@ -178,7 +178,9 @@ impl Gateway {
         let conversation = first.conversation().clone();
         let mut next = Some((first, control));
         while let Some((message, control)) = next {
+            let seat = control.stop.run_until_cancelled(self.seats.acquire()).await;
             self.tend(&message, &control).await;
+            drop(seat);
             next = self.lanes.next(&conversation);
         }
     }

@@ -54,7 +54,10 @@ impl Gateway {
             .iter()
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect();
-        let stand = stand(&lines, message);
+        let mut stand = stand(&lines, message);
+        if let Stand::Fresh(text) = &mut stand {
+            text.push_str(&self.take_files(message, &control.stop).await);
+        }
         let begun = self.begun(&lines).await?;
         let journal = StoreJournal::new(
             self.history.clone(),
@@ -69,6 +72,10 @@ impl Gateway {
         if facts.boundary == Boundary::Sealed {
             facts.network = network(self.sandboxes.reach_of(message.conversation()).await);
         }
+        facts.files = self
+            .post
+            .chat(message.said().platform)
+            .is_some_and(|chat| chat.carries_files());
         Ok(Session {
             gateway: self,
             system: prompt::system(&facts),

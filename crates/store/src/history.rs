@@ -54,6 +54,34 @@ impl History {
         .map_err(StoreError::while_doing("read a conversation"))
     }
 
+    /// When something was last said.
+    pub async fn last_at(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        sqlx::query_scalar::<_, i64>(
+            "SELECT at FROM history WHERE conversation = ? ORDER BY id DESC LIMIT 1",
+        )
+        .bind(conversation.as_str())
+        .fetch_optional(&self.pool)
+        .await
+        .map(|at| at.map(Timestamp::from_millis))
+        .map_err(StoreError::while_doing("look when something was said"))
+    }
+
+    /// Forgets conversations in which nothing was said since `before`; how many lines those were.
+    pub async fn forget_silent(&self, before: Timestamp) -> Result<u64, StoreError> {
+        sqlx::query(
+            "DELETE FROM history WHERE conversation IN
+                 (SELECT conversation FROM history GROUP BY conversation HAVING MAX(at) < ?)",
+        )
+        .bind(before.millis())
+        .execute(&self.pool)
+        .await
+        .map(|done| done.rows_affected())
+        .map_err(StoreError::while_doing("forget silent conversations"))
+    }
+
     pub async fn clear(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
         sqlx::query("DELETE FROM history WHERE conversation = ?")
             .bind(conversation.as_str())
@@ -88,5 +116,30 @@ mod tests {
         history.clear(&a).await.unwrap();
         assert_eq!(history.recent(&a, 9).await.unwrap(), [""; 0]);
         assert_eq!(history.recent(&b, 9).await.unwrap(), ["other"]);
+    }
+
+    #[tokio::test]
+    async fn a_silent_conversation_is_forgotten_and_a_living_one_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = Store::open(&folder.path().join("s.db"))
+            .await
+            .unwrap()
+            .history();
+        let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
+        for (key, at) in [(&a, 1), (&b, 1), (&b, 9)] {
+            let at = Timestamp::from_millis(at);
+            history.append(key, &["x".into()], at).await.unwrap();
+        }
+        assert_eq!(
+            history.last_at(&b).await.unwrap(),
+            Some(Timestamp::from_millis(9))
+        );
+        let forgotten = history
+            .forget_silent(Timestamp::from_millis(5))
+            .await
+            .unwrap();
+        assert_eq!(forgotten, 1);
+        assert_eq!(history.last_at(&a).await.unwrap(), None);
+        assert_eq!(history.recent(&b, 9).await.unwrap().len(), 2);
     }
 }

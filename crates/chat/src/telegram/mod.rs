@@ -187,6 +187,10 @@ impl Chat for Telegram {
         true
     }
 
+    fn carries_files(&self) -> bool {
+        true
+    }
+
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
         match &self.hook {
             None => poll::stream(self, stop),

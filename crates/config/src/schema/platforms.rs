@@ -112,6 +112,13 @@ pub(crate) const PLATFORMS: &[Platform] = &[
                 "",
                 "shared with the platform; needed with webhook_url",
             ),
+            (
+                "webhook_host",
+                "",
+                TEXT,
+                "127.0.0.1",
+                "address it listens on, behind something with a certificate",
+            ),
             ("webhook_port", "", PORT, "8443", "port it listens on"),
             mention("false"),
             (

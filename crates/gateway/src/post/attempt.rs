@@ -28,7 +28,9 @@ pub(super) struct Letter {
     /// Messages of it that arrived.
     arrived: usize,
     /// The next message of it may have arrived.
-    pub(super) maybe_sent: bool,
+    maybe_sent: bool,
+    /// An earlier process had begun to send it: any message of it may have arrived.
+    pub(super) found: bool,
 }
 
 /// What is left to do after an attempt.
@@ -52,7 +54,12 @@ impl Letter {
             tries: 0,
             arrived: 0,
             maybe_sent: false,
+            found: false,
         }
+    }
+
+    fn may_be_double(&self) -> bool {
+        self.maybe_sent || self.found
     }
 
     pub(super) fn door(&self) -> Door {
@@ -103,11 +110,7 @@ impl Post {
         };
         let failure = error.failure;
         tracing::warn!(delivery = letter.row.0, tries = letter.tries, %failure, "a reply was not sent");
-        let final_failure = matches!(
-            failure,
-            SendFailure::Empty | SendFailure::TooLong { .. } | SendFailure::Refused { .. }
-        );
-        if final_failure || letter.tries >= MOST_TRIES {
+        if is_final(&failure) || letter.tries >= MOST_TRIES {
             self.deliveries
                 .failed(letter.row, &failure.to_string())
                 .await?;
@@ -116,7 +119,7 @@ impl Post {
         // Changing a message twice shows it once.
         let changes = letter.arrived == 0 && letter.address.draft.is_some();
         letter.maybe_sent |= !changes && !failure.is_safe_to_repeat();
-        if letter.arrived == 0 && !letter.maybe_sent {
+        if letter.arrived == 0 && !letter.may_be_double() {
             self.deliveries
                 .put_back(letter.row, &failure.to_string())
                 .await?;
@@ -139,7 +142,49 @@ impl Post {
             }
             letter.arrived += 1;
         }
+        let texts = parts_of(chat, letter);
+        let sent = letter.arrived - texts.min(letter.arrived);
+        for path in letter.address.files.clone().into_iter().skip(sent) {
+            self.send_file(chat, letter, &path).await?;
+            letter.arrived += 1;
+            letter.maybe_sent = false;
+        }
         Ok(())
+    }
+
+    /// A file, or in words why not. Only what may pass is an error.
+    async fn send_file(
+        &self,
+        chat: &dyn Chat,
+        letter: &Letter,
+        path: &str,
+    ) -> Result<(), SendError> {
+        let (outbound, place) = (&self.outbound, &letter.address.place);
+        let Some(conversation) = &letter.address.conversation else {
+            return Ok(());
+        };
+        let why = match outbound.fetch(conversation, path).await {
+            Ok(mut file) => {
+                if letter.may_be_double() {
+                    file.caption = Some(Outgoing::constant(POSSIBLE_DUPLICATE));
+                }
+                match chat.send_file(place, &file).await {
+                    Ok(_) => return Ok(()),
+                    Err(error) if !is_final(&error.failure) => return Err(error),
+                    Err(error) => error.to_string(),
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%conversation, cause = ?error, "a file was not sent");
+                error.to_string()
+            }
+        };
+        let notice = outbound
+            .redactor
+            .redact(format!("[{path} was not sent: {why}]"));
+        chat.send(place, &Reply::text(notice.into()))
+            .await
+            .map(drop)
     }
 
     async fn send_part(
@@ -149,8 +194,9 @@ impl Post {
         index: usize,
         part: Outgoing,
     ) -> Result<(), SendError> {
-        let text = if letter.maybe_sent {
-            self.redactor
+        let text = if letter.may_be_double() {
+            self.outbound
+                .redactor
                 .redact(format!("{POSSIBLE_DUPLICATE}{}", part.as_str()))
                 .into()
         } else {
@@ -162,6 +208,17 @@ impl Post {
         letter.maybe_sent = false;
         Ok(())
     }
+}
+
+fn is_final(failure: &SendFailure) -> bool {
+    matches!(
+        failure,
+        SendFailure::Empty | SendFailure::TooLong { .. } | SendFailure::Refused { .. }
+    )
+}
+
+fn parts_of(chat: &dyn Chat, letter: &Letter) -> usize {
+    chat.parts(&Outgoing::from(letter.text.clone())).len()
 }
 
 /// Makes a draft the first message of the answer. `false` if there is none, or somebody deleted it.
@@ -197,6 +254,8 @@ impl Letter {
             place,
             reply_to: None,
             draft: None,
+            files: Vec::new(),
+            conversation: None,
         };
         Self::new(
             DeliveryRow(chat),

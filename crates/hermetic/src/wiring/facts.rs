@@ -36,6 +36,7 @@ pub(super) fn facts(config: &Config, plan: &Plan) -> prompt::Facts {
         lifetime: Some(plan.lifetime),
         max_turns: config.agent().max_turns,
         chat: String::new(),
+        files: false,
         instructions: config.agent().system_prompt.clone(),
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hermetic_agent::Agent;
 use hermetic_chat::Chat;
-use hermetic_config::{BusyInput, Config, Origin, Resolved};
-use hermetic_gateway::{Busy, Parts, Reachable, Settings, Streaming};
+use hermetic_config::{BusyInput, Config, Origin, ResetMode, Resolved};
+use hermetic_gateway::{Busy, Parts, Reachable, Resets, Settings, Streaming};
 use hermetic_session::Sandboxes;
 
 use super::facts::facts;
@@ -27,8 +27,12 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     let redactor = redactor::redactor(config);
     let model = model::model(config)?;
     let name = model.name().to_owned();
-    let mut chats: Vec<Arc<dyn Chat>> = telegram::telegram(config)?.into_iter().collect();
+    let mut chats: Vec<Arc<dyn Chat>> = Vec::new();
     let mut doors = Vec::new();
+    if let Some((telegram, door)) = telegram::telegram(config).await? {
+        doors.extend(door);
+        chats.push(telegram);
+    }
     if let Some((webhook, listener)) = webhook::webhook(config).await? {
         doors.push((listener, webhook.router()));
         chats.push(webhook);
@@ -61,6 +65,13 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
                 BusyInput::Queue => Busy::Queue,
                 BusyInput::Steer => Busy::Steer,
             },
+            resets: resets(config),
+            most_at_work: config.sessions().max_concurrent,
+            memory: match config.sessions().max_age_days {
+                0 => None,
+                days => Some(Duration::from_secs(u64::from(days) * 24 * 3600)),
+            },
+            inbound_bytes: config.gateway().max_inbound_media_bytes.unwrap_or(u64::MAX),
             streaming: streaming(config),
             typing: config.platforms().telegram.platform.typing_indicator,
             typing_every: TYPING_EVERY,
@@ -72,6 +83,24 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
         },
         store,
     })
+}
+
+fn resets(config: &Config) -> Resets {
+    let sessions = config.sessions();
+    let (daily, idle) = match sessions.reset {
+        ResetMode::None => (false, false),
+        ResetMode::Daily => (true, false),
+        ResetMode::Idle => (false, true),
+        ResetMode::Both => (true, true),
+    };
+    let silent_on = sessions.reset_notify_exclude.iter();
+    Resets {
+        daily_at: daily.then_some(sessions.reset_hour),
+        idle: idle.then_some(sessions.reset_idle),
+        silent: !sessions.reset_notify,
+        silent_on: silent_on.filter_map(|name| name.parse().ok()).collect(),
+        triggers: sessions.reset_triggers.clone(),
+    }
 }
 
 /// On where nobody said otherwise, as Hermes has it for platforms that can change a message.

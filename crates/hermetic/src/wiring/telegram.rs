@@ -4,22 +4,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hermetic_chat::Chat;
-use hermetic_chat::telegram::{Hearing, Telegram, TelegramConfig};
+use hermetic_chat::telegram::{Hearing, Intake, Telegram, TelegramConfig};
 use hermetic_config::Config;
+use tokio::net::TcpListener;
+use tracing::info;
 
 use crate::failure::Failure;
 
-/// `None` where Telegram is not used.
-pub(crate) fn telegram(config: &Config) -> Result<Option<Arc<dyn Chat>>, Failure> {
+/// A port and what is answered there.
+type Door = (TcpListener, axum::Router);
+
+/// With the port on which Telegram is heard, if it posts to us; `None` where it is not used.
+pub(crate) async fn telegram(
+    config: &Config,
+) -> Result<Option<(Arc<dyn Chat>, Option<Door>)>, Failure> {
     let settings = &config.platforms().telegram;
     let token = settings.token.clone().filter(|_| settings.platform.enabled);
     let Some(token) = token else { return Ok(None) };
-    if settings.webhook_url.is_some() {
-        return Err(Failure::new(
-            "Telegram by webhook is not there yet in this version",
-            "leave TELEGRAM_WEBHOOK_URL out; updates are then polled",
-        ));
-    }
     let mut wanted = TelegramConfig::new(token);
     if let Some(base) = &settings.base_url {
         wanted.api_base = base.trim_end_matches('/').to_owned();
@@ -34,13 +35,55 @@ pub(crate) fn telegram(config: &Config) -> Result<Option<Arc<dyn Chat>>, Failure
         ignored_threads: ids(&settings.ignored_threads),
         bots: matches!(settings.allow_bots.as_str(), "all" | "true" | "mentions"),
     };
+    let posted = settings
+        .webhook_url
+        .clone()
+        .zip(settings.webhook_secret.clone());
+    if let Some((url, secret)) = posted.clone() {
+        wanted.intake = Intake::Webhook { url, secret };
+    }
     let telegram = Telegram::new(wanted).map_err(|error| {
         Failure::caused(
             &error,
-            "look at TELEGRAM_BOT_TOKEN, base_url and proxy of telegram",
+            "look at TELEGRAM_BOT_TOKEN, TELEGRAM_WEBHOOK_SECRET, base_url and proxy of telegram",
         )
     })?;
-    Ok(Some(Arc::new(telegram)))
+    let telegram = Arc::new(telegram);
+    let door = match posted {
+        Some((url, _)) => Some((listen(config).await?, mounted(&telegram, &url))),
+        None => None,
+    };
+    Ok(Some((telegram, door)))
+}
+
+async fn listen(config: &Config) -> Result<TcpListener, Failure> {
+    let settings = &config.platforms().telegram;
+    let (host, port) = (settings.webhook_host.as_str(), settings.webhook_port);
+    let listener = TcpListener::bind((host, port)).await.map_err(|error| {
+        Failure::new(
+            format!("cannot listen on {host}:{port} for Telegram: {error}"),
+            "end whoever has that port, or write another TELEGRAM_WEBHOOK_PORT",
+        )
+    })?;
+    if let Ok(telegram_webhook) = listener.local_addr() {
+        info!(%telegram_webhook, "Telegram is heard here; something with a certificate stands in front");
+    }
+    Ok(listener)
+}
+
+/// Answered at the path of the address that Telegram is told, and at no other.
+fn mounted(telegram: &Arc<Telegram>, url: &str) -> axum::Router {
+    let after_host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = after_host.split_once('/').map_or("", |(_, path)| path);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    match path.trim_matches('/') {
+        "" => telegram.router(),
+        path => {
+            // A brace alone would be read as a pattern.
+            let literal = path.replace('{', "{{").replace('}', "}}");
+            axum::Router::new().nest(&format!("/{literal}"), telegram.router())
+        }
+    }
 }
 
 fn ids<T: TryFrom<String> + Ord>(listed: &[String]) -> BTreeSet<T> {

@@ -1,10 +1,12 @@
 //! The whole flow with the real program: a message on Telegram, answered from its own sandbox.
 
+mod afresh;
 mod answers;
 mod approvals;
 mod crash;
 mod doors;
 mod egress;
+mod files;
 pub(crate) mod lab;
 mod processes;
 mod streaming;

@@ -146,3 +146,47 @@ async fn post(address: &str, secret: &Secret, body: &str) -> String {
     stream.read_to_string(&mut answer).await.unwrap();
     answer
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn telegram_posts_to_us_where_a_webhook_is_configured() {
+    const SECRET: &str = "hook-secret";
+    let access = format!(
+        "TELEGRAM_ALLOWED_USERS=7\nTELEGRAM_WEBHOOK_URL=https://bot.example/hooks/tg\n\
+         TELEGRAM_WEBHOOK_PORT=0\nTELEGRAM_WEBHOOK_SECRET={SECRET}"
+    );
+    let script = [Reply::streams(&["heard"])];
+    let test = "telegram_posts_to_us_where_a_webhook_is_configured";
+    let Some(lab) = Lab::start_with(test, script, "", &access).await else {
+        return;
+    };
+    let set = lab.telegram.wait_for("setWebhook", 1).await.remove(0);
+    assert_eq!(set.params["url"], "https://bot.example/hooks/tg");
+    assert_eq!(set.params["secret_token"], SECRET);
+    let update = json!({"update_id": 5, "message": {
+        "message_id": 1, "date": 1_700_000_000, "text": "hello",
+        "chat": {"id": ALICE, "type": "private"},
+        "from": {"id": ALICE, "is_bot": false, "first_name": "Alice"},
+    }})
+    .to_string();
+    let address = lab.said_address("telegram_webhook=");
+    let hand_in = async |path: &str, secret: &str| {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+             content-type: application/json\r\nx-telegram-bot-api-secret-token: {secret}\r\n\
+             content-length: {}\r\n\r\n{update}",
+            update.len()
+        );
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(hand_in("/hooks/tg", "guessed").await, "404");
+    assert_eq!(hand_in("/", SECRET).await, "404");
+    assert_eq!(hand_in("/hooks/tg", SECRET).await, "200");
+    assert_eq!(lab.replies(ALICE, 1).await, ["heard"]);
+    // Telegram repeats itself when it doubts.
+    assert_eq!(hand_in("/hooks/tg", SECRET).await, "200");
+    assert_eq!(lab.model.received().len(), 1);
+}

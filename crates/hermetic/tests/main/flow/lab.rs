@@ -113,6 +113,10 @@ impl Lab {
         self.hermetic.run(arguments)
     }
 
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.hermetic.path(name)
+    }
+
     pub(crate) fn sandboxes(&self) -> Vec<String> {
         let listed = self.run(&["sandbox", "list", "--json"]).json();
         let ids = listed.as_array().unwrap().iter();

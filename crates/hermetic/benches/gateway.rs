@@ -1,0 +1,265 @@
+//! What the gateway costs beyond the model's own time, with the real program against stand-ins of
+//! Telegram and of a model on loopback.
+//!
+//! `cargo bench -p hermetic --bench gateway`
+//!
+//! The peer in the same run is the bare minimum of a turn: one request to the model's stand-in and one
+//! to Telegram's, from a client without a gateway.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a bench reports on the terminal")]
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use hermetic_testkit::model::{Reply, ScriptedServer};
+use hermetic_testkit::telegram::{TOKEN, TelegramServer};
+use serde_json::json;
+use tempfile::TempDir;
+
+type Done<T> = Result<T, Box<dyn Error>>;
+
+const STARTS: usize = 11;
+const TURNS: usize = 200;
+const USERS: i64 = 50;
+const EACH: usize = 20;
+
+#[tokio::main]
+async fn main() -> Done<()> {
+    if !Command::new(env!("CARGO_BIN_EXE_hermetic"))
+        .args(["doctor", "--backend", "native"])
+        .stdout(Stdio::null())
+        .status()?
+        .success()
+    {
+        println!("SKIP: no native sandbox can be had here");
+        return Ok(());
+    }
+    starts().await?;
+    let floor = floor().await?;
+    turns("a turn without tools", floor, |_| vec![says()]).await?;
+    turns("a turn with one native tool call", floor * 2, |_| {
+        vec![calls(), says()]
+    })
+    .await?;
+    throughput().await?;
+    memory().await
+}
+
+/// From exec to ready, the first start of a home apart from the later ones.
+async fn starts() -> Done<()> {
+    let mut first = Vec::new();
+    let mut later = Vec::new();
+    for _ in 0..STARTS {
+        let stage = Stage::new([]).await?;
+        first.push(stage.start()?.1);
+        later.push(stage.start()?.1);
+    }
+    println!("ready after exec, a new home: {:?}", median(first));
+    println!("ready after exec, a home in use: {:?}", median(later));
+    Ok(())
+}
+
+/// The same two requests without a gateway between them.
+async fn floor() -> Done<Duration> {
+    let stage = Stage::new((0..TURNS).map(|_| says())).await?;
+    let client = reqwest::Client::builder().no_proxy().build()?;
+    let mut times = Vec::new();
+    for _ in 0..TURNS {
+        let begun = Instant::now();
+        let asked = client
+            .post(format!("{}/chat/completions", stage.model.base_url()))
+            .json(&json!({"model": "m", "stream": true, "messages": []}));
+        asked.send().await?.bytes().await?;
+        let sent = client
+            .post(format!("{}/bot{TOKEN}/sendMessage", stage.telegram.url()))
+            .json(&json!({"chat_id": 7, "text": "hi"}));
+        sent.send().await?.bytes().await?;
+        times.push(begun.elapsed());
+    }
+    let floor = median(times);
+    println!("peer, one request to each stand-in: {floor:?}");
+    Ok(floor)
+}
+
+async fn turns(what: &str, floor: Duration, script: fn(usize) -> Vec<Reply>) -> Done<()> {
+    let stage = Stage::new((0..=TURNS).flat_map(script)).await?;
+    let (_gateway, _) = stage.start()?;
+    // The first one makes the sandbox.
+    stage.ask(7, 1).await;
+    let mut times = Vec::new();
+    for turn in 0..TURNS {
+        let begun = Instant::now();
+        stage.ask(7, turn + 2).await;
+        times.push(begun.elapsed());
+    }
+    let whole = median(times);
+    println!(
+        "{what}: {whole:?}, {:?} beyond the stand-ins ({:.1} times the peer)",
+        whole.saturating_sub(floor),
+        whole.as_secs_f64() / floor.as_secs_f64()
+    );
+    Ok(())
+}
+
+async fn throughput() -> Done<()> {
+    let all = usize::try_from(USERS)? * EACH;
+    let stage = Stage::new((0..all).map(|_| says())).await?;
+    let (_gateway, _) = stage.start()?;
+    let begun = Instant::now();
+    for round in 0..EACH {
+        for user in 0..USERS {
+            stage.telegram.says(100 + user, &format!("hello {round}"));
+        }
+    }
+    stage.telegram.wait_for("sendMessage", all).await;
+    let rate = all as f64 / begun.elapsed().as_secs_f64();
+    println!("{USERS} chats at once, {all} turns: {rate:.0} turns a second");
+    Ok(())
+}
+
+async fn memory() -> Done<()> {
+    let conversations = 200;
+    let stage = Stage::new((0..conversations).map(|_| says())).await?;
+    let (gateway, _) = stage.start()?;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let idle = resident(&gateway)?;
+    println!("idle: {} kB resident", idle);
+    for user in 0..conversations {
+        stage.telegram.says(1000 + i64::try_from(user)?, "hello");
+    }
+    stage.telegram.wait_for("sendMessage", conversations).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let after = resident(&gateway)?;
+    println!(
+        "{conversations} idle conversations: {} kB more, {} kB each",
+        after.saturating_sub(idle),
+        after.saturating_sub(idle) / conversations as u64
+    );
+    Ok(())
+}
+
+struct Stage {
+    telegram: TelegramServer,
+    model: ScriptedServer,
+    home: TempDir,
+}
+
+struct Gateway(Child);
+
+impl Stage {
+    async fn new(script: impl IntoIterator<Item = Reply>) -> Done<Self> {
+        let telegram = TelegramServer::start().await?;
+        let model = ScriptedServer::start(script).await?;
+        let home = tempfile::tempdir()?;
+        let config = format!(
+            "model: {{default: m, base_url: '{}'}}\nplatforms: {{telegram: {{base_url: '{}'}}}}\n\
+             display: {{busy_input_mode: queue}}\n",
+            model.base_url(),
+            telegram.url()
+        );
+        fs::write(home.path().join("config.yaml"), config)?;
+        let env = format!("TELEGRAM_BOT_TOKEN={TOKEN}\nTELEGRAM_ALLOW_ALL_USERS=true\n");
+        let path = home.path().join(".env");
+        fs::write(&path, env)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        Ok(Self {
+            telegram,
+            model,
+            home,
+        })
+    }
+
+    fn start(&self) -> Done<(Gateway, Duration)> {
+        let begun = Instant::now();
+        let mut child = self
+            .command(&["gateway", "run"])
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let said = child.stderr.take().ok_or("no stderr")?;
+        let mut gateway = Gateway(child);
+        let mut lines = BufReader::new(said);
+        let mut line = String::new();
+        while lines.read_line(&mut line)? > 0 {
+            if line.contains("ready") {
+                let took = begun.elapsed();
+                // Read on, or it would wait for us.
+                std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+                return Ok((gateway, took));
+            }
+            line.clear();
+        }
+        gateway.0.kill()?;
+        Err("the gateway did not start".into())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hermetic"));
+        command
+            .args(arguments)
+            .env("HERMES_HOME", self.home.path())
+            .env("HERMETIC_DASHBOARD_PORT", "0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+    }
+
+    /// Says something and waits until so many replies have come.
+    async fn ask(&self, user: i64, replies: usize) {
+        self.telegram.says(user, "hello");
+        self.telegram.wait_for("sendMessage", replies).await;
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let listed = self
+            .command(&["sandbox", "list", "--json"])
+            .stdout(Stdio::piped())
+            .output();
+        let rows = listed
+            .ok()
+            .and_then(|listed| serde_json::from_slice(&listed.stdout).ok());
+        let rows: Vec<serde_json::Value> = rows.unwrap_or_default();
+        for id in rows.iter().filter_map(|row| row["id"].as_str()) {
+            let _ = self.command(&["sandbox", "destroy", id]).status();
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let id = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+        let _ = self.0.wait();
+    }
+}
+
+fn says() -> Reply {
+    Reply::streams(&["a ", "short ", "answer"])
+}
+
+fn calls() -> Reply {
+    let call = json!({"index": 0, "id": "call_1", "type": "function",
+        "function": {"name": "terminal", "arguments": "{\"command\": \"true\"}"}});
+    Reply::events([
+        json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}),
+        json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}),
+    ])
+}
+
+fn resident(gateway: &Gateway) -> Done<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", gateway.0.id()))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let size = line.and_then(|line| line.split_whitespace().nth(1));
+    Ok(size.ok_or("no VmRSS")?.parse()?)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}

@@ -1,0 +1,110 @@
+//! Where one conversation ends and the next begins, and how many go on at once.
+
+use std::sync::Arc;
+
+use hermetic_store::Store;
+use hermetic_testkit::model::Reply;
+use hermetic_types::{ConversationKey, Timestamp};
+use tokio::sync::Notify;
+
+use super::answers::stalls;
+use super::lab::{ALICE, BOB, Lab};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_long_silence_a_conversation_starts_afresh_and_says_so() {
+    let test = "after_a_long_silence_a_conversation_starts_afresh_and_says_so";
+    let script = [Reply::streams(&["no idea"]), Reply::streams(&["hello"])];
+    let config = "session_reset: {mode: both, idle_minutes: 60}\n";
+    let Some(lab) = Lab::start_with(test, script, config, "TELEGRAM_ALLOWED_USERS=7").await else {
+        return;
+    };
+    let store = Store::open(&lab.path("hermetic/state.db")).await.unwrap();
+    let key = ConversationKey::new("agent:main:telegram:dm:7");
+    let line = r#"{"row": 0, "message": {"role": "user", "text": "remember the apple"}}"#;
+    let long_ago = Timestamp::from_millis(1_700_000_000_000);
+    let lines = [line.to_owned()];
+    store
+        .history()
+        .append(&key, &lines, long_ago)
+        .await
+        .unwrap();
+    let said = lab.ask(ALICE, "what was it?").await;
+    assert!(
+        said.starts_with("[Nothing was said here for long"),
+        "{said}"
+    );
+    assert!(said.ends_with("no idea"), "{said}");
+    assert!(!lab.asked()[0].contains("apple"), "{}", lab.asked()[0]);
+    // Once: the next word is in the same conversation.
+    assert_eq!(lab.ask(ALICE, "and now?").await, "hello");
+    assert!(lab.asked()[1].contains("what was it?"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_the_operator_chose_start_afresh() {
+    let test = "words_that_the_operator_chose_start_afresh";
+    let config = "reset_triggers: ['start over']\n";
+    let Some(lab) = Lab::start_with(test, [], config, "TELEGRAM_ALLOWED_USERS=7").await else {
+        return;
+    };
+    let said = lab.ask(ALICE, " Start over ").await;
+    assert!(said.starts_with("A fresh conversation"), "{said}");
+    assert_eq!(lab.model.received().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_conversations_are_at_work_than_allowed() {
+    let gate = Arc::new(Notify::new());
+    let script = [
+        Reply::streams_through(&gate, &["first"], &[" done"]),
+        Reply::streams(&["second"]),
+    ];
+    let test = "no_more_conversations_are_at_work_than_allowed";
+    let config = "max_concurrent_sessions: 1\n";
+    let Some(lab) = Lab::start_with(test, script, config, "TELEGRAM_ALLOWED_USERS=7,8").await
+    else {
+        return;
+    };
+    lab.telegram.says(ALICE, "one");
+    lab.model_asked(1).await;
+    lab.telegram.says(BOB, "two");
+    // Commands need no turn, and are answered after Bob's message was taken.
+    let status = lab.ask(BOB, "/status").await;
+    assert!(status.contains("turn: at work"), "{status}");
+    assert_eq!(lab.model.received().len(), 1);
+    gate.notify_one();
+    assert_eq!(lab.replies(ALICE, 1).await, ["first done"]);
+    assert_eq!(lab.replies(BOB, 2).await[1], "second");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_is_bounded_and_answered() {
+    const FLOOD: usize = 50;
+    let test = "a_flood_is_bounded_and_answered";
+    let config = "display: {busy_input_mode: queue}\n";
+    let access = "TELEGRAM_ALLOWED_USERS=7,8";
+    let Some(lab) = Lab::start_with(test, [stalls()], config, access).await else {
+        return;
+    };
+    lab.telegram.says(ALICE, "think");
+    lab.model_asked(1).await;
+    for n in 0..FLOOD {
+        lab.telegram.says(ALICE, &format!("and {n}?"));
+    }
+    // 32 wait; each of the others is told at once.
+    let refused = lab.replies(ALICE, FLOOD - 32).await;
+    assert!(
+        refused
+            .iter()
+            .all(|text| text.contains("Too many messages wait"))
+    );
+    let status = lab.ask(ALICE, "/status").await;
+    assert!(status.contains("waiting: 32"), "{status}");
+    // Nobody else notices.
+    assert!(lab.ask(BOB, "/whoami").await.contains("user: 8"));
+    let said = lab.ask(ALICE, "/new").await;
+    assert!(
+        said.contains("Interrupted") || said.contains("fresh"),
+        "{said}"
+    );
+}
