@@ -113,7 +113,10 @@ async fn a_command_whose_warden_died_is_called_lost() {
         (stdout(&finished).as_str(), finished.code()),
         ("before\n", 255)
     );
+    // Its warden and keepers are gone, perhaps before they could end it; it is still found.
+    let orphan = lab.home().join("begun").display().to_string();
     backend.destroy(&spec.id).await.unwrap();
+    assert_eq!(processes_with(&orphan), Vec::<u32>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

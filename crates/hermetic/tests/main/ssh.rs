@@ -43,7 +43,9 @@ fn doctor_says_what_it_found() {
 async fn a_killed_exec_leaves_nothing_on_either_side() {
     const MARKER: &str = "86461.5";
     let Some(lab) = Lab::open() else { return };
-    let hermetic = at(&lab);
+    let folder = lab.at("tmp");
+    std::fs::create_dir(&folder).unwrap();
+    let hermetic = at(&lab).variable("TMPDIR", &folder.display().to_string());
     let mut exec = hermetic
         .command(&[
             "exec",
@@ -66,4 +68,6 @@ async fn a_killed_exec_leaves_nothing_on_either_side() {
     exec.wait().unwrap();
     until_gone(MARKER).await;
     until_gone(&lab.at("ssh_config").display().to_string()).await;
+    until_gone(&folder.display().to_string()).await;
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
 }

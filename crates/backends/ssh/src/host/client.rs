@@ -49,8 +49,10 @@ const CONNECTION: [&str; 14] = [
 ];
 
 /// Ends the client when our end of its stdin closes, whichever way we ended: a killed gateway leaves
-/// no connection. The streams are closed here so that their end is the client's end.
-const LEASH: &str = r#""$@" & exec >&- 2>&-; read -r _; kill $!"#;
+/// no connection, and not the folder of its socket, which is `$0`. The streams are closed here so
+/// that their end is the client's end.
+const LEASH: &str =
+    r#""$@" & exec >&- 2>&-; read -r _; kill $!; wait $!; rm -f "$0/c"; rmdir "$0""#;
 
 impl Config {
     /// As a person would write it.
@@ -61,12 +63,14 @@ impl Config {
         }
     }
 
-    /// A connection that waits for channels at `control`.
-    pub(super) fn connect(&self, control: &Path, strict: bool) -> Command {
+    /// A connection that waits for channels at `c` in the folder.
+    pub(super) fn connect(&self, folder: &Path, strict: bool) -> Command {
         let mut command = Command::new("/bin/sh");
         command
-            .args(["-c", LEASH, "sh", "ssh", "-N", "-T", "-S"])
-            .arg(control);
+            .args(["-c", LEASH])
+            .arg(folder)
+            .args(["ssh", "-N", "-T", "-S"])
+            .arg(folder.join("c"));
         for option in CONNECTION {
             command.args(["-o", option]);
         }

@@ -49,16 +49,17 @@ impl Connection {
             .tempdir()
             .map_err(failed)?;
         let strict = wants_strict_checking(config).await;
-        let mut child = config
-            .connect(&folder.path().join("c"), strict)
-            .spawn()
-            .map_err(|source| match source.kind() {
-                io::ErrorKind::NotFound => BackendError::Unavailable {
-                    what: "there is no ssh on this machine".to_owned(),
-                    remedy: "install it: apt-get install openssh-client".to_owned(),
-                },
-                _ => failed(source),
-            })?;
+        let mut child =
+            config
+                .connect(folder.path(), strict)
+                .spawn()
+                .map_err(|source| match source.kind() {
+                    io::ErrorKind::NotFound => BackendError::Unavailable {
+                        what: "there is no ssh on this machine".to_owned(),
+                        remedy: "install it: apt-get install openssh-client".to_owned(),
+                    },
+                    _ => failed(source),
+                })?;
         let (Some(leash), Some(mut stdout), Some(mut stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {

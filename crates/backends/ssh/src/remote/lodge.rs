@@ -11,6 +11,7 @@ use hermetic_types::SandboxId;
 use hermetic_warden::machine::{self, Process};
 
 use super::folder::{ALL, Folder};
+use super::marked;
 use crate::order::{Answer, Lodger, Lodging, State};
 
 /// What a login has and a command cannot do without. A sandbox's own variables are set on top.
@@ -29,7 +30,8 @@ pub(super) fn create(lodging: &Lodging) -> Result<UnixStream, Trouble> {
     let _lock = folder.make(lodging).map_err(at("write the sandbox down"))?;
     start(lodging, &folder).inspect_err(|_| {
         // A create that failed leaves nothing.
-        let _ = end(&folder).and_then(|()| folder.remove().map_err(at("remove the folder")));
+        let _ = end(&lodging.id, &folder)
+            .and_then(|()| folder.remove().map_err(at("remove the folder")));
     })
 }
 
@@ -51,7 +53,7 @@ pub(super) fn resume(lodging: &Lodging) -> Result<UnixStream, Trouble> {
 pub(super) fn stop(id: &SandboxId) -> Result<(), Trouble> {
     let folder = Folder::of(id);
     let _lock = locked(&folder)?.ok_or(Trouble::NoSuchSandbox)?;
-    end(&folder)
+    end(id, &folder)
 }
 
 pub(super) fn destroy(id: &SandboxId) -> Result<(), Trouble> {
@@ -59,7 +61,7 @@ pub(super) fn destroy(id: &SandboxId) -> Result<(), Trouble> {
     let Some(_lock) = locked(&folder)? else {
         return Ok(());
     };
-    end(&folder)?;
+    end(id, &folder)?;
     folder.remove().map_err(at("remove the sandbox's folder"))
 }
 
@@ -126,6 +128,7 @@ fn spawn(lodging: &Lodging, folder: &Folder, socket: OwnedFd) -> io::Result<Proc
     let workdir = lodging.workdir.as_deref().map(std::path::Path::new);
     let child = command
         .envs(lodging.env.iter().map(|(name, value)| (name, value)))
+        .env(mark(&lodging.id).0, mark(&lodging.id).1)
         .current_dir(workdir.unwrap_or(&own))
         .stdin(Stdio::from(socket))
         .stdout(Stdio::null())
@@ -139,16 +142,23 @@ fn spawn(lodging: &Lodging, folder: &Folder, socket: OwnedFd) -> io::Result<Proc
         .ok_or_else(|| io::Error::other("the warden ended at once"))
 }
 
-fn end(folder: &Folder) -> Result<(), Trouble> {
-    let Some((process, pidfd)) = folder.living() else {
-        return Ok(());
+fn end(id: &SandboxId, folder: &Folder) -> Result<(), Trouble> {
+    let ended = match folder.living() {
+        Some((process, pidfd)) => machine::end(process.pid, pidfd.as_fd()),
+        None => true,
     };
-    if machine::end(process.pid, pidfd.as_fd()) {
+    // A warden that was killed with its keepers could end nobody.
+    if ended && marked::end(mark(id)) {
         return Ok(());
     }
-    Err(at("end the warden's processes")(
+    Err(at("end the sandbox's processes")(
         io::ErrorKind::TimedOut.into(),
     ))
+}
+
+/// What everything that a sandbox started carries in its environment.
+fn mark(id: &SandboxId) -> (&'static str, &str) {
+    ("HERMETIC_SANDBOX", id.as_str())
 }
 
 fn at(step: &'static str) -> impl Fn(io::Error) -> Trouble {

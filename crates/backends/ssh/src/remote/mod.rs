@@ -3,6 +3,7 @@
 
 mod folder;
 mod lodge;
+mod marked;
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
