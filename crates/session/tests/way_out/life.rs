@@ -75,7 +75,7 @@ async fn a_reset_ends_what_is_under_way() {
         Setup::default(),
         async |lab| {
             let lease = lab.lease("alice").await;
-            let download = format!("curl -sSN {} & wait", lab.url("origin.test", "forever"));
+            let download = format!("curl -sSN {}", lab.url("origin.test", "forever"));
             let follow = try_to_run(&lease, &download);
             let reset = async {
                 // The origin has been asked: the tunnel stands.
@@ -86,7 +86,11 @@ async fn a_reset_ends_what_is_under_way() {
                 assert_eq!(lab.record.closed(), 1, "{:?}", lab.record.entries());
             };
             let (said, ()) = tokio::join!(follow, reset);
-            assert!(said.is_err(), "ended by itself: {said:?}");
+            // Cut on the way, or gone with its sandbox: whichever was seen first.
+            assert!(
+                said.as_ref().is_ok_and(|said| said.code != 0) || said.is_err(),
+                "{said:?}"
+            );
         },
     )
     .await;
