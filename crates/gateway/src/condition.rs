@@ -59,8 +59,10 @@ impl Gateway {
                 last = Some(now);
             }
             tokio::select! {
-                () = until.cancelled() => return,
+                // The last change comes together with the end, and is told before it.
+                biased;
                 _ = stage.changed() => {}
+                () = until.cancelled() => return,
                 () = sleep(LOOK_AGAIN) => {}
             }
         }
