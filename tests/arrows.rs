@@ -16,7 +16,8 @@ const LAYERS: [&[&str]; 8] = [
     &["policy", "access", "redact", "audit", "store"],
     &["chat", "sandbox", "warden", "egress", "dashboard"],
     &["session", "tools", BACKENDS],
-    &["agent"],
+    // Two ways to hold the tools: an agent of ours, and anybody's.
+    &["agent", "mcp"],
     &["gateway"],
     // It knows the parts; being above them all, no part can know it.
     &["config"],

@@ -12,6 +12,7 @@ mod egress;
 mod exec;
 mod gateway;
 mod man;
+mod mcp;
 mod pairing;
 mod policy;
 mod probe;
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Backends(backends::Args),
     /// Which layers of the seal hold here
     Doctor(doctor::Args),
+    /// The tools over MCP, for other agents
+    Mcp(mcp::Args),
     /// What would be run, asked about or refused
     Policy(policy::Args),
     /// The way out: its rules, its record, a proxy on its own, and the proof that there is no other
@@ -69,6 +72,7 @@ impl Command {
         match self {
             Self::Gateway(args) => args.serves(),
             Self::Egress(args) => args.serves(),
+            Self::Mcp(_) => true,
             _ => false,
         }
     }
@@ -82,6 +86,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Sandbox(args) => sandbox::run(cli, args),
         Command::Backends(args) => backends::run(cli, args),
         Command::Doctor(args) => doctor::run(cli, args),
+        Command::Mcp(args) => mcp::run(cli, args),
         Command::Policy(args) => policy::run(cli, args),
         Command::Egress(args) => egress::run(cli, args),
         Command::Compose(args) => compose::run(cli, args),

@@ -30,6 +30,11 @@ pub(crate) fn start(cli: &Cli) -> Result<(), Failure> {
                 "write a level such as `debug`, or `part=level` separated by commas",
             )
         })?;
+    // Its log repeats whole messages: what tools were asked and what they answered.
+    let filter = match "rmcp=warn".parse() {
+        Ok(quiet) => filter.add_directive(quiet),
+        Err(_) => filter,
+    };
     let colours =
         io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let builder = tracing_subscriber::fmt()

@@ -30,6 +30,7 @@ use hermetic_native::{Demand, Native};
 use hermetic_sandbox::{Backend, Mount, MountMode, Network, Persistence, SystemView};
 use hermetic_session::{PROXY_PORT, Plan, Sandboxes};
 use hermetic_store::Store;
+use hermetic_tools::{Kit, NoWayBack};
 use hermetic_types::{BackendKind, Boundary, InstallationId};
 
 use crate::failure::Failure;
@@ -104,6 +105,11 @@ pub(crate) fn all_backends(
         .into_iter()
         .filter_map(|kind| backend(config, installation, kind, Caller::Onlooker).ok())
         .collect()
+}
+
+/// The tools for clients whose sandboxes end with them.
+pub(crate) fn clients_kit(config: &Config, kind: BackendKind) -> Kit {
+    kit::kit(config, kind, &redactor(config), None, Arc::new(NoWayBack))
 }
 
 pub(crate) async fn store(config: &Config) -> Result<Store, Failure> {

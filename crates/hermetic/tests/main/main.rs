@@ -15,6 +15,7 @@ mod egress;
 mod flow;
 mod gateway;
 mod hermetic;
+mod mcp;
 mod service;
 mod ssh;
 #[path = "../../../backends/ssh/tests/lab.rs"]

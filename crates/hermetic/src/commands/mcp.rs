@@ -1,0 +1,184 @@
+//! `hermetic mcp`: the tools for any agent that speaks MCP.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hermetic_config::{Config, resolve_cli_backend};
+use hermetic_mcp::{Door, House, over_http, over_stdio};
+use hermetic_sandbox::{Lifeline, Mount, MountMode, Network, Persistence, Spec};
+use hermetic_types::{BackendKind, ConversationKey, RunId, SandboxId, Secret};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::load;
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::wiring::{self, Caller};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --listen one client is served on stdin and stdout; the log is on stderr. Each client has a
+sandbox of its own, made at its first call and gone when it goes. What a person would have to allow
+is refused.
+
+Examples:
+  hermetic mcp
+  hermetic mcp --here
+  hermetic mcp --listen 127.0.0.1:8765 --token-file ~/.hermetic-mcp-token")]
+pub(crate) struct Args {
+    /// Where clients' commands run, instead of terminal.backend
+    #[arg(long, value_name = "BACKEND")]
+    backend: Option<BackendKind>,
+    /// The current folder is the workspace, writable
+    #[arg(long)]
+    here: bool,
+    /// Serve many clients over streamable HTTP on this loopback address, at /mcp
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// The file with the token that clients must send; made if it is not there
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    token_file: Option<PathBuf>,
+}
+
+const CALLER: Caller = Caller::CommandLine;
+const WORKSPACE: &str = "/workspace";
+/// A sandbox that lost its server ends itself after this.
+const ALONE: Duration = Duration::from_secs(60);
+/// Clients with a sandbox at once, where the file does not say.
+const MOST: usize = 64;
+const SHORTEST_TOKEN: usize = 16;
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
+    let served = runtime.block_on(serve(cli, args));
+    // A reader of our stdin may still sit in its system call; it has nothing to finish.
+    runtime.shutdown_background();
+    served
+}
+
+async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let config = load(cli)?;
+    let kind = match args.backend {
+        Some(kind) => kind,
+        None => resolve_cli_backend(&config)?,
+    };
+    if kind == BackendKind::Local {
+        warn!("⚠ clients' commands run on this machine, not in a sandbox: the backend is local");
+    }
+    let installation = wiring::installation(config.home())?;
+    let backend = wiring::backend(&config, &installation, kind, CALLER)?;
+    let spec = spec(&config, args, kind, installation)?;
+    let most = config.gateway().max_sandboxes.unwrap_or(MOST);
+    let house = House::new(wiring::clients_kit(&config, kind), backend, spec, most);
+    let stop = stop_on_signal()?;
+    match args.listen {
+        None => {
+            let served = over_stdio(house, stop).await;
+            served.map_err(|error| Failure::caused(&error, "start it from an MCP client"))?;
+        }
+        Some(at) => {
+            let token = token(args)?;
+            let door = Door::open(at, &token).await;
+            let door = door.map_err(|error| Failure::caused(&error, "choose another port"))?;
+            let at = door.address();
+            let at = at.map_err(|error| Failure::caused(&error, "choose another port"))?;
+            info!("MCP on http://{at}/mcp");
+            let idle = config.terminal().lifetime;
+            let served = over_http(house, door, idle, stop).await;
+            served.map_err(|error| Failure::caused(&error, "start it again"))?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn spec(
+    config: &Config,
+    args: &Args,
+    kind: BackendKind,
+    installation: hermetic_types::InstallationId,
+) -> Result<Spec, Failure> {
+    let mut mounts = wiring::mounts(config, kind);
+    if args.here {
+        let here = std::env::current_dir()
+            .map_err(|error| Failure::caused(&error, "go to a folder that exists"))?;
+        mounts.push(Mount {
+            source: here,
+            target: WORKSPACE.into(),
+            mode: MountMode::ReadWrite,
+        });
+    }
+    Ok(Spec {
+        installation,
+        conversation: ConversationKey::new("mcp"),
+        id: SandboxId::random(),
+        system: wiring::system(config, kind, CALLER),
+        limits: config.terminal().limits.clone(),
+        mounts,
+        env: BTreeMap::new(),
+        network: Network::Closed,
+        persistence: Persistence::Ephemeral,
+        lifeline: Lifeline::Creator,
+        lifetime: ALONE,
+    })
+}
+
+/// Read from its file; made, and put there for its owner only, if there is none.
+fn token(args: &Args) -> Result<Secret, Failure> {
+    let Some(path) = &args.token_file else {
+        let token = format!("{}{}", RunId::random(), RunId::random());
+        anstream::eprintln!("token: {token}");
+        return Ok(Secret::new(token));
+    };
+    match std::fs::read_to_string(path) {
+        Ok(text) if text.trim().len() >= SHORTEST_TOKEN => Ok(Secret::new(text.trim())),
+        Ok(_) => Err(Failure::new(
+            format!(
+                "{} holds no token of {SHORTEST_TOKEN} characters",
+                path.display()
+            ),
+            "remove it and one is made",
+        )),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let token = format!("{}{}", RunId::random(), RunId::random());
+            write_private(path, &token).map_err(|error| Failure::file("write", path, &error))?;
+            Ok(Secret::new(token))
+        }
+        Err(error) => Err(Failure::file("read", path, &error)),
+    }
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    writeln!(file, "{text}")
+}
+
+fn stop_on_signal() -> Result<CancellationToken, Failure> {
+    let failed = |error: io::Error| Failure::caused(&error, "free some memory or descriptors");
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let stop = CancellationToken::new();
+    let told = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        told.cancel();
+    });
+    Ok(stop)
+}

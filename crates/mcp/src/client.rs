@@ -1,0 +1,147 @@
+//! One client: what it is told, and its calls.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_tools::{NoOneToAsk, Workplace};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+    ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{Peer, RequestContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::{Map, Value};
+use tokio::time::{Instant, interval_at};
+
+use crate::House;
+use crate::room::Room;
+
+/// How often a client that wants to know is told that a call goes on.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    house: House,
+    room: Room,
+}
+
+impl Client {
+    pub(crate) fn new(house: House) -> Self {
+        Self {
+            room: Room::new(house.clone()),
+            house,
+        }
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let name = request.name.as_ref();
+        let toolbox = self.house.kit().toolbox(&self.room, &NoOneToAsk);
+        // Cancelled by the client's word, and when the client is gone.
+        let calling = Box::pin(toolbox.call(name, &arguments, &context.ct));
+        let answered = match context.meta.get_progress_token() {
+            Some(token) => {
+                let tell = |passed: f64| {
+                    let mut progress = ProgressNotificationParam::new(token.clone(), passed);
+                    progress.message = Some(format!("{name} goes on"));
+                    progress
+                };
+                watched(calling, &context.peer, tell).await
+            }
+            None => calling.await,
+        };
+        let Some(answered) = answered else {
+            let text = format!("there is no tool {name:?}");
+            return Err(ErrorData::invalid_params(text, None));
+        };
+        let content = vec![ContentBlock::text(answered.json.to_string())];
+        let result = if answered.failed {
+            CallToolResult::error(content)
+        } else {
+            CallToolResult::success(content)
+        };
+        Ok(result.into())
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        let toolbox = self.house.kit().toolbox(&self.room, &NoOneToAsk);
+        let described = toolbox.described().into_iter();
+        described
+            .map(|tool| Tool::new(tool.name, tool.description, Arc::new(object(tool.schema))))
+            .collect()
+    }
+}
+
+/// Waits for the call and says every now and then that it goes on.
+async fn watched<T>(
+    mut calling: impl Future<Output = T> + Unpin,
+    peer: &Peer<RoleServer>,
+    tell: impl Fn(f64) -> ProgressNotificationParam,
+) -> T {
+    let begun = Instant::now();
+    let mut ticks = interval_at(begun + PROGRESS_EVERY, PROGRESS_EVERY);
+    loop {
+        tokio::select! {
+            done = &mut calling => return done,
+            _ = ticks.tick() => {
+                // Who does not listen misses nothing.
+                let _ = peer.notify_progress(tell(begun.elapsed().as_secs_f64())).await;
+            }
+        }
+    }
+}
+
+impl ServerHandler for Client {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let server = Implementation::new("hermetic", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities)
+            .with_server_info(server)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+            .with_instructions(
+                "A sandbox of your own: every call of this session acts in it, and it is gone with \
+                 the session. It has no network but its own loopback.",
+            )
+    }
+
+    /// Those that have sessions: without one, each call would meet another sandbox.
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        let newest = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        Cow::Borrowed(ProtocolVersion::known_up_to(&newest))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let begun = Instant::now();
+        let name = request.name.clone();
+        let answered = self.call(request, context).await;
+        let client = self.room.conversation();
+        tracing::info!(%client, tool = %name, took = ?begun.elapsed(), "called");
+        answered
+    }
+}
+
+fn object(schema: Value) -> Map<String, Value> {
+    match schema {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,143 @@
+//! Many clients over streamable HTTP, on loopback, each with the token.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use hermetic_types::Secret;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::House;
+use crate::client::Client;
+
+/// A written file and its quoting.
+const LONGEST_REQUEST: usize = 32 << 20;
+/// Connections that are still open are cut when the sandboxes are to go.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// A port on loopback and the token that opens it.
+#[derive(Debug)]
+pub struct Door {
+    listener: TcpListener,
+    token: [u8; 32],
+}
+
+#[derive(Debug, Error)]
+pub enum DoorError {
+    #[error("{0} is not an address of this machine's loopback")]
+    NotLoopback(SocketAddr),
+    #[error("cannot listen on {at}")]
+    Listen {
+        at: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Door {
+    pub async fn open(at: SocketAddr, token: &Secret) -> Result<Self, DoorError> {
+        if !at.ip().is_loopback() {
+            return Err(DoorError::NotLoopback(at));
+        }
+        let listener = TcpListener::bind(at).await;
+        let listener = listener.map_err(|source| DoorError::Listen { at, source })?;
+        Ok(Self {
+            listener,
+            token: Sha256::digest(token.expose()).into(),
+        })
+    }
+
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// Serves until `stop` is cancelled. A client's sandbox goes with its session: when it says so, or
+/// after `idle` without a word.
+pub async fn over_http(
+    house: House,
+    door: Door,
+    idle: Duration,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(idle);
+    let settings = StreamableHttpServerConfig::default()
+        .with_cancellation_token(stop.child_token())
+        .with_max_request_body_bytes(LONGEST_REQUEST)
+        // No page in a browser has any business here.
+        .enforce_origin_validation();
+    let clients = house.clone();
+    let service = StreamableHttpService::new(
+        move || Ok(Client::new(clients.clone())),
+        Arc::new(sessions),
+        settings,
+    );
+    let router = Router::new()
+        .nest_service("/mcp", service)
+        .layer(middleware::from_fn_with_state(door.token, check));
+    let serving = axum::serve(door.listener, router)
+        .with_graceful_shutdown(stop.clone().cancelled_owned())
+        .into_future();
+    let late = async {
+        stop.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    let served = tokio::select! {
+        served = serving => served,
+        () = late => Ok(()),
+    };
+    house.close().await;
+    served
+}
+
+async fn check(State(token): State<[u8; 32]>, request: Request, next: Next) -> Response {
+    let given = request
+        .headers()
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    // Digests, so that neither length nor content tells by the time it takes.
+    let fits = given.is_some_and(|given| Sha256::digest(given).as_slice().ct_eq(&token).into());
+    if fits {
+        return next.run(request).await;
+    }
+    let how = [(header::WWW_AUTHENTICATE, "Bearer")];
+    (
+        StatusCode::UNAUTHORIZED,
+        how,
+        "the token is missing or wrong\n",
+    )
+        .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_loopback_is_listened_on() {
+        let token = Secret::new("0123456789abcdef");
+        for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+            let address = address.parse().expect("an address");
+            let refused = Door::open(address, &token).await;
+            assert!(
+                matches!(refused, Err(DoorError::NotLoopback(_))),
+                "{address}"
+            );
+        }
+        let here = "127.0.0.1:0".parse().expect("an address");
+        assert!(Door::open(here, &token).await.is_ok());
+    }
+}
