@@ -287,3 +287,20 @@ async fn what_a_command_costs_is_told_for_itself_and_its_children() {
         assert!(!used.is_zero(), "{own:?} {childs:?} {last:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_takes_its_time_is_left_alone() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    say(&warden, "kept=1").await;
+    // Longer than a shell may be silent that has nothing to do.
+    for patient in ["sleep 6", "(sleep 6)", "read -t 6 -r < <(sleep 7) || true"] {
+        let told = say(&warden, &format!("{patient}; echo through")).await;
+        assert_eq!(
+            (text(&told), told.ended.status),
+            ("through\n".into(), Status::Exited(0))
+        );
+        assert_eq!(told.ended.shell_lost, None, "{patient}");
+    }
+    assert_eq!(text(&say(&warden, "false; echo $? $kept").await), "1 1\n");
+}

@@ -237,6 +237,7 @@ async fn work(bash: &mut Bash, job: &Job, buffer: &mut Buffer) -> (Outcome, Opti
     let mut ending: Option<Ending> = None;
     let mut cut = None;
     let mut silent_since: Option<Instant> = None;
+    let mut asked_again = false;
     loop {
         match happened(bash, job, buffer, deadline, ending.as_ref()).await {
             Happened::Output(length) => deliver(&job.run, Kind::Out, buffer, length).await,
@@ -255,6 +256,12 @@ async fn work(bash: &mut Bash, job: &Job, buffer: &mut Buffer) -> (Outcome, Opti
                 if step == Some(Step::Hopeless) {
                     return (Outcome::Stuck, cut);
                 }
+            }
+            // bash reads ahead, so it may be busy all the same: one that leaves a second question
+            // unread is.
+            Happened::Look if bash.has_read_all() && !asked_again => {
+                bash.ask_again();
+                asked_again = true;
             }
             Happened::Look if bash.has_read_all() => {
                 let since = *silent_since.get_or_insert_with(Instant::now);
