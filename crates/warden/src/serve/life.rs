@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::sys::{Arrived, Signals, uncatch_signals, watch_signals};
+use super::sys::{Arrived, Signals, let_go_of_startup_code, uncatch_signals, watch_signals};
 use super::world::World;
 use super::{ServeConfig, client, tree};
 
@@ -43,6 +43,7 @@ fn run(config: ServeConfig) -> io::Result<()> {
         .enable_io()
         .enable_time()
         .build()?;
+    let_go_of_startup_code();
     LocalSet::new().block_on(&runtime, live(config, signals))
 }
 

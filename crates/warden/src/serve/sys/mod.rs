@@ -8,10 +8,12 @@
 
 mod keeper;
 mod own;
+mod pages;
 mod signals;
 mod watch;
 
 pub(crate) use keeper::{Plan, Record, Stage, start};
 pub(crate) use own::{adopt, uncatch_signals};
+pub(crate) use pages::let_go_of_startup_code;
 pub(crate) use signals::{Arrived, Signals};
 pub(crate) use watch::{watch, watch_signals};

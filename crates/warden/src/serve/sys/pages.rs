@@ -1,0 +1,32 @@
+//! Pages of the program that only its start, or another of its roles, needed.
+
+use std::ffi::c_void;
+
+unsafe extern "C" {
+    /// The first and the last byte of what is mapped read-only from the program's file, as the
+    /// linker names them.
+    static __executable_start: u8;
+    static etext: u8;
+}
+
+/// Code is mapped sixteen pages at a time around each one that is touched, so a start leaves much
+/// more of it resident than serving needs. What is needed is mapped again when it is.
+pub(crate) fn let_go_of_startup_code() {
+    let page = rustix::param::page_size();
+    let from = (&raw const __executable_start)
+        .addr()
+        .next_multiple_of(page);
+    let to = (&raw const etext).addr() / page * page;
+    if from < to {
+        // SAFETY: the range lies within the program's own mapping of its file, is never written
+        // (tables that are relocated lie behind it) and is read again from that file on the next
+        // touch. A kernel that refuses changes nothing.
+        unsafe {
+            libc::madvise(
+                std::ptr::with_exposed_provenance_mut::<c_void>(from),
+                to - from,
+                libc::MADV_DONTNEED,
+            );
+        }
+    }
+}
