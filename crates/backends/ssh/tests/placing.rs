@@ -35,7 +35,10 @@ async fn it_is_sent_once_and_again_only_if_it_is_not_what_was_sent() {
     lab.backend(&installation).list().await.unwrap();
     assert_eq!(fs::metadata(&path).unwrap().ino(), first.ino());
 
+    // Another file under its name: the old one may still be running.
+    fs::remove_file(&path).unwrap();
     fs::write(&path, "#!/bin/sh\nexit 64\n").unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
     lab.backend(&installation).list().await.unwrap();
     assert_eq!(fs::read(&path).unwrap(), hermetic_embedded::WARDEN);
 }
