@@ -3,9 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use hermetic_warden::client::{CallError, Event, Running, Warden};
@@ -18,6 +17,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Lab {
     pub(crate) folder: tempfile::TempDir,
     program: Child,
+    /// Where its file lies.
+    shelf: tempfile::TempDir,
 }
 
 /// Everything a command said, and how it ended.
@@ -45,7 +46,8 @@ impl Lab {
     async fn start(options: &[&str], uid: Option<u32>, path: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let mut command = Command::new(program());
+        let (shelf, program) = program();
+        let mut command = Command::new(program);
         command
             .args(["serve", "--listen"])
             .arg(folder.path().join("socket"))
@@ -63,6 +65,7 @@ impl Lab {
         let lab = Self {
             program: command.spawn().unwrap(),
             folder,
+            shelf,
         };
         lab.stream().await;
         lab
@@ -92,7 +95,7 @@ impl Lab {
 
     /// `warden connect`, as an exec of a backend would start it.
     pub(crate) fn connect(&self) -> tokio::process::Child {
-        tokio::process::Command::new(program())
+        tokio::process::Command::new(self.shelf.path().join("warden"))
             .arg("connect")
             .arg(self.path("socket"))
             .stdin(Stdio::piped())
@@ -139,18 +142,14 @@ impl Drop for Lab {
     }
 }
 
-/// The program as a file, written once for all tests of this process.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
-    let (_, path) = PROGRAM.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let path = folder.path().join("warden");
-        fs::write(&path, hermetic_embedded::WARDEN).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        (folder, path)
-    });
-    path
+/// The program as a file, gone with its folder.
+fn program() -> (tempfile::TempDir, PathBuf) {
+    let folder = in_memory().unwrap_or_else(|| tempfile::tempdir().unwrap());
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = folder.path().join("warden");
+    fs::write(&path, hermetic_embedded::WARDEN).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    (folder, path)
 }
 
 pub(crate) fn sh(text: &str) -> Run {
@@ -210,4 +209,14 @@ pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
 pub(crate) fn alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(") ").next().unwrap().starts_with('Z'))
+}
+
+/// As sandboxes have it: a disk's file system may map far more of a file than is touched.
+fn in_memory() -> Option<tempfile::TempDir> {
+    let place = "/dev/shm";
+    let flags = rustix::fs::statvfs(place).ok()?.f_flag;
+    if flags.contains(rustix::fs::StatVfsMountFlags::NOEXEC) {
+        return None;
+    }
+    tempfile::tempdir_in(place).ok()
 }

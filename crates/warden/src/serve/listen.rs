@@ -11,7 +11,7 @@ use rustix::fs::Mode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
-use tokio::task::spawn_local;
+use tokio::task::JoinSet;
 
 use super::client::Call;
 use super::world::{World, system};
@@ -57,7 +57,10 @@ pub(crate) async fn listen(world: &Rc<World>, opener: Opener, mut call: Call, re
 
 async fn accept(world: &Rc<World>, door: &Door, opener: Opener, request: &Listen) {
     let slots = Arc::new(Semaphore::new(usize::from(request.concurrent.max(1))));
+    // They end with the listening: a connection that nobody took outside would stay for ever.
+    let mut relays = JoinSet::new();
     loop {
+        while relays.try_join_next().is_some() {}
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
             return;
         };
@@ -70,7 +73,7 @@ async fn accept(world: &Rc<World>, door: &Door, opener: Opener, request: &Listen
             continue;
         };
         let (opener, listener) = (opener.clone(), request.listener);
-        spawn_local(async move {
+        relays.spawn_local(async move {
             relay(opener, listener, socket).await;
             drop((slot, place));
         });
