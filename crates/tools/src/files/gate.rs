@@ -93,7 +93,7 @@ mod tests {
     use hermetic_types::BackendKind;
 
     async fn may(backend: BackendKind, act: Act, path: &str) -> bool {
-        let mut context = Context::new(backend, "/work", "/home/ann");
+        let mut context = Context::new(backend, "/srv/project", "/home/ann");
         context.own_files.push("/usr/local/bin/hermetic".to_owned());
         let gate = Gate::new(Arc::default(), context);
         let stop = CancellationToken::new();
@@ -113,7 +113,7 @@ mod tests {
             "/etc/passwd",
             "/etc/systemd/system/x.service",
             "/boot/grub/grub.cfg",
-            "/work/.env",
+            "/srv/project/.env",
         ] {
             assert!(!may(local, Act::Write, path).await, "write {path}");
         }
@@ -121,7 +121,7 @@ mod tests {
             assert!(!may(local, Act::Read, path).await, "read {path}");
         }
         for act in [Act::Read, Act::Write, Act::Remove] {
-            assert!(may(local, act, "/work/notes.txt").await, "{act:?}");
+            assert!(may(local, act, "/srv/project/notes.txt").await, "{act:?}");
         }
         assert!(!may(local, Act::Remove, "/home/ann/.ssh/id_ed25519").await);
     }
