@@ -1,10 +1,13 @@
 //! Log lines on stderr: for people on a terminal, as JSON when asked.
 //!
 //! Every line of one process carries the same `run`, so that lines of two starts in one file can be
-//! told apart. Fields are facts; secrets are of a type that prints as `[secret]`.
+//! told apart. Fields are facts; secrets are of a type that prints as `[secret]`. What others put
+//! into their words, such as an address with a token in it, is taken out of the finished line.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
+use hermetic_redact::Redactor;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -40,11 +43,35 @@ pub(crate) fn start(cli: &Cli) -> Result<(), Failure> {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_span_events(FmtSpan::NONE)
-        .with_writer(io::stderr)
+        .with_writer(|| Redacted)
         .with_ansi(colours);
     match cli.log_format {
         LogFormat::Human => builder.with_target(false).compact().init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),
     }
     Ok(())
+}
+
+static KNOWN: OnceLock<Redactor> = OnceLock::new();
+
+/// From here on the log shows none of the secrets that this one knows.
+pub(crate) fn hide(redactor: &Redactor) {
+    let _ = KNOWN.set(redactor.clone());
+}
+
+/// Stderr, but for secrets. An event is handed over in one piece.
+struct Redacted;
+
+impl Write for Redacted {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match KNOWN.get() {
+            Some(redactor) => io::stderr().write_all(redactor.redact_bytes(line).get())?,
+            None => io::stderr().write_all(line)?,
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }

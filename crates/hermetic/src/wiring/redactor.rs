@@ -1,10 +1,12 @@
-//! What is taken out of everything that leaves: every secret the configuration holds.
+//! What is taken out of everything that leaves, the log included: every secret the configuration
+//! holds.
 
 use hermetic_config::{Config, Value};
 use hermetic_redact::{Redactor, Settings};
 use hermetic_types::Secret;
 
 use super::egress;
+use crate::log;
 
 pub(crate) fn redactor(config: &Config) -> Redactor {
     let settings = Settings {
@@ -39,7 +41,9 @@ pub(crate) fn redactor(config: &Config) -> Redactor {
             .filter_map(|model| model.api_key.clone()),
     );
     known.extend(egress::secrets(config.egress()));
-    Redactor::new(known, settings)
+    let redactor = Redactor::new(known, settings);
+    log::hide(&redactor);
+    redactor
 }
 
 fn gather(value: &Value, known: &mut Vec<Secret>) {

@@ -192,3 +192,23 @@ fn status_sees_that_the_file_changed_since_the_start() {
         "{out}"
     );
 }
+
+/// Others' errors are printed as they are, and may hold anything: here one holds a word that the
+/// configuration calls a secret.
+#[test]
+fn the_log_shows_no_secret_whoever_wrote_the_line() {
+    let config = "platforms: {telegram: {base_url: 'http://127.0.0.1:1'}}\n";
+    let secrets = "TELEGRAM_BOT_TOKEN=123456789:of-a-bot\nTELEGRAM_ALLOWED_USERS=1\nOPENAI_API_KEY=ConnectionRefused\n";
+    let hermetic = Hermetic::with(config)
+        .file(".env", secrets)
+        .variable("HERMETIC_LOG", "trace");
+    if !hermetic.has_sandboxes("the_log_shows_no_secret_whoever_wrote_the_line") {
+        return;
+    }
+    let (mut gateway, mut said) = hermetic.gateway(&[]);
+    if !said.contains("polling telegram failed") {
+        said.push_str(&gateway.until("polling telegram failed"));
+    }
+    assert!(said.contains("connect error for 127.0.0.1:1"), "{said}");
+    assert!(!said.contains("ConnectionRefused"), "{said}");
+}

@@ -130,7 +130,7 @@ impl Running {
     }
 
     /// What it says up to the line with this word, or its end.
-    fn until(&mut self, word: &str) -> String {
+    pub(crate) fn until(&mut self, word: &str) -> String {
         let mut said = String::new();
         loop {
             let start = said.len();
