@@ -1,9 +1,11 @@
 //! A command run to its end.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use hermetic_warden::client::{CallError, Event, Running};
 use hermetic_warden::protocol::{Cut, Ended, Status};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::HeadTail;
@@ -53,8 +55,11 @@ impl Finished {
     }
 }
 
+/// What a warden may take to end a command, and again to say so.
+const GRACE: Duration = Duration::from_secs(15);
+
 /// Follows a command to its end, feeding it `stdin` meanwhile. When `stop` is cancelled, `end` is
-/// polled, which has to bring the command's end about.
+/// polled, which has to bring the command's end about; a warden that does not is left.
 pub async fn gather(
     mut running: Running,
     stdin: Option<Vec<u8>>,
@@ -78,15 +83,16 @@ pub async fn gather(
         stop.cancelled().await;
         interrupted = true;
         // The command may end by itself before the request arrives.
-        let _ = end.await;
-        std::future::pending::<Infallible>().await
+        let _ = timeout(GRACE, end).await;
+        sleep(GRACE).await;
     };
     let follow = gathered.follow(&mut running);
     let ended = tokio::select! {
-        ended = follow => ended?,
+        ended = follow => Some(ended?),
         never = feed => match never {},
-        never = stopped => match never {},
+        () = stopped => None,
     };
+    let ended = ended.ok_or_else(|| running.given_up())?;
     Ok(gathered.finished(ended, interrupted, None))
 }
 
@@ -136,5 +142,62 @@ impl Gathered {
             interrupted,
             dropped,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use hermetic_warden::client::{Breach, Warden};
+    use hermetic_warden::protocol::{Failure, FailureKind, Kill, Request, Run};
+    use hermetic_warden::stand_in::{Caller, play};
+
+    /// One that is well, by its own account, and never says that a command ended.
+    async fn warden() -> Warden {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let answer = |request, caller: Caller| {
+            let well = Failure {
+                kind: FailureKind::Refused,
+                errno: None,
+                text: "I am well".to_owned(),
+            };
+            let pending = async move {
+                match request {
+                    Request::Info => caller.voice().fail(&well).await,
+                    _ => std::future::pending().await,
+                }
+            };
+            Box::pin(pending) as futures::future::BoxFuture<'static, ()>
+        };
+        tokio::spawn(play(theirs, Arc::new(answer)));
+        Warden::greet(ours, GRACE).await.unwrap()
+    }
+
+    async fn ended(timeout: Option<Duration>, stop: CancellationToken) -> CallError {
+        let warden = warden().await;
+        let mut run = Run::new(["true"]);
+        run.timeout = timeout;
+        let id = run.id.clone();
+        let running = warden.run(run).await.unwrap();
+        let end = warden.kill(Kill::Run(id));
+        let gathered = gather(running, None, 100, &stop, end).await.unwrap_err();
+        warden.closed().await;
+        gathered
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_whose_time_is_over_is_not_waited_for_for_ever() {
+        let ended = ended(Some(Duration::from_secs(180)), CancellationToken::new()).await;
+        assert!(matches!(ended, CallError::Breach(Breach::Unending)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nor_is_one_that_was_told_to_stop() {
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let ended = ended(None, stop).await;
+        assert!(matches!(ended, CallError::Breach(Breach::Unending)));
     }
 }

@@ -300,7 +300,16 @@ impl Sandboxes {
             },
             _ => backend.resume(&spec).await?,
         };
-        let sandbox = Sandbox::greet(&entry.id, entry.backend, link).await?;
+        let sandbox = match Sandbox::greet(&entry.id, entry.backend, link).await {
+            // There, and not answering: what it ran is lost, its files are not.
+            Err(error) if spec.persistence == Persistence::Kept => {
+                tracing::warn!(sandbox = %entry.id, %error, "a sandbox is started anew");
+                backend.stop(&entry.id).await?;
+                let link = backend.resume(&spec).await?;
+                Sandbox::greet(&entry.id, entry.backend, link).await?
+            }
+            greeted => greeted?,
+        };
         self.ledger.mark(&entry.id, LedgerState::Running).await?;
         self.ledger.touch(&entry.id, now()).await?;
         Ok((spec, Arc::new(sandbox.with_way_back(backend))))

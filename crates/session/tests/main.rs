@@ -237,6 +237,18 @@ async fn a_kept_one_that_ended_behind_our_back_comes_back_with_its_files() {
 }
 
 #[tokio::test]
+async fn a_kept_one_whose_warden_hangs_is_started_anew_with_its_files() {
+    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lease = lab.lease("alice").await.unwrap();
+    let id = lease.id().clone();
+    lab.fake.freeze();
+    lease.warden().close();
+    lease.warden().closed().await;
+    assert_eq!(lab.lease("alice").await.unwrap().id(), &id);
+    assert_eq!(lab.fake.created(), 1);
+}
+
+#[tokio::test]
 async fn a_backend_that_is_away_costs_nobody_his_files() {
     let lab = Lab::new(Persistence::Kept, 10).await;
     let lease = lab.lease("alice").await.unwrap();

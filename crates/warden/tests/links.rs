@@ -5,6 +5,7 @@ use std::time::Duration;
 use hermetic_warden::client::{CallError, Event, GreetError, Warden};
 use hermetic_warden::protocol::frame::{Kind, header};
 use hermetic_warden::protocol::{Endpoint, FailureKind, Status, hello};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -307,4 +308,18 @@ async fn a_listing_fits_whatever_was_run() {
     }
     let runs = warden.runs().await.unwrap();
     assert!((32..=40).contains(&runs.len()), "{}", runs.len());
+}
+
+/// Frozen from outside, with a command in it.
+#[tokio::test]
+async fn a_warden_that_stops_answering_is_left() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let mut running = warden.run(sh("sleep 1000")).await.unwrap();
+    running.next().await.unwrap();
+    kill_process(Pid::from_raw(lab.pid() as i32).unwrap(), Signal::STOP).unwrap();
+    // From here on minutes go by as fast as nothing happens.
+    tokio::time::pause();
+    assert!(matches!(running.next().await, Err(CallError::LinkLost)));
+    assert!(warden.is_closed());
 }

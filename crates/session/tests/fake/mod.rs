@@ -30,6 +30,8 @@ pub(crate) struct Fake {
     create_millis: AtomicU64,
     /// Nobody answers.
     pub(crate) down: AtomicBool,
+    /// Wardens of this moment answer no greeting; one that is started anew does.
+    frozen: AtomicBool,
     /// The far ends of all links.
     ends: Mutex<Vec<tokio::task::JoinHandle<std::io::Result<u64>>>>,
 }
@@ -217,6 +219,11 @@ impl Fake {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
+    /// Its processes are there and do nothing.
+    pub(crate) fn freeze(&self) {
+        self.frozen.store(true, Ordering::SeqCst);
+    }
+
     /// Its processes are gone; its files are kept.
     pub(crate) fn halt(&self, id: &SandboxId) {
         self.alive
@@ -238,6 +245,9 @@ impl Fake {
     fn reach(&self, id: &SandboxId) -> Result<Link, BackendError> {
         self.answer()?;
         match self.alive.lock().unwrap().get(id) {
+            Some(FoundState::Running) if self.frozen.load(Ordering::SeqCst) => {
+                Ok(Link::new(tokio::io::duplex(1024).0))
+            }
             Some(FoundState::Running) => {
                 let (ours, end) = warden();
                 self.ends.lock().unwrap().push(end);
@@ -296,10 +306,8 @@ impl Backend for Fake {
 
     fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         async move {
-            self.alive
-                .lock()
-                .unwrap()
-                .insert(id.clone(), FoundState::Stopped);
+            self.frozen.store(false, Ordering::SeqCst);
+            self.halt(id);
             Ok(())
         }
         .boxed()

@@ -2,11 +2,13 @@
 //!
 //! Every frame is bounded and every value is only data. Bytes that break the protocol end the link,
 //! and with it every call on it, with an error that names the breach. A caller who does not read
-//! holds up his own call at the warden's side and costs one window of memory here.
+//! holds up his own call at the warden's side and costs one window of memory here. Silence does not
+//! hold up anybody either: a warden that stops answering is cut off.
 
 mod files;
 mod greet;
 mod listener;
+mod pulse;
 mod running;
 mod warden;
 
@@ -51,6 +53,8 @@ pub enum Breach {
     StdinOvertaken,
     #[error("more bytes than were asked for")]
     TooMuchData,
+    #[error("a command that does not end when its time is over")]
+    Unending,
 }
 
 impl From<StreamError> for CallError {

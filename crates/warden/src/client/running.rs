@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
 
 use super::warden::Call;
 use super::{Breach, CallError};
 use crate::mux::MuxStream;
-use crate::protocol::frame::Kind;
+use crate::protocol::frame::{Frame, Kind};
 use crate::protocol::{Ended, MAX_DATA, STDIN_WINDOW, WindowSize, decode, encode};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +34,12 @@ pub struct Running {
     call: Call,
     credit: Arc<Credit>,
     finished: bool,
+    /// When silence is a breach: its time is over, and so is the time to end it.
+    overdue: Option<Instant>,
 }
+
+/// What a warden may take to end a command whose time is over, and to say so.
+const GRACE: Duration = Duration::from_secs(60);
 
 /// The command's stdin. Writing waits while the command does not read.
 #[derive(Clone, Debug)]
@@ -49,7 +56,7 @@ struct Credit {
 }
 
 impl Running {
-    pub(super) fn new(call: Call, _detached: bool) -> Self {
+    pub(super) fn new(call: Call, timeout: Option<Duration>) -> Self {
         Self {
             call,
             credit: Arc::new(Credit {
@@ -57,6 +64,7 @@ impl Running {
                 on_the_way: AtomicUsize::new(0),
             }),
             finished: false,
+            overdue: timeout.and_then(|timeout| Instant::now().checked_add(timeout + GRACE)),
         }
     }
 
@@ -95,9 +103,14 @@ impl Running {
         Ok(self.call.stream.send(Kind::Resize, &encode(&size)).await?)
     }
 
+    /// Ends the link to a warden that was told to end this and does not.
+    pub fn given_up(&self) -> CallError {
+        self.call.link.breach(Breach::Unending)
+    }
+
     async fn event(&mut self) -> Result<Event, CallError> {
         loop {
-            let frame = self.call.frame().await?;
+            let frame = self.frame().await?;
             let payload = frame.payload;
             let parsed = match frame.kind {
                 Kind::Out => return Ok(Event::Out(payload)),
@@ -116,6 +129,18 @@ impl Running {
             };
             return parsed.map_err(|malformed| self.call.link.breach(malformed.into()));
         }
+    }
+
+    /// As long as something comes it is not overdue: a caller may have been slow to take it.
+    async fn frame(&mut self) -> Result<Frame, CallError> {
+        let Some(overdue) = self.overdue else {
+            return self.call.frame().await;
+        };
+        let Ok(frame) = timeout_at(overdue, self.call.frame()).await else {
+            return Err(self.given_up());
+        };
+        self.overdue = Some(overdue.max(Instant::now() + GRACE));
+        frame
     }
 
     fn taken(&self, taken: u32) -> Result<(), CallError> {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::listener::greet_relay;
-use super::{Breach, CallError, FileReader, FileWriter, Listener, Relay, Running};
+use super::{Breach, CallError, FileReader, FileWriter, Listener, Relay, Running, pulse};
 use crate::mux::{self, MAX_CALLS, MuxStream, Opener, Side};
 use crate::protocol::frame::{Frames, Kind};
 use crate::protocol::{
@@ -72,6 +72,7 @@ impl Warden {
                 _ = driver.run(inbound) => {}
                 // Either somebody called it a breach, or nobody holds the link any more.
                 _ = breached.changed() => {}
+                () = pulse::watch(weak.clone()) => {}
             }
             let _ = say_gone.send(true);
             if let Some(link) = weak.upgrade() {
@@ -83,16 +84,16 @@ impl Warden {
 
     /// Starts a command. The run goes when [`Running`] is dropped, unless it is a detached one.
     pub async fn run(&self, run: Run) -> Result<Running, CallError> {
-        let detached = run.detach;
+        let timeout = run.timeout;
         let call = self.link.call(&Request::Run(run)).await?;
-        Ok(Running::new(call, detached))
+        Ok(Running::new(call, timeout))
     }
 
     /// Runs text in a persistent shell.
     pub async fn shell(&self, shell: Shell) -> Result<Running, CallError> {
-        let detached = shell.detach;
+        let timeout = shell.timeout;
         let call = self.link.call(&Request::Shell(shell)).await?;
-        Ok(Running::new(call, detached))
+        Ok(Running::new(call, timeout))
     }
 
     /// Picks up a run of an earlier link, from the byte of output that the caller has not seen.
@@ -101,7 +102,7 @@ impl Warden {
             .link
             .call(&Request::Attach(Attach { id, from }))
             .await?;
-        Ok(Running::new(call, true))
+        Ok(Running::new(call, None))
     }
 
     /// What runs, and what ended lately.
@@ -218,6 +219,16 @@ impl Link {
 
     async fn ask(self: &Arc<Self>, request: &Request) -> Result<Reply, CallError> {
         self.call(request).await?.reply().await
+    }
+
+    /// Whatever it says, it is there.
+    pub(super) async fn ping(self: &Arc<Self>) {
+        let _ = self.ask(&Request::Info).await;
+    }
+
+    /// No call is open.
+    pub(super) fn is_idle(&self) -> bool {
+        self.calls.available_permits() == MAX_CALLS
     }
 
     /// Ends the link: who breaks the protocol once is not asked again.
