@@ -10,7 +10,15 @@ use crate::fingerprint::Fingerprint;
 /// A command the policy has let through.
 ///
 /// Its fields are private and a sandbox runs nothing else, so a command that nobody judged does
-/// not compile.
+/// not compile:
+///
+/// ```compile_fail,E0451
+/// use hermetic_policy::{Cleared, Grounds};
+/// use hermetic_types::Command;
+///
+/// let command = Command::words(["rm", "-r", "/"].map(str::to_owned));
+/// let cleared = Cleared { command, grounds: Grounds::Harmless };
+/// ```
 #[derive(Clone, Debug)]
 pub struct Cleared {
     command: Command,
