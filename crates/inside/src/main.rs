@@ -1,24 +1,42 @@
 //! The one static program that goes into every sandbox.
 //!
 //! `serve` is the warden, `connect` bridges a pair of pipes to it, `cage` builds the native sandbox
-//! around itself and then becomes its warden, `search` looks through files for one, `remote` looks
+//! around itself and then becomes its warden, `sealed serve` is a warden in somebody else's container
+//! that allows the same system calls as a cage, `search` looks through files for one, `remote` looks
 //! after the wardens of a host that is reached by ssh. They share a program so that one file is embedded,
 //! placed and measured, and so that a native sandbox starts with one small exec.
 
 #![forbid(unsafe_code)]
 
 use std::env;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// sysexits(3): the command line makes no sense.
+const USAGE: u8 = 64;
+/// sysexits(3): the kernel does not take the filter.
+const NO_PERMISSION: u8 = 77;
+
 fn main() -> ExitCode {
-    let mut words = env::args_os().skip(1);
+    play(env::args_os().skip(1))
+}
+
+fn play(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let role = words.next();
     match role.as_deref().and_then(|word| word.to_str()) {
+        Some("sealed") => match hermetic_native::cage::filter_calls() {
+            Ok(()) if words.next().is_some_and(|word| word == "serve") => {
+                hermetic_warden::serve::main(words)
+            }
+            Ok(()) => ExitCode::from(USAGE),
+            // Whoever started this reads what it said where it should have answered.
+            Err(_) => ExitCode::from(NO_PERMISSION),
+        },
         Some("serve") => hermetic_warden::serve::main(words),
         Some("connect") => hermetic_warden::connect::main(words),
         Some(hermetic_search::ROLE) => hermetic_search::main(words),
         Some("remote") => hermetic_ssh::remote::main(words),
         Some("cage") => hermetic_native::cage::main(words),
-        _ => ExitCode::from(64),
+        _ => ExitCode::from(USAGE),
     }
 }

@@ -5,6 +5,7 @@
 //! leaves nothing behind.
 
 mod commands;
+mod doors;
 mod endings;
 mod files;
 mod lab;
@@ -16,6 +17,7 @@ pub use commands::{
     exit_codes_and_signals_are_told, fifty_at_once, nothing_of_the_launcher_is_inherited,
     stdin_reaches_the_command, the_shell_keeps_its_state,
 };
+pub use doors::{DOORS, assert_closed};
 pub use endings::{
     a_timeout_ends_the_whole_tree, an_interrupt_ends_the_whole_tree, letting_go_ends_the_command,
 };

@@ -140,6 +140,7 @@ fn serve(spec: &Spec) -> Vec<String> {
     };
     let lifetime = alone.as_secs().to_string();
     let mut words: Vec<String> = [
+        "sealed",
         "serve",
         "--listen",
         archive::SOCKET,

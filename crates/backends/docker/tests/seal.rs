@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use hermetic_docker::{Options, RootView, User, Volume};
+use hermetic_sandbox::conformance::{DOORS, assert_closed};
 use hermetic_sandbox::{Backend, BackendError, Mount, MountMode};
 
 use crate::lab::{sh, stories};
@@ -11,6 +12,10 @@ stories! {
     async fn no_capability_is_left_in_any_set(lab: &Lab) {
         let said = lab.run("grep -E '^Cap' /proc/self/status | awk '{print $2}' | sort -u; grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | awk '{print $2}'; grep -E '^Cap(Bnd|Eff)' /proc/1/status | awk '{print $2}' | sort -u").await;
         assert_eq!(said, "0000000000000000\n1\n2\n0000000000000000\n");
+    }
+
+    async fn odd_system_calls_and_sockets_are_refused(lab: &Lab) {
+        assert_closed(&lab.run(&format!("exec python3 - <<'PYTHON'\n{DOORS}\nPYTHON")).await);
     }
 
     async fn it_has_loopback_and_no_other_way_out(lab: &Lab) {

@@ -18,6 +18,7 @@ mod view;
 mod warden;
 
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
@@ -52,6 +53,13 @@ pub fn main(_words: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Puts the cage's last bars around a process that somebody else caged: no new privileges, and no
+/// system calls but those that a sandbox of ours needs.
+pub fn filter_calls() -> Result<(), io::Error> {
+    rustix::thread::set_no_new_privs(true)?;
+    syscalls::filter(None).map_err(Snag::into_error)
+}
+
 /// The descriptors that come with the plan.
 struct Given {
     listener: OwnedFd,
@@ -84,7 +92,7 @@ fn build(cord: &Cord, plan: Plan, given: Given) -> Result<ExitCode, Snag> {
 }
 
 /// The cord arrives as stdin, the one descriptor a plain spawn can hand over.
-fn take_cord() -> std::io::Result<Cord> {
+fn take_cord() -> io::Result<Cord> {
     let cord = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     rustix::stdio::dup2_stdin(rustix::stdio::stdout())?;
     sys::fds::close_all_but(&[cord.as_fd()])?;
@@ -167,7 +175,7 @@ fn inside(plan: &Plan) -> Result<Option<u8>, Snag> {
     // Landlock needs no_new_privs, and its own calls before the filter judges calls.
     let landlock = landlock::restrict(&view::writable(plan))?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hide the warden's memory")?;
-    syscalls::filter(&plan.bounds)?;
+    syscalls::filter(plan.bounds.pin.as_ref())?;
     Ok(landlock)
 }
 

@@ -26,6 +26,10 @@ impl Snag {
         }
     }
 
+    pub(crate) fn into_error(self) -> io::Error {
+        io::Error::from_raw_os_error(self.errno)
+    }
+
     pub(crate) fn report(self) -> Report {
         Report::Failed {
             step: self.step,

@@ -17,12 +17,13 @@ use seccompiler::{
 };
 
 use super::snag::Snag;
-use crate::plan::Bounds;
+use crate::plan::Pin;
 
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-pub(crate) fn filter(bounds: &Bounds) -> Result<(), Snag> {
-    let program = program(bounds).map_err(|_| broken())?;
+/// Who is pinned to a CPU may not leave it.
+pub(crate) fn filter(pin: Option<&Pin>) -> Result<(), Snag> {
+    let program = program(pin).map_err(|_| broken())?;
     apply_filter(&program).map_err(|_| broken())
 }
 
@@ -33,7 +34,7 @@ fn broken() -> Snag {
     )
 }
 
-fn program(bounds: &Bounds) -> Result<BpfProgram, seccompiler::BackendError> {
+fn program(pin: Option<&Pin>) -> Result<BpfProgram, seccompiler::BackendError> {
     let arch = std::env::consts::ARCH.try_into()?;
     let judged = SeccompFilter::new(
         judged()?,
@@ -45,20 +46,20 @@ fn program(bounds: &Bounds) -> Result<BpfProgram, seccompiler::BackendError> {
     // Jumps are relative, so the judged calls can follow as they are.
     let mut program = known_architecture();
     program.extend(unknown_to_programs());
-    program.extend(search(&ranges(allowed(bounds))));
+    program.extend(search(&ranges(allowed(pin))));
     program.extend(judged);
     Ok(program)
 }
 
 /// Calls that need no look at their arguments.
-fn allowed(bounds: &Bounds) -> Vec<c_long> {
+fn allowed(pin: Option<&Pin>) -> Vec<c_long> {
     let mut calls = [
         FILES, MEMORY, PROCESSES, SIGNALS, TIME, SOCKETS, IPC, WAITING, SELF,
     ]
     .concat();
     #[cfg(target_arch = "x86_64")]
     calls.extend(OLD_NAMES);
-    if bounds.pin.is_none() {
+    if pin.is_none() {
         calls.push(libc::SYS_sched_setaffinity);
     }
     calls
@@ -639,14 +640,7 @@ mod tests {
 
     #[test]
     fn what_is_judged_is_not_allowed_unseen() {
-        let bounds = Bounds {
-            open_files: 1,
-            file_bytes: 1,
-            processes: 1,
-            data_bytes: 1,
-            pin: None,
-        };
-        let allowed = allowed(&bounds);
+        let allowed = allowed(None);
         for call in judged().unwrap().keys() {
             assert!(!allowed.contains(call), "{call}");
         }
