@@ -41,6 +41,11 @@ impl Account {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// What this conversation used before this account was opened.
+    pub fn carry_over(&self, bytes: u64) {
+        self.bytes.fetch_max(bytes, Ordering::AcqRel);
+    }
+
     pub(crate) fn open(self: &Arc<Self>) -> Option<Slot> {
         let most = self.most_connections;
         let one_more = |open: usize| (open < most).then_some(open + 1);
@@ -99,5 +104,15 @@ mod tests {
         assert_eq!(account.spend(40), Ok(()));
         assert!(account.check().is_err());
         assert_eq!(account.bytes(), 100);
+    }
+
+    #[test]
+    fn what_was_used_before_counts() {
+        let account = Account::new(1, Some(100));
+        account.carry_over(90);
+        account.carry_over(10);
+        assert!(account.spend(11).is_err() && account.spend(10).is_ok());
+        account.carry_over(u64::MAX);
+        assert!(account.check().is_err() && account.spend(1).is_err());
     }
 }

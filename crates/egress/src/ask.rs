@@ -1,7 +1,8 @@
 //! Asking a person about a host no rule speaks of, while the connection waits.
 //!
-//! Answers are kept here, where they are enforced, and run out here. All connections that wait for the
-//! same host and port share one question.
+//! All connections that wait for the same host and port share one question. What a person allowed for
+//! longer than once is kept by whoever asks them, and asked for again: by every new connection, and by
+//! those that stand, so that a permission ends for all of them when it ends.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,10 +19,12 @@ use crate::rules::Authority;
 /// Someone who can be asked.
 ///
 /// An implementer promises that silence is [`Answer::Deny`] and that dropping the future withdraws the
-/// question. A person who answers [`Answer::Always`] also wants the rule kept: that is the implementer's
-/// part, here it counts for the rest of the conversation.
+/// question.
 pub trait Asker: Send + Sync {
     fn ask(&self, question: Question) -> BoxFuture<'static, Answer>;
+
+    /// Whether an [`Answer::Kept`] still counts. Doubt is no.
+    fn still_holds(&self, question: Question) -> BoxFuture<'static, bool>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,35 +35,37 @@ pub struct Question {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The connections that wait now.
+    /// The connections that wait now, for as long as they stand.
     Once,
-    For(Duration),
-    /// As long as the conversation lives.
-    Session,
-    /// From now on; the asker keeps the rule.
-    Always,
+    /// For as long as [`Asker::still_holds`] says so.
+    Kept,
     Deny,
 }
 
 /// How a question ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    Granted,
+    Granted(Word),
     Denied,
     NoAnswer,
     TooManyQuestions,
 }
 
-/// The answers of one conversation.
+/// How long a person's yes counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    ForThisConnection,
+    WhileItHolds,
+}
+
+/// The questions of one conversation, and the noes it got.
 #[derive(Clone, Default)]
-pub(crate) struct Grants(Arc<Mutex<HashMap<Authority, Standing>>>);
+pub(crate) struct Questions(Arc<Mutex<HashMap<Authority, Standing>>>);
 
 #[derive(Clone)]
 enum Standing {
     /// Weak: a question that nobody waits for any more is withdrawn.
     Asking(WeakShared<BoxFuture<'static, Asked>>),
-    /// `None`: until the conversation ends.
-    Granted(Option<Instant>),
     Denied(Instant),
 }
 
@@ -70,7 +75,7 @@ const MOST_QUESTIONS: usize = 8;
 const DENIAL: Duration = Duration::from_secs(600);
 const MOST_STANDING: usize = 4096;
 
-impl Grants {
+impl Questions {
     pub(crate) async fn ask(
         &self,
         asker: &Arc<dyn Asker>,
@@ -93,15 +98,13 @@ impl Grants {
         let now = Instant::now();
         let mut standing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match standing.get(&question.target) {
-            Some(Standing::Granted(None)) => return Ok(Asked::Granted),
-            Some(Standing::Granted(Some(until))) if now < *until => return Ok(Asked::Granted),
             Some(Standing::Denied(until)) if now < *until => return Ok(Asked::Denied),
             Some(Standing::Asking(asking)) => {
                 if let Some(asking) = asking.upgrade() {
                     return Err(asking);
                 }
             }
-            Some(Standing::Granted(_) | Standing::Denied(_)) | None => {}
+            Some(Standing::Denied(_)) | None => {}
         }
         standing.retain(|_, standing| standing.counts(now));
         let open = standing
@@ -128,9 +131,8 @@ impl Grants {
         let answer = timeout(wait, asker.ask(question)).await;
         let now = Instant::now();
         let (asked, next) = match answer {
-            Ok(Answer::Once) => (Asked::Granted, None),
-            Ok(Answer::For(time)) => (Asked::Granted, Some(Standing::Granted(Some(now + time)))),
-            Ok(Answer::Session | Answer::Always) => (Asked::Granted, Some(Standing::Granted(None))),
+            Ok(Answer::Once) => (Asked::Granted(Word::ForThisConnection), None),
+            Ok(Answer::Kept) => (Asked::Granted(Word::WhileItHolds), None),
             Ok(Answer::Deny) => (Asked::Denied, Some(Standing::Denied(now + DENIAL))),
             Err(_) => (Asked::NoAnswer, None),
         };
@@ -147,16 +149,15 @@ impl Standing {
     fn counts(&self, now: Instant) -> bool {
         match self {
             Self::Asking(asking) => asking.upgrade().is_some(),
-            Self::Granted(until) => until.is_none_or(|until| now < until),
             Self::Denied(until) => now < *until,
         }
     }
 }
 
-impl fmt::Debug for Grants {
+impl fmt::Debug for Questions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let standing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("Grants")
+        f.debug_struct("Questions")
             .field("standing", &standing.len())
             .finish()
     }

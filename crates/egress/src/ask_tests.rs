@@ -36,8 +36,13 @@ impl Asker for Person {
             answer
         })
     }
+
+    fn still_holds(&self, _: Question) -> BoxFuture<'static, bool> {
+        Box::pin(async { false })
+    }
 }
 
+const GRANTED: Asked = Asked::Granted(Word::ForThisConnection);
 const WAIT: Duration = Duration::from_secs(60);
 
 fn question(target: &str) -> Question {
@@ -47,74 +52,77 @@ fn question(target: &str) -> Question {
     }
 }
 
-async fn ask(grants: &Grants, person: &Arc<Person>, target: &str) -> Asked {
+async fn ask(questions: &Questions, person: &Arc<Person>, target: &str) -> Asked {
     let asker: Arc<dyn Asker> = Arc::clone(person) as _;
-    grants.ask(&asker, question(target), WAIT).await
+    questions.ask(&asker, question(target), WAIT).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grant_for_a_while_runs_out() {
-    let (grants, person) = (
-        Grants::default(),
-        Person::who_says(Answer::For(Duration::from_secs(600))),
-    );
-    for _ in 0..3 {
-        assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::Granted);
+async fn what_is_kept_elsewhere_is_asked_for_there() {
+    let (questions, person) = (Questions::default(), Person::who_says(Answer::Kept));
+    for asked in 1..=3 {
+        let granted = ask(&questions, &person, "a.test:443").await;
+        assert_eq!(granted, Asked::Granted(Word::WhileItHolds));
+        assert_eq!(person.asked.load(Ordering::SeqCst), asked);
     }
-    assert_eq!(person.asked.load(Ordering::SeqCst), 1);
-    tokio::time::advance(Duration::from_secs(600)).await;
-    assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::Granted);
-    assert_eq!(person.asked.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn once_is_for_those_who_wait() {
-    let (grants, person) = (Grants::default(), Person::who_says(Answer::Once));
-    ask(&grants, &person, "a.test:443").await;
-    ask(&grants, &person, "a.test:443").await;
+    let (questions, person) = (Questions::default(), Person::who_says(Answer::Once));
+    ask(&questions, &person, "a.test:443").await;
+    ask(&questions, &person, "a.test:443").await;
     assert_eq!(person.asked.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grant_is_for_that_host_and_port() {
-    let (grants, person) = (Grants::default(), Person::who_says(Answer::Session));
+async fn a_no_is_for_that_host_and_port() {
+    let (questions, person) = (Questions::default(), Person::who_says(Answer::Deny));
     for target in ["a.test:443", "a.test:80", "b.test:443", "a.test:443"] {
-        ask(&grants, &person, target).await;
+        ask(&questions, &person, target).await;
     }
     assert_eq!(person.asked.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_share_one_question() {
-    let (grants, person) = (Grants::default(), Person::who_waits(Answer::Once, 0));
-    let waiting = join_all((0..20).map(|_| ask(&grants, &person, "a.test:443")));
+    let (questions, person) = (Questions::default(), Person::who_waits(Answer::Once, 0));
+    let waiting = join_all((0..20).map(|_| ask(&questions, &person, "a.test:443")));
     let (answers, ()) = tokio::join!(waiting, async {
         tokio::task::yield_now().await;
         person.free.add_permits(1);
     });
-    assert!(answers.iter().all(|asked| *asked == Asked::Granted));
+    assert!(answers.iter().all(|asked| *asked == GRANTED));
     assert_eq!(person.asked.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_no() {
-    let (grants, person) = (Grants::default(), Person::who_waits(Answer::Always, 0));
-    assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::NoAnswer);
+    let (questions, person) = (Questions::default(), Person::who_waits(Answer::Once, 0));
+    assert_eq!(
+        ask(&questions, &person, "a.test:443").await,
+        Asked::NoAnswer
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_no_is_remembered() {
-    let (grants, person) = (Grants::default(), Person::who_says(Answer::Deny));
-    assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::Denied);
-    assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::Denied);
+    let (questions, person) = (Questions::default(), Person::who_says(Answer::Deny));
+    assert_eq!(ask(&questions, &person, "a.test:443").await, Asked::Denied);
+    assert_eq!(ask(&questions, &person, "a.test:443").await, Asked::Denied);
     assert_eq!(person.asked.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_hosts_is_not_a_flood_of_questions() {
-    let (grants, person) = (Grants::default(), Person::who_waits(Answer::Once, 0));
+    let (questions, person) = (Questions::default(), Person::who_waits(Answer::Once, 0));
     let targets: Vec<String> = (0..50).map(|n| format!("h{n}.test:443")).collect();
-    let answers = join_all(targets.iter().map(|target| ask(&grants, &person, target))).await;
+    let answers = join_all(
+        targets
+            .iter()
+            .map(|target| ask(&questions, &person, target)),
+    )
+    .await;
     let refused = answers
         .iter()
         .filter(|asked| **asked == Asked::TooManyQuestions)
@@ -127,12 +135,12 @@ async fn a_flood_of_hosts_is_not_a_flood_of_questions() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_nobody_waits_for_can_be_put_again() {
-    let (grants, person) = (Grants::default(), Person::who_waits(Answer::Once, 0));
+    let (questions, person) = (Questions::default(), Person::who_waits(Answer::Once, 0));
     {
-        let gone = ask(&grants, &person, "a.test:443");
+        let gone = ask(&questions, &person, "a.test:443");
         tokio::pin!(gone);
         assert!(futures::poll!(gone.as_mut()).is_pending());
     }
     person.free.add_permits(1);
-    assert_eq!(ask(&grants, &person, "a.test:443").await, Asked::Granted);
+    assert_eq!(ask(&questions, &person, "a.test:443").await, GRANTED);
 }

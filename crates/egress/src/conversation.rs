@@ -1,11 +1,12 @@
 //! One conversation's side of the proxy: its rules, its credentials, its answers, its account.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use hermetic_types::ConversationKey;
+use tokio::sync::{Semaphore, watch};
 
 use crate::account::Account;
-use crate::ask::Grants;
+use crate::ask::Questions;
 use crate::credential::Credential;
 use crate::limits::Limits;
 use crate::rules::{Authority, Rules};
@@ -17,10 +18,11 @@ use crate::rules::{Authority, Rules};
 #[derive(Debug)]
 pub struct Conversation {
     key: ConversationKey,
-    rules: RwLock<Arc<Rules>>,
+    rules: watch::Sender<Arc<Rules>>,
     credentials: Vec<Credential>,
-    pub(crate) grants: Grants,
+    pub(crate) questions: Questions,
     account: Arc<Account>,
+    pub(crate) lookups: Arc<Semaphore>,
 }
 
 impl Conversation {
@@ -32,10 +34,11 @@ impl Conversation {
     ) -> Arc<Self> {
         Arc::new(Self {
             key,
-            rules: RwLock::new(Arc::new(rules)),
+            rules: watch::Sender::new(Arc::new(rules)),
             credentials,
-            grants: Grants::default(),
+            questions: Questions::default(),
             account: Account::new(limits.connections, limits.budget),
+            lookups: Arc::new(Semaphore::new(limits.lookups)),
         })
     }
 
@@ -44,12 +47,16 @@ impl Conversation {
     }
 
     pub fn rules(&self) -> Arc<Rules> {
-        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.rules.borrow())
     }
 
-    /// From now on these rules count, also for the next request on a kept connection.
+    /// From now on these rules count, also for connections that stand: those they do not allow are cut.
     pub fn set_rules(&self, rules: Rules) {
-        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+        self.rules.send_replace(Arc::new(rules));
+    }
+
+    pub(crate) fn watch_rules(&self) -> watch::Receiver<Arc<Rules>> {
+        self.rules.subscribe()
     }
 
     pub fn account(&self) -> &Arc<Account> {

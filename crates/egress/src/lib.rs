@@ -54,7 +54,7 @@ pub use paced::Paced;
 pub use probe::{ProbeError, probe};
 pub use proxy::Proxy;
 pub use publish::publish;
-pub use refusal::Refusal;
+pub use refusal::{Allowing, Refusal, Remedy};
 pub use resolve::{LocateError, Located, Resolver, SystemResolver, locate};
 pub use rules::{Authority, Host, InvalidRules, Mode, Preset, Rule, RuleText, Rules, RulesText};
 pub use scope::{InvalidScope, Scope};

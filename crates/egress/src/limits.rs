@@ -17,6 +17,8 @@ pub struct Limits {
     /// From a request sent to the first byte of its answer. Models think for minutes.
     pub first_byte: Duration,
     pub resolve: Duration,
+    /// Names looked up at once: one that hangs holds a thread that all conversations share.
+    pub lookups: usize,
     pub dial: Duration,
     /// How long a connection waits for a person.
     pub ask: Duration,
@@ -32,6 +34,7 @@ impl Default for Limits {
             idle: Duration::from_secs(600),
             first_byte: Duration::from_secs(600),
             resolve: Duration::from_secs(10),
+            lookups: 8,
             dial: Duration::from_secs(15),
             ask: Duration::from_secs(120),
         }

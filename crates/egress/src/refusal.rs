@@ -20,7 +20,28 @@ pub struct Refusal {
     pub target: String,
     pub reason: String,
     pub rule: Option<String>,
-    pub remedy: Option<String>,
+    pub remedy: Option<Remedy>,
+}
+
+/// What a person can do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    Allow(Box<str>),
+    /// The same, though TLS may do already.
+    AllowOrUseTls(Box<str>),
+    /// The same, where the host is meant to be at such an address.
+    AllowThere(Box<str>),
+    Do(&'static str),
+}
+
+/// How a person lets a host through, where this proxy runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Allowing {
+    /// By a rule; a gateway takes it up as it runs.
+    #[default]
+    ByRule,
+    /// By a flag of the command that runs.
+    ByFlagOf(&'static str),
 }
 
 /// Reply codes of SOCKS5 (RFC 1928, section 6).
@@ -43,24 +64,22 @@ impl Refusal {
             Ground::NotListed => (
                 "not-allowed",
                 format!("{target} is not on the allowlist of this sandbox"),
-                Some(allow_command(target)),
+                Some(Remedy::allow(target)),
             ),
             Ground::PortNotListed { .. } => (
                 "port-not-allowed",
                 format!("{} is not allowed on port {}", target.host, target.port),
-                Some(allow_command(target)),
+                Some(Remedy::allow(target)),
             ),
             Ground::TlsOnly => (
                 "tls-only",
                 format!("port {} of {} takes TLS only", target.port, target.host),
-                Some("use https:// in the address".to_owned()),
+                Some(Remedy::Do("use https:// in the address")),
             ),
         };
-        let remedy = match via {
-            Via::PlainHttp if refused.ground() != &Ground::TlsOnly => {
-                remedy.map(|remedy| format!("{remedy} (or https:// where the host is allowed)"))
-            }
-            _ => remedy,
+        let remedy = match (remedy, via) {
+            (Some(Remedy::Allow(what)), Via::PlainHttp) => Some(Remedy::AllowOrUseTls(what)),
+            (remedy, _) => remedy,
         };
         Self::forbidden(
             code,
@@ -87,14 +106,14 @@ impl Refusal {
             target,
             reason,
             Some("ask".to_owned()),
-            Some(allow_command(target)),
+            Some(Remedy::allow(target)),
         )
     }
 
     pub(crate) fn too_many_questions(target: &Authority) -> Self {
         let reason =
             format!("{target} is not allowed, and too many questions already wait for a person");
-        let remedy = Some(allow_command(target));
+        let remedy = Some(Remedy::allow(target));
         Self::forbidden(
             "not-allowed",
             target,
@@ -108,10 +127,8 @@ impl Refusal {
         let reason = format!("{}: {error}", target.host);
         match error {
             LocateError::Address(refused) => {
-                let remedy = format!(
-                    "if this host is meant to be there: hermetic egress allow '{target} in {}'",
-                    refused.address
-                );
+                let there = format!("'{target} in {}'", refused.address);
+                let remedy = Remedy::AllowThere(there.into());
                 // Nobody should be talked into opening a machine's own credentials.
                 let remedy = (refused.reason != NotPublic::Metadata).then_some(remedy);
                 let rule = Some(format!("{rule}, but only for public addresses"));
@@ -139,7 +156,7 @@ impl Refusal {
     }
 
     pub(crate) fn budget(target: &Authority, spent: BudgetSpent) -> Self {
-        let remedy = "raise gateway.egress.budget_bytes".to_owned();
+        let remedy = Remedy::Do("raise gateway.egress.budget_bytes");
         Self::forbidden(
             "budget",
             target,
@@ -201,7 +218,7 @@ impl Refusal {
         target: &Authority,
         reason: String,
         rule: Option<String>,
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
     ) -> Self {
         let (status, socks_reply) = (403, socks::NOT_ALLOWED);
         Self {
@@ -252,13 +269,14 @@ impl Refusal {
         }
     }
 
-    pub fn text(&self) -> String {
+    pub fn text(&self, allowing: Allowing) -> String {
         let mut text = format!("hermetic egress: refused: {}\n", self.reason);
         if let Some(rule) = &self.rule {
             text.push_str(&format!("rule: {rule}\n"));
         }
         match (&self.remedy, self.status) {
             (Some(remedy), _) => {
+                let remedy = remedy.words(allowing);
                 text.push_str(&format!("what a person can do: {remedy}\n"));
                 text.push_str("Trying again, or another way out, will not help until then.\n");
             }
@@ -268,24 +286,24 @@ impl Refusal {
         text
     }
 
-    pub fn json(&self) -> String {
+    pub fn json(&self, allowing: Allowing) -> String {
         json!({
             "error": "egress_refused",
             "code": self.code,
             "target": self.target,
             "reason": self.reason,
             "rule": self.rule,
-            "remedy": self.remedy,
+            "remedy": self.remedy.as_ref().map(|remedy| remedy.words(allowing)),
         })
         .to_string()
     }
 
     /// A whole HTTP response that also ends the connection.
-    pub(crate) fn response(&self, as_json: bool) -> Vec<u8> {
+    pub(crate) fn response(&self, as_json: bool, allowing: Allowing) -> Vec<u8> {
         let (kind, body) = if as_json {
-            ("application/json", self.json())
+            ("application/json", self.json(allowing))
         } else {
-            ("text/plain; charset=utf-8", self.text())
+            ("text/plain; charset=utf-8", self.text(allowing))
         };
         format!(
             "HTTP/1.1 {} {}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
@@ -299,10 +317,30 @@ impl Refusal {
     }
 }
 
-fn allow_command(target: &Authority) -> String {
-    match target.port {
-        crate::rules::DEFAULT_PORT => format!("hermetic egress allow {}", target.host),
-        _ => format!("hermetic egress allow {target}"),
+impl Remedy {
+    fn allow(target: &Authority) -> Self {
+        let what = match target.port {
+            crate::rules::DEFAULT_PORT => target.host.to_string(),
+            _ => target.to_string(),
+        };
+        Self::Allow(what.into())
+    }
+
+    fn words(&self, allowing: Allowing) -> String {
+        let allow = |what: &str| match allowing {
+            Allowing::ByRule => format!("hermetic egress allow {what}"),
+            Allowing::ByFlagOf(command) => format!("start `{command}` with --allow {what}"),
+        };
+        match self {
+            Self::Allow(what) => allow(what),
+            Self::AllowOrUseTls(what) => {
+                format!("{} (or https:// where the host is allowed)", allow(what))
+            }
+            Self::AllowThere(what) => {
+                format!("if this host is meant to be there: {}", allow(what))
+            }
+            Self::Do(words) => (*words).to_owned(),
+        }
     }
 }
 

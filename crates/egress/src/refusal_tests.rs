@@ -14,13 +14,13 @@ fn refusal(target: &str, via: Via) -> Refusal {
 
 #[test]
 fn a_model_can_read_what_happened() {
-    insta::assert_snapshot!(refusal("api.example.com:443", Via::Tunnel).text(), @r"
+    insta::assert_snapshot!(refusal("api.example.com:443", Via::Tunnel).text(Allowing::ByRule), @r"
     hermetic egress: refused: api.example.com:443 is not on the allowlist of this sandbox
     rule: no rule names this host
     what a person can do: hermetic egress allow api.example.com
     Trying again, or another way out, will not help until then.
     ");
-    insta::assert_snapshot!(refusal("known.test:80", Via::PlainHttp).text(), @r"
+    insta::assert_snapshot!(refusal("known.test:80", Via::PlainHttp).text(Allowing::ByRule), @r"
     hermetic egress: refused: known.test is not allowed on port 80
     rule: no rule names this port; the host has: known.test
     what a person can do: hermetic egress allow known.test:80 (or https:// where the host is allowed)
@@ -29,8 +29,19 @@ fn a_model_can_read_what_happened() {
 }
 
 #[test]
+fn the_remedy_is_the_callers_own() {
+    let text = |target, via| refusal(target, via).text(Allowing::ByFlagOf("hermetic exec"));
+    insta::assert_snapshot!(text("api.example.com:443", Via::Tunnel), @r"
+    hermetic egress: refused: api.example.com:443 is not on the allowlist of this sandbox
+    rule: no rule names this host
+    what a person can do: start `hermetic exec` with --allow api.example.com
+    Trying again, or another way out, will not help until then.
+    ");
+}
+
+#[test]
 fn a_program_can_read_it_too() {
-    insta::assert_snapshot!(refusal("a.test:8443", Via::Tunnel).json(), @r#"{"code":"not-allowed","error":"egress_refused","reason":"a.test:8443 is not on the allowlist of this sandbox","remedy":"hermetic egress allow a.test:8443","rule":"no rule names this host","target":"a.test:8443"}"#);
+    insta::assert_snapshot!(refusal("a.test:8443", Via::Tunnel).json(Allowing::ByRule), @r#"{"code":"not-allowed","error":"egress_refused","reason":"a.test:8443 is not on the allowlist of this sandbox","remedy":"hermetic egress allow a.test:8443","rule":"no rule names this host","target":"a.test:8443"}"#);
 }
 
 #[test]

@@ -47,13 +47,27 @@ pub enum LocateError {
     Address(#[from] AddressRefused),
 }
 
+/// The look-up takes one of `turns` and keeps it until it has really ended, which may be long after
+/// nobody waits for it any more.
 pub async fn locate(
-    resolver: &dyn Resolver,
+    resolver: &Arc<dyn Resolver>,
+    turns: &Arc<Semaphore>,
     target: &Authority,
     ranges: &[IpNet],
     within: Duration,
 ) -> Result<Located, LocateError> {
-    let answer = timeout(within, resolver.resolve(&target.host))
+    let (resolver, turns) = (Arc::clone(resolver), Arc::clone(turns));
+    let host = target.host.clone();
+    let looking = async move {
+        let turn = turns.acquire_owned().await;
+        let turn = turn.map_err(|_| io::ErrorKind::Interrupted)?;
+        let looking = tokio::spawn(async move {
+            let _turn = turn;
+            resolver.resolve(&host).await
+        });
+        looking.await.map_err(io::Error::other)?
+    };
+    let answer = timeout(within, looking)
         .await
         .map_err(|_| LocateError::TimedOut { after: within })?
         .map_err(|source| LocateError::NotFound { source })?;
@@ -88,7 +102,7 @@ pub struct SystemResolver {
     at_once: Arc<Semaphore>,
 }
 
-const LOOKUPS_AT_ONCE: usize = 64;
+const LOOKUPS_AT_ONCE: usize = 256;
 
 impl Default for SystemResolver {
     fn default() -> Self {

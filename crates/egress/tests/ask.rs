@@ -1,6 +1,5 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use hermetic_egress::{Answer, Asker, Question, RulesText};
@@ -18,6 +17,11 @@ impl Asker for Person {
         assert_eq!(question.conversation.as_str(), "agent:main:test:dm:1");
         let answer = self.answer;
         Box::pin(async move { answer })
+    }
+
+    fn still_holds(&self, _: Question) -> BoxFuture<'static, bool> {
+        let holds = self.answer == Answer::Kept;
+        Box::pin(async move { holds })
     }
 }
 
@@ -54,15 +58,14 @@ async fn outcome(lab: &Lab, host: &str) -> String {
     json["code"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_yes_lets_the_connection_go_on_and_runs_out() {
-    let (lab, person) = lab(Answer::For(Duration::from_secs(600)));
-    assert_eq!(outcome(&lab, "new.test").await, "address");
-    assert_eq!(outcome(&lab, "new.test").await, "address");
-    assert_eq!(person.asked.load(Ordering::SeqCst), 1);
-    tokio::time::advance(Duration::from_secs(601)).await;
-    assert_eq!(outcome(&lab, "new.test").await, "address");
-    assert_eq!(person.asked.load(Ordering::SeqCst), 2);
+#[tokio::test]
+async fn a_yes_lets_the_connection_go_on_and_the_next_one_asks_again() {
+    for answer in [Answer::Once, Answer::Kept] {
+        let (lab, person) = lab(answer);
+        assert_eq!(outcome(&lab, "new.test").await, "address");
+        assert_eq!(outcome(&lab, "new.test").await, "address");
+        assert_eq!(person.asked.load(Ordering::SeqCst), 2);
+    }
 }
 
 #[tokio::test]
@@ -73,16 +76,52 @@ async fn a_no_is_a_refusal() {
 
 #[tokio::test]
 async fn nobody_is_asked_about_denied_hosts_or_literals() {
-    let (lab, person) = lab(Answer::Always);
+    let (lab, person) = lab(Answer::Kept);
     assert_eq!(outcome(&lab, "denied.test").await, "denied");
     assert_eq!(outcome(&lab, "127.0.0.1").await, "bad-target");
     assert_eq!(person.asked.load(Ordering::SeqCst), 0);
 }
 
+/// Answers only when it is told to.
+struct Slow {
+    asked: AtomicUsize,
+    go: Arc<tokio::sync::Semaphore>,
+}
+
+impl Asker for Slow {
+    fn ask(&self, _: Question) -> BoxFuture<'static, Answer> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let go = Arc::clone(&self.go);
+        Box::pin(async move {
+            let _told = go.acquire().await;
+            Answer::Once
+        })
+    }
+
+    fn still_holds(&self, _: Question) -> BoxFuture<'static, bool> {
+        Box::pin(async { false })
+    }
+}
+
 #[tokio::test]
-async fn connections_to_the_same_host_ask_once() {
-    let (lab, person) = lab(Answer::Session);
-    let outcomes = join_all((0..20).map(|_| outcome(&lab, "new.test"))).await;
+async fn connections_that_wait_for_the_same_host_ask_once() {
+    let slow = Arc::new(Slow {
+        asked: AtomicUsize::new(0),
+        go: Arc::new(tokio::sync::Semaphore::new(0)),
+    });
+    let asker = slow.clone();
+    let lab = Lab::changed(Setup::default(), |proxy| proxy.asking(asker));
+    let all = join_all((0..20).map(|_| outcome(&lab, "new.test")));
+    let told = async {
+        while lab.conversation.account().connections() < 20 {
+            tokio::task::yield_now().await;
+        }
+        while slow.asked.load(Ordering::SeqCst) < 1 {
+            tokio::task::yield_now().await;
+        }
+        slow.go.add_permits(1);
+    };
+    let (outcomes, ()) = tokio::join!(all, told);
     assert!(outcomes.iter().all(|code| code == "address"));
-    assert_eq!(person.asked.load(Ordering::SeqCst), 1);
+    assert!(slow.asked.load(Ordering::SeqCst) < 20);
 }

@@ -380,6 +380,7 @@ async fn many_tunnels_at_once_stay_apart() {
                 .unwrap();
             let word = format!("tunnel {n:03}");
             stream.write_all(word.as_bytes()).await.unwrap();
+            stream.flush().await.unwrap();
             let mut answer = vec![0; word.len()];
             stream.read_exact(&mut answer).await.unwrap();
             assert_eq!(answer, word.as_bytes());

@@ -18,3 +18,4 @@ mod limits;
 mod shutdown;
 mod smuggling;
 mod socks;
+mod standing;

@@ -2,7 +2,7 @@
 
 use hermetic_access::{Admitted, Role};
 use hermetic_redact::Redacted;
-use hermetic_store::{Given, Outcome, Request, Scope, State, StoreError};
+use hermetic_store::{Given, Outcome, Request, Scope, State, StoreError, Subject};
 use hermetic_types::{Press, RequestId};
 
 use crate::Gateway;
@@ -194,6 +194,9 @@ impl Gateway {
 fn said_of(request: &Request) -> String {
     let id = &request.id;
     match (request.state, request.scope) {
+        (State::Approved, Some(Scope::Always)) if request.subject == Subject::Host => {
+            format!("{id}: allowed from now on.")
+        }
         (State::Approved, Some(Scope::Session | Scope::Always)) => {
             format!("{id}: allowed for this session.")
         }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use hermetic_audit::{Egress, Event, Words};
-use hermetic_egress::{Answer, Decision, Entry, How, Question};
+use hermetic_egress::{
+    Answer, Decision, Entry, How, Listing, Question, RuleBook, Scope as Whose, WrittenRule,
+};
 use hermetic_store::{Scope, Subject};
 use tokio_util::sync::CancellationToken;
 
@@ -12,17 +14,21 @@ use crate::approvals::About;
 use crate::asking::Asking;
 use crate::board::ChatDesk;
 
-/// Asks people about hosts that no rule speaks of.
+/// Asks people about hosts that no rule speaks of, and keeps what they allow for good among the rules.
 #[derive(Clone, Debug)]
-pub struct HostAsker(Asking);
+pub struct HostAsker {
+    asking: Asking,
+    book: RuleBook,
+}
 
 /// Writes what the proxy decided into the audit record.
 #[derive(Clone, Debug)]
 pub struct HostRecord(Asking);
 
 impl Asking {
-    pub fn hosts(&self) -> Arc<HostAsker> {
-        Arc::new(HostAsker(self.clone()))
+    pub fn hosts(&self, book: RuleBook) -> Arc<HostAsker> {
+        let asking = self.clone();
+        Arc::new(HostAsker { asking, book })
     }
 
     pub fn host_record(&self) -> Arc<HostRecord> {
@@ -32,34 +38,65 @@ impl Asking {
 
 impl hermetic_egress::Asker for HostAsker {
     fn ask(&self, question: Question) -> BoxFuture<'static, Answer> {
-        let asking = self.0.clone();
-        Box::pin(async move { asking.ask_about_host(&question).await })
+        let asker = self.clone();
+        Box::pin(async move { asker.put(&question).await })
+    }
+
+    fn still_holds(&self, question: Question) -> BoxFuture<'static, bool> {
+        let asking = self.asking.clone();
+        Box::pin(async move { asking.has_granted(&question).await.unwrap_or(false) })
     }
 }
 
+impl HostAsker {
+    async fn put(&self, question: &Question) -> Answer {
+        match self.asking.has_granted(question).await {
+            Ok(true) => return Answer::Kept,
+            Ok(false) => {}
+            Err(NotFoundOut) => return Answer::Deny,
+        }
+        match self.asking.ask_about_host(question).await {
+            Some(Scope::Once) => Answer::Once,
+            // How long it holds is kept with the grant, which `/new` revokes.
+            Some(Scope::TenMinutes | Scope::Session) => Answer::Kept,
+            Some(Scope::Always) => {
+                self.keep(question);
+                Answer::Once
+            }
+            None => Answer::Deny,
+        }
+    }
+
+    /// A small file, changed because a person said so. What cannot be kept is asked about again.
+    fn keep(&self, question: &Question) {
+        let whose = Whose::of(&question.conversation);
+        let rule = WrittenRule::new(Listing::Allow, &question.target.to_string(), Some(whose));
+        let kept = rule
+            .map_err(|error| error.to_string())
+            .and_then(|rule| self.book.add(&rule).map_err(|error| error.to_string()));
+        if let Err(error) = kept {
+            tracing::error!(%error, host = %question.target, "a rule could not be kept");
+        }
+    }
+}
+
+/// Told to the log already.
+struct NotFoundOut;
+
 impl Asking {
-    async fn ask_about_host(&self, question: &Question) -> Answer {
+    async fn has_granted(&self, question: &Question) -> Result<bool, NotFoundOut> {
+        let host = question.target.to_string();
+        let about = about(&host, &[]);
+        let granted = self.approvals.is_granted(&question.conversation, &about);
+        granted.await.map_err(|error| {
+            tracing::error!(%error, "a grant could not be looked up");
+            NotFoundOut
+        })
+    }
+
+    async fn ask_about_host(&self, question: &Question) -> Option<Scope> {
         let host = question.target.to_string();
         let reasons = ["no rule names this host".to_owned()];
-        let about = About {
-            subject: Subject::Host,
-            what: &host,
-            fingerprint: &host,
-            reasons: &reasons,
-        };
-        match self
-            .approvals
-            .is_granted(&question.conversation, &about)
-            .await
-        {
-            // Asked again for the next connection, because the grant may end by then.
-            Ok(true) => return Answer::Once,
-            Ok(false) => {}
-            Err(error) => {
-                tracing::error!(%error, "a grant could not be looked up");
-                return Answer::Deny;
-            }
-        }
         let (asked, speaker) = self.last_speaker(&question.conversation);
         let desk = ChatDesk {
             board: self.board.clone(),
@@ -67,12 +104,18 @@ impl Asking {
         };
         // Nobody stops it but the proxy, by dropping this future, which withdraws the question.
         let stop = CancellationToken::new();
-        match self.approvals.put(&asked, &about, &desk, &stop).await {
-            // How long it holds is kept with the grant, which `/new` revokes: the next connection asks.
-            Ok(Scope::Once | Scope::TenMinutes | Scope::Session) => Answer::Once,
-            Ok(Scope::Always) => Answer::Always,
-            Err(_) => Answer::Deny,
-        }
+        let about = about(&host, &reasons);
+        let put = self.approvals.put(&asked, &about, &desk, &stop);
+        put.await.ok()
+    }
+}
+
+fn about<'a>(host: &'a str, reasons: &'a [String]) -> About<'a> {
+    About {
+        subject: Subject::Host,
+        what: host,
+        fingerprint: host,
+        reasons,
     }
 }
 

@@ -28,7 +28,7 @@ use hermetic_egress::Gate;
 use hermetic_local::Local;
 use hermetic_native::{Demand, Native};
 use hermetic_sandbox::{Backend, Mount, MountMode, Network, Persistence, SystemView};
-use hermetic_session::{PROXY_PORT, Plan, Sandboxes};
+use hermetic_session::{PROXY_PORT, Plan, Sandboxes, Spending};
 use hermetic_store::Store;
 use hermetic_tools::{Kit, NoWayBack};
 use hermetic_types::{BackendKind, Boundary, InstallationId};
@@ -127,10 +127,10 @@ pub(crate) async fn sandboxes(
     gate: Option<Arc<Gate>>,
 ) -> Result<Sandboxes, Failure> {
     let backends = backends(config, &installation, plan.backend, caller)?;
-    let ledger = store(config).await?.ledger();
-    let sandboxes = Sandboxes::new(plan, installation, backends, ledger);
+    let store = store(config).await?;
+    let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
     Ok(match gate {
-        Some(gate) => sandboxes.leaving_by(gate),
+        Some(gate) => sandboxes.leaving_by(gate, Spending::in_store(store.documents())),
         None => sandboxes,
     })
 }

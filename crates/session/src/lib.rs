@@ -21,9 +21,11 @@ mod pool;
 mod sandboxes;
 mod settle;
 mod slot;
+mod spending;
 
 pub use lease::Lease;
 pub use outlet::{Outlet, PROXY_PORT};
 pub use plan::Plan;
 pub use sandboxes::{LeaseError, LetGoError, Sandboxes};
 pub use settle::{SettleError, Settled};
+pub use spending::Spending;

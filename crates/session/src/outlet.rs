@@ -12,9 +12,11 @@ use hermetic_types::ConversationKey;
 use hermetic_warden::client::{CallError, Listener, Warden};
 use hermetic_warden::protocol::{Endpoint, PathAt, Write};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+
+use crate::spending::{Spending, Sum};
 
 /// Where programs in a sandbox find the proxy.
 pub const PROXY_PORT: u16 = 3128;
@@ -24,6 +26,9 @@ const CONCURRENT: u16 = 256;
 
 /// Somebody inside, or another program of ours, has the port. It is tried again.
 const RETRY: Duration = Duration::from_millis(500);
+
+/// How soon connections that stand hear of a rule that was changed, and how often sums are written.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// For what takes a warden a millisecond.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,11 +42,13 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    /// The port is there when this returns, or the log says why not and it is tried again.
+    /// The port is there when this returns, or the log says why not and it is tried again. Where there is
+    /// no `spending`, a budget is for the life of this outlet.
     pub async fn open(
         sandbox: &Sandbox,
         conversation: &ConversationKey,
         gate: &Arc<Gate>,
+        spending: Option<&Spending>,
         port: u16,
         works: &TaskTracker,
         stop: &CancellationToken,
@@ -53,9 +60,14 @@ impl Outlet {
         {
             tracing::warn!(%conversation, %error, "the sandbox has no certificates for credentials");
         }
+        let whose = gate.conversation(conversation);
         let door = Door {
+            sum: match spending.filter(|_| gate.proxy().limits().budget.is_some()) {
+                Some(spending) => Some(spending.resume(&whose).await),
+                None => None,
+            },
             gate: Arc::clone(gate),
-            conversation: gate.conversation(conversation),
+            conversation: whose,
             port,
             cut: cut.clone(),
         };
@@ -90,6 +102,8 @@ impl Outlet {
 struct Door {
     gate: Arc<Gate>,
     conversation: Arc<Conversation>,
+    /// Where there is a budget.
+    sum: Option<Sum>,
     port: u16,
     cut: CancellationToken,
 }
@@ -100,13 +114,24 @@ impl Door {
     }
 
     /// Until the cut or the end of the link.
-    async fn serve(self, warden: Warden, mut listener: Option<Listener>) {
+    async fn serve(mut self, warden: Warden, mut listener: Option<Listener>) {
         let connections = TaskTracker::new();
+        let mut beat = interval(BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             match &mut listener {
                 Some(open) => {
-                    let accepted = self.cut.run_until_cancelled(open.accept()).await;
-                    let Some(Some(relay)) = accepted else { break };
+                    let busy = !connections.is_empty() || self.is_behind();
+                    let accepted = tokio::select! {
+                        accepted = open.accept() => accepted,
+                        () = self.cut.cancelled() => break,
+                        _ = beat.tick(), if busy => {
+                            self.gate.refresh();
+                            self.save().await;
+                            continue;
+                        }
+                    };
+                    let Some(relay) = accepted else { break };
                     self.gate.refresh();
                     let (proxy, cut) = (self.gate.proxy().clone(), self.cut.clone());
                     let conversation = Arc::clone(&self.conversation);
@@ -133,6 +158,17 @@ impl Door {
         drop(listener);
         connections.close();
         connections.wait().await;
+        self.save().await;
+    }
+
+    fn is_behind(&self) -> bool {
+        self.sum.as_ref().is_some_and(Sum::is_behind)
+    }
+
+    async fn save(&mut self) {
+        if let Some(sum) = &mut self.sum {
+            sum.save().await;
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::pool::Pool;
 use crate::slot::{Slot, Tenant};
-use crate::{Lease, Outlet, Plan};
+use crate::{Lease, Outlet, Plan, Spending};
 
 #[derive(Debug, Error)]
 pub enum LeaseError {
@@ -62,6 +62,7 @@ pub struct Sandboxes {
     pub(crate) pool: Arc<Pool>,
     /// Absent: no sandbox has a way out, whatever its spec says.
     gate: Option<Arc<Gate>>,
+    spending: Option<Spending>,
     /// Creations, which go on when the caller gives up so that none is cut in the middle, and outlets.
     pub(crate) works: TaskTracker,
     /// Ends the outlets.
@@ -88,14 +89,17 @@ impl Sandboxes {
             changed: Arc::default(),
             pool: Arc::default(),
             gate: None,
+            spending: None,
             works: TaskTracker::new(),
             cut: CancellationToken::new(),
         }
     }
 
-    /// Sandboxes whose network is proxied leave through this gate.
-    pub fn leaving_by(mut self, gate: Arc<Gate>) -> Self {
+    /// Sandboxes whose network is proxied leave through this gate. What they use of a budget is written
+    /// down.
+    pub fn leaving_by(mut self, gate: Arc<Gate>, spending: Spending) -> Self {
         self.gate = Some(gate);
+        self.spending = Some(spending);
         self
     }
 
@@ -132,6 +136,9 @@ impl Sandboxes {
             leaving.close_outlet().await;
         }
         slot.vacate();
+        if let Some(spending) = &self.spending {
+            spending.forget(conversation).await?;
+        }
         match self.ledger.of(conversation).await? {
             Some(entry) => self.destroy(&entry.id, entry.backend).await,
             None => Ok(()),
@@ -279,9 +286,9 @@ impl Sandboxes {
         let Network::Proxied { port } = spec.network else {
             return None;
         };
-        let gate = self.gate.as_ref()?;
-        let whose = &spec.conversation;
-        Some(Outlet::open(sandbox, whose, gate, port, &self.works, &self.cut).await)
+        let (gate, spending) = (self.gate.as_ref()?, self.spending.as_ref());
+        let (whose, works) = (&spec.conversation, &self.works);
+        Some(Outlet::open(sandbox, whose, gate, spending, port, works, &self.cut).await)
     }
 
     async fn bring_back(&self, entry: &Entry) -> Result<(Spec, Arc<Sandbox>), LeaseError> {

@@ -177,7 +177,11 @@ impl Approvals {
         let Some(won) = row.as_ref().map(request).transpose()? else {
             return Ok(None);
         };
-        if let Some(expires) = reply.given.scope().and_then(|scope| scope.grant(now)) {
+        if let Some(expires) = reply
+            .given
+            .scope()
+            .and_then(|scope| scope.grant(won.subject, now))
+        {
             grants::insert(&mut both, &won, expires, now).await?;
         }
         both.commit().await?;

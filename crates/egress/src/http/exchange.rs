@@ -19,6 +19,9 @@ use crate::credential::Redactor;
 use crate::limits::Limits;
 use crate::stream::Wire;
 
+/// Answers before the answer (`100 Continue` and its kin); an honest exchange has one or two.
+const MOST_INTERIM: usize = 32;
+
 /// A request, checked and ready to go out.
 pub(crate) struct Outgoing {
     pub(crate) head: Vec<u8>,
@@ -58,6 +61,8 @@ pub(crate) enum ExchangeError {
     Slow { after: Duration },
     #[error("the answer switches protocols without being asked")]
     Switch,
+    #[error("more than {MOST_INTERIM} interim answers came and no last one")]
+    TooManyInterim,
     #[error("the answer is compressed, so it cannot be searched for the credential")]
     Compressed,
     #[error(transparent)]
@@ -183,7 +188,7 @@ struct Answer<'a, R, W> {
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
     async fn pass_on(mut self) -> Result<Ended, ExchangeError> {
-        loop {
+        for _ in 0..=MOST_INTERIM {
             let head = self.head().await?;
             match head.status {
                 101 => return self.switch(head).await,
@@ -191,6 +196,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
                 _ => return self.last(head).await,
             }
         }
+        Err(ExchangeError::TooManyInterim)
     }
 
     async fn head(&mut self) -> Result<ResponseHead, ExchangeError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Proxy;
-use crate::ask::{Asked, Question};
+use crate::ask::{Asked, Question, Word};
 use crate::audit::{Decision, Entry, How, Ticket};
 use crate::conversation::Conversation;
 use crate::dial::dial;
@@ -22,7 +22,16 @@ const BY_A_PERSON: &str = "allowed by a person";
 #[derive(Clone)]
 pub(super) struct Admitted {
     target: Authority,
+    via: Via,
     allowed: Allowed,
+    by: By,
+}
+
+/// Who let it through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    Rule,
+    Person(Word),
 }
 
 /// An admitted target whose addresses have been checked. Made by [`Proxy::find`] only.
@@ -34,6 +43,14 @@ pub(super) struct Found {
 impl Admitted {
     pub(super) fn target(&self) -> &Authority {
         &self.target
+    }
+
+    pub(super) fn via(&self) -> Via {
+        self.via
+    }
+
+    pub(super) fn by(&self) -> By {
+        self.by
     }
 
     pub(super) fn transport(&self) -> Transport {
@@ -66,62 +83,90 @@ impl Proxy {
             .account()
             .check()
             .map_err(|spent| Refusal::budget(&target, spent))?;
-        let allowed = match conversation.rules().decide(&target, via) {
-            Verdict::Allow(allowed) => allowed,
+        let (allowed, by) = match conversation.rules().decide(&target, via) {
+            Verdict::Allow(allowed) => (allowed, By::Rule),
             Verdict::Refuse(refused) => return Err(Refusal::by_rule(&target, via, &refused)),
             Verdict::Unknown(refused) => {
                 let Some(asker) = &self.0.asker else {
                     return Err(Refusal::by_rule(&target, via, &refused));
                 };
-                let question = Question {
-                    conversation: conversation.key().clone(),
-                    target: target.clone(),
-                };
-                match conversation
-                    .grants
-                    .ask(asker, question, self.0.limits.ask)
-                    .await
-                {
-                    Asked::Granted => Allowed::granted(via, BY_A_PERSON.to_owned()),
+                let question = question(conversation, &target);
+                let asked = conversation
+                    .questions
+                    .ask(asker, question, self.0.limits.ask);
+                match asked.await {
+                    Asked::Granted(word) => {
+                        let allowed = Allowed::granted(via, BY_A_PERSON.to_owned());
+                        (allowed, By::Person(word))
+                    }
                     Asked::Denied => return Err(Refusal::by_person(&target, true)),
                     Asked::NoAnswer => return Err(Refusal::by_person(&target, false)),
                     Asked::TooManyQuestions => return Err(Refusal::too_many_questions(&target)),
                 }
             }
         };
-        Ok(Admitted { target, allowed })
+        Ok(Admitted {
+            target,
+            via,
+            allowed,
+            by,
+        })
     }
 
-    /// A target that was admitted before, judged anew by the rules of now. What a person allowed for this
-    /// connection stays allowed on it, unless a rule has come to forbid it.
-    pub(super) fn admit_again(
+    /// A target that was admitted before, judged anew by the rules of now. What a person allowed stays
+    /// allowed for as long as they meant it to, unless a rule has come to forbid it.
+    pub(super) async fn admit_again(
         &self,
         conversation: &Conversation,
         before: &Admitted,
-        via: Via,
     ) -> Result<Admitted, Refusal> {
         let target = &before.target;
         conversation
             .account()
             .check()
             .map_err(|spent| Refusal::budget(target, spent))?;
-        match conversation.rules().decide(target, via) {
+        match conversation.rules().decide(target, before.via) {
             Verdict::Allow(allowed) => Ok(Admitted {
-                target: target.clone(),
                 allowed,
+                by: By::Rule,
+                ..before.clone()
             }),
-            Verdict::Unknown(_) if before.allowed.rule() == BY_A_PERSON => Ok(before.clone()),
+            Verdict::Unknown(_) if self.has_their_word(conversation, before).await => {
+                Ok(before.clone())
+            }
             Verdict::Refuse(refused) | Verdict::Unknown(refused) => {
-                Err(Refusal::by_rule(target, via, &refused))
+                Err(Refusal::by_rule(target, before.via, &refused))
             }
         }
     }
 
+    /// Whether a person let this through and what they said still counts.
+    pub(super) async fn has_their_word(
+        &self,
+        conversation: &Conversation,
+        admitted: &Admitted,
+    ) -> bool {
+        match (admitted.by, &self.0.asker) {
+            (By::Person(Word::ForThisConnection), _) => true,
+            (By::Person(Word::WhileItHolds), Some(asker)) => {
+                let question = question(conversation, &admitted.target);
+                asker.still_holds(question).await
+            }
+            (By::Rule, _) | (By::Person(Word::WhileItHolds), None) => false,
+        }
+    }
+
     /// The one resolution of this connection.
-    pub(super) async fn find(&self, admitted: Admitted) -> Result<Found, Refusal> {
-        let Admitted { target, allowed } = &admitted;
-        let within = self.0.limits.resolve;
-        let located = locate(&*self.0.resolver, target, allowed.ranges(), within)
+    pub(super) async fn find(
+        &self,
+        conversation: &Conversation,
+        admitted: Admitted,
+    ) -> Result<Found, Refusal> {
+        let Admitted {
+            target, allowed, ..
+        } = &admitted;
+        let (turns, within) = (&conversation.lookups, self.0.limits.resolve);
+        let located = locate(&self.0.resolver, turns, target, allowed.ranges(), within)
             .await
             .map_err(|error| Refusal::not_located(target, allowed.rule(), &error))?;
         Ok(Found { admitted, located })
@@ -161,6 +206,13 @@ impl Proxy {
     }
 }
 
+fn question(conversation: &Conversation, target: &Authority) -> Question {
+    Question {
+        conversation: conversation.key().clone(),
+        target: target.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use hermetic_types::ConversationKey;
@@ -171,8 +223,8 @@ mod tests {
     use crate::resolve::SystemResolver;
     use crate::rules::{Rules, RulesText};
 
-    #[test]
-    fn a_persons_yes_holds_on_its_connection_until_a_rule_forbids_it() {
+    #[tokio::test]
+    async fn a_persons_yes_holds_on_its_connection_until_a_rule_forbids_it() {
         let limits = Limits::default();
         let proxy = Proxy::new(
             limits.clone(),
@@ -185,19 +237,22 @@ mod tests {
             Vec::new(),
             &limits,
         );
-        let before = |rule: &str| Admitted {
+        let before = |by| Admitted {
             target: Authority::parse("new.test:443").unwrap(),
-            allowed: Allowed::granted(Via::Tunnel, rule.to_owned()),
+            via: Via::Tunnel,
+            allowed: Allowed::granted(Via::Tunnel, BY_A_PERSON.to_owned()),
+            by,
         };
-        let again = |rule: &str| proxy.admit_again(&conversation, &before(rule), Via::Tunnel);
-        assert!(again(BY_A_PERSON).is_ok());
-        assert!(again("new.test").is_err(), "the rule is gone");
+        let once = before(By::Person(Word::ForThisConnection));
+        assert!(proxy.admit_again(&conversation, &once).await.is_ok());
+        let by_rule = proxy.admit_again(&conversation, &before(By::Rule)).await;
+        assert!(by_rule.is_err(), "the rule is gone");
 
         let denied = RulesText {
             deny: vec!["new.test".into()],
             ..RulesText::default()
         };
         conversation.set_rules(Rules::compile(&denied).unwrap());
-        assert!(again(BY_A_PERSON).is_err());
+        assert!(proxy.admit_again(&conversation, &once).await.is_err());
     }
 }

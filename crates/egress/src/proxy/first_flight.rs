@@ -141,9 +141,10 @@ async fn more(from: &mut Wire, gone: &str) -> Result<(), Turned> {
 
 fn turned(error: HelloError) -> Turned {
     let alert = match error {
-        HelloError::NoServerName | HelloError::SeveralNames | HelloError::BadServerName => {
-            Alert::UnrecognizedName
-        }
+        HelloError::NoServerName
+        | HelloError::SeveralNames
+        | HelloError::BadServerName
+        | HelloError::Encrypted => Alert::UnrecognizedName,
         HelloError::NotTls | HelloError::NotClientHello => Alert::AccessDenied,
         HelloError::Malformed | HelloError::TooLarge => Alert::DecodeError,
     };

@@ -7,6 +7,7 @@
 mod admit;
 mod connect;
 mod first_flight;
+mod footing;
 mod intercept;
 mod requests;
 mod rewrite;
@@ -27,7 +28,7 @@ use crate::credential::{CertificateAuthority, Roots, RootsError};
 use crate::http::head::{HeadError, RequestHead};
 use crate::http::source::{ReadHeadError, Source};
 use crate::limits::Limits;
-use crate::refusal::Refusal;
+use crate::refusal::{Allowing, Refusal};
 use crate::resolve::Resolver;
 use crate::rules::Authority;
 use crate::stream::{Stream, Wire};
@@ -44,6 +45,7 @@ struct Inner {
     record: Arc<dyn Record>,
     asker: Option<Arc<dyn Asker>>,
     interception: Option<Interception>,
+    allowing: Allowing,
 }
 
 struct Interception {
@@ -59,12 +61,18 @@ impl Proxy {
             record,
             asker: None,
             interception: None,
+            allowing: Allowing::default(),
         }))
     }
 
     /// Unknown hosts are put to `asker` instead of being refused at once.
     pub fn asking(self, asker: Arc<dyn Asker>) -> Self {
         self.with(|inner| inner.asker = Some(asker))
+    }
+
+    /// Refusals tell how hosts are let through here.
+    pub fn advising(self, allowing: Allowing) -> Self {
+        self.with(|inner| inner.allowing = allowing)
     }
 
     /// Hosts with a credential are terminated with certificates of `authority`; the origin behind must
@@ -97,6 +105,7 @@ impl Proxy {
                     authority: Arc::clone(&interception.authority),
                     upstream: Arc::clone(&interception.upstream),
                 }),
+            allowing: inner.allowing,
         };
         change(&mut inner);
         Self(Arc::new(inner))
@@ -125,7 +134,7 @@ impl Proxy {
         let Some(_slot) = conversation.account().open() else {
             let refusal = Refusal::busy();
             self.note(&conversation, How::Http, &refusal);
-            let response = refusal.response(false);
+            let response = refusal.response(false, self.0.allowing);
             let _ = timeout(self.0.limits.head_time, client.write_all(&response)).await;
             return;
         };
@@ -212,7 +221,7 @@ impl Proxy {
         as_json: bool,
     ) {
         self.note(conversation, how, refusal);
-        let response = refusal.response(as_json);
+        let response = refusal.response(as_json, self.0.allowing);
         let written = timeout(self.0.limits.head_time, client.write_all(&response)).await;
         if matches!(written, Ok(Ok(()))) {
             linger(client).await;

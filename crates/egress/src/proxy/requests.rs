@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Proxy;
 use super::admit::Admitted;
+use super::footing::Footing;
 use super::intercept::Intercepted;
 use super::rewrite::{absolute_target, check_host, origin_target, outgoing, wants_json};
 use super::tunnel::Tunnel;
@@ -136,10 +137,12 @@ impl Proxy {
                     .await?
             }
             Front::Intercepted(intercepted) => {
-                self.admit_again(conversation, intercepted.admitted(), Via::Tunnel)?
+                self.admit_again(conversation, intercepted.admitted())
+                    .await?
             }
         };
-        let (mut upstream, address, admitted) = self.upstream(admitted, front, kept).await?;
+        let (mut upstream, address, admitted) =
+            self.upstream(conversation, admitted, front, kept).await?;
 
         let request = outgoing(
             head,
@@ -152,15 +155,22 @@ impl Proxy {
         let ticket = self.ticket(conversation, &admitted, address, front.how());
         let redactor = front.redactor();
         let limits = &self.0.limits;
-        let ended = exchange::run(
+        let footing = || Footing::new(self, conversation, &admitted, address);
+        let exchanged = exchange::run(
             client,
             &mut upstream,
             &request,
             &ticket.meter,
             limits,
             redactor.clone(),
-        )
-        .await;
+        );
+        let ended = tokio::select! {
+            ended = exchanged => ended,
+            why = footing().lost() => {
+                ticket.fault(why);
+                return Ok(Next::Broken);
+            }
+        };
         match ended {
             Ok(Ended::Upgraded) => {
                 let client = Wire::new(tokio::io::empty());
@@ -169,6 +179,7 @@ impl Proxy {
                     upstream,
                     ticket,
                     redactor,
+                    footing: footing(),
                 })))
             }
             Ok(Ended::Answered {
@@ -198,6 +209,7 @@ impl Proxy {
     /// The kept connection where it is to the same target and still quiet, else a new one.
     async fn upstream(
         &self,
+        conversation: &Conversation,
         admitted: Admitted,
         front: &Front,
         kept: &mut Option<Kept>,
@@ -209,7 +221,7 @@ impl Proxy {
         }
         match front {
             Front::Proxy => {
-                let found = self.find(admitted).await?;
+                let found = self.find(conversation, admitted).await?;
                 let (wire, address) = self.reach(&found).await?;
                 Ok((wire, address, found.into_admitted()))
             }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::Proxy;
 use super::admit::Found;
 use super::first_flight::{FirstFlight, check_hello};
+use super::footing::Footing;
 use crate::audit::{How, Ticket};
 use crate::conversation::Conversation;
 use crate::credential::Redactor;
@@ -29,6 +30,7 @@ pub(super) struct Tunnel {
     pub(super) upstream: Wire,
     pub(super) ticket: Ticket,
     pub(super) redactor: Option<Redactor>,
+    pub(super) footing: Footing,
 }
 
 /// In which protocol the sandbox asked for the tunnel.
@@ -45,9 +47,15 @@ impl Tunnel {
             upstream,
             ticket,
             redactor,
+            footing,
         } = self;
-        if let Err(error) = relay(client, upstream, &ticket.meter, idle, redactor).await {
-            ticket.fault(error);
+        tokio::select! {
+            relayed = relay(client, upstream, &ticket.meter, idle, redactor) => {
+                if let Err(error) = relayed {
+                    ticket.fault(error);
+                }
+            }
+            why = footing.lost() => ticket.fault(why),
         }
     }
 }
@@ -62,7 +70,7 @@ impl Proxy {
         stop: &CancellationToken,
     ) -> Option<Tunnel> {
         let found = match self.admit(conversation, target, Via::Tunnel).await {
-            Ok(admitted) => self.find(admitted).await,
+            Ok(admitted) => self.find(conversation, admitted).await,
             Err(refusal) => Err(refusal),
         };
         match found {
@@ -87,7 +95,7 @@ impl Proxy {
         mut client: Wire,
         found: &Found,
         greeter: Greeter,
-        conversation: &Conversation,
+        conversation: &Arc<Conversation>,
     ) -> Option<Tunnel> {
         match self.reach(found).await {
             Ok((upstream, address)) => {
@@ -98,6 +106,7 @@ impl Proxy {
                     upstream,
                     ticket,
                     redactor: None,
+                    footing: Footing::new(self, conversation, found.admitted(), address),
                 })
             }
             Err(refusal) => {
@@ -155,6 +164,7 @@ impl Proxy {
                 upstream,
                 ticket,
                 redactor: None,
+                footing: Footing::new(self, conversation, found.admitted(), address),
             }),
             Err(turned) => {
                 ticket.fault(&turned.reason);

@@ -1,8 +1,8 @@
 //! The server name a ClientHello asks for, read strictly.
 //!
 //! A tunnel to an allowed host could still ask a shared front end for another one. So the name in the
-//! hello must be the name of the tunnel, and a hello that we cannot read completely is no hello. With
-//! encrypted ClientHello the outer name is what we see, and it has to agree like any other.
+//! hello must be the name of the tunnel, and a hello that we cannot read completely is no hello. That
+//! goes for an encrypted ClientHello too: its outer name is what we see, the inner one is where it leads.
 
 use thiserror::Error;
 
@@ -37,6 +37,8 @@ pub enum HelloError {
     SeveralNames,
     #[error("the server name in the ClientHello is not a host name")]
     BadServerName,
+    #[error("the ClientHello hides another one (ECH), so the name in it means nothing")]
+    Encrypted,
 }
 
 /// Post-quantum hellos take about two kilobytes.
@@ -48,6 +50,7 @@ const MOST_RECORDS: usize = 64;
 const RECORD_HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const EXTENSION_SERVER_NAME: u16 = 0;
+const EXTENSION_ENCRYPTED_HELLO: u16 = 0xfe0d;
 const NAME_HOST: u8 = 0;
 
 /// Reads the hello at the front of `bytes`; what follows it is not looked at.
@@ -128,8 +131,10 @@ fn server_name(body: &[u8]) -> Result<Host, HelloError> {
             return Err(HelloError::Malformed);
         }
         seen.push(kind);
-        if kind == EXTENSION_SERVER_NAME {
-            name = Some(only_name(data)?);
+        match kind {
+            EXTENSION_SERVER_NAME => name = Some(only_name(data)?),
+            EXTENSION_ENCRYPTED_HELLO => return Err(HelloError::Encrypted),
+            _ => {}
         }
     }
     name.ok_or(HelloError::NoServerName)

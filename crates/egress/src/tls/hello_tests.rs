@@ -60,7 +60,7 @@ fn named(name: &str, bytes: &[u8]) -> Result<Hello, HelloError> {
 fn the_name_is_found_among_other_extensions() {
     let mut extensions = extension(43, &[2, 3, 4]);
     extensions.extend(sni(&["Example.com"]));
-    extensions.extend(extension(0xfe0d, &[0; 40]));
+    extensions.extend(extension(0x0a0a, &[0; 40]));
     let bytes = hello(&extensions);
     assert_eq!(read(&bytes), named("example.com", &bytes));
 }
@@ -104,6 +104,10 @@ fn anything_but_one_plain_name_is_refused() {
     for (extensions, error) in [
         (Vec::new(), HelloError::NoServerName),
         (extension(43, &[2, 3, 4]), HelloError::NoServerName),
+        (
+            [sni(&["a.test"]), extension(0xfe0d, &[0; 40])].concat(),
+            HelloError::Encrypted,
+        ),
         (sni(&["a.test", "b.test"]), HelloError::SeveralNames),
         (double, HelloError::Malformed),
         (sni(&[""]), HelloError::BadServerName),

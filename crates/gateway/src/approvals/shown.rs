@@ -46,6 +46,9 @@ impl Shown<'_> {
         let by = request.answered_by.as_deref().unwrap_or("nobody");
         let what = match request.state {
             State::Approved => match request.scope {
+                Some(Scope::Always) if request.subject == Subject::Host => {
+                    format!("✅ {}: allowed from now on by {by}", request.id)
+                }
                 Some(Scope::Session | Scope::Always) => {
                     format!("✅ {}: allowed for this session by {by}", request.id)
                 }

@@ -170,7 +170,7 @@ async fn run_leaving(
         Some(gate) => {
             let stop = CancellationToken::new();
             let whose = &spec.conversation;
-            Some(Outlet::open(sandbox, whose, gate, PROXY_PORT, &works, &stop).await)
+            Some(Outlet::open(sandbox, whose, gate, None, PROXY_PORT, &works, &stop).await)
         }
         None => None,
     };

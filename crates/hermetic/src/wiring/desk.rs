@@ -6,7 +6,7 @@ use hermetic_agent::{Agent, prompt};
 use hermetic_config::Config;
 use hermetic_gateway::Reachable;
 use hermetic_redact::Redactor;
-use hermetic_session::Sandboxes;
+use hermetic_session::{Sandboxes, Spending};
 use hermetic_store::History;
 use hermetic_tools::Kit;
 use hermetic_types::BackendKind;
@@ -41,7 +41,7 @@ pub(crate) async fn desk(config: &Config, kind: BackendKind) -> Result<Desk, Fai
     let redactor = redactor::redactor(config);
     let model = model::model(config)?;
     let sandboxes = match gate {
-        Some(gate) => sandboxes.leaving_by(gate),
+        Some(gate) => sandboxes.leaving_by(gate, Spending::in_store(store.documents())),
         None => sandboxes,
     };
     let reach = Arc::new(Reachable(sandboxes.clone()));

@@ -5,14 +5,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use hermetic_config::{Config, CredentialSource, Egress, EgressCredential, EgressMode};
 use hermetic_egress::{
-    Answer, Asker, Bundle, CertificateAuthority, Charter, Credential, Gate, Issued, Journal,
-    Limits, Listing, LogRecord, Mode, Paced, Proxy, Question, Record, Roots, RuleBook, RuleText,
-    RulesText, Scope, SystemResolver, WrittenRule, trust_bundle,
+    Allowing, Bundle, CertificateAuthority, Charter, Credential, Gate, Issued, Journal, Limits,
+    LogRecord, Mode, Paced, Proxy, Record, Roots, RuleBook, RuleText, RulesText, Scope,
+    SystemResolver, trust_bundle,
 };
-use hermetic_gateway::{Asking, HostAsker};
+use hermetic_gateway::Asking;
 use hermetic_types::Secret;
 
 use crate::failure::Failure;
@@ -39,17 +38,18 @@ pub(crate) fn gate(config: &Config, asking: Option<&Asking>) -> Result<Option<Ar
         more: additions(config.egress())?,
         credentials: issued(config.egress())?,
     };
-    let gate = build(config, charter, asking)?;
+    let gate = build(config, charter, Allowing::ByRule, asking)?;
     Ok(Some(Arc::new(gate.reading(rule_book(config)))))
 }
 
-/// A gate for these rules alone: neither credentials nor what people added.
+/// A gate for these rules of one command alone: neither credentials nor what people added.
 pub(crate) fn gate_for(config: &Config, rules: RulesText) -> Result<Arc<Gate>, Failure> {
     let charter = Charter {
         rules,
         ..Charter::default()
     };
-    build(config, charter, None).map(Arc::new)
+    let allowing = Allowing::ByFlagOf("hermetic exec");
+    build(config, charter, allowing, None).map(Arc::new)
 }
 
 /// The rules for everybody, as they are written in the file.
@@ -94,7 +94,12 @@ pub(super) fn secrets(egress: &Egress) -> Vec<Secret> {
     values.filter_map(|entry| value(entry).ok()).collect()
 }
 
-fn build(config: &Config, charter: Charter, asking: Option<&Asking>) -> Result<Gate, Failure> {
+fn build(
+    config: &Config,
+    charter: Charter,
+    allowing: Allowing,
+    asking: Option<&Asking>,
+) -> Result<Gate, Failure> {
     let egress = config.egress();
     let limits = Limits {
         budget: egress.budget_bytes,
@@ -110,12 +115,10 @@ fn build(config: &Config, charter: Charter, asking: Option<&Asking>) -> Result<G
         limits,
         Arc::new(SystemResolver::default()),
         Arc::new(records),
-    );
+    )
+    .advising(allowing);
     if let Some(asking) = asking.filter(|_| egress.ask) {
-        proxy = proxy.asking(Arc::new(Keeper {
-            people: asking.hosts(),
-            book: rule_book(config),
-        }));
+        proxy = proxy.asking(asking.hosts(rule_book(config)));
     }
     let mut bundle = None;
     if let Some(authority) = authority(config)?.filter(|_| !charter.credentials.is_empty()) {
@@ -137,37 +140,6 @@ fn build(config: &Config, charter: Charter, asking: Option<&Asking>) -> Result<G
         Some(bundle) => gate.trusting(bundle),
         None => gate,
     })
-}
-
-/// Asks people, and keeps what they allow for good among the rules of that conversation.
-struct Keeper {
-    people: Arc<HostAsker>,
-    book: RuleBook,
-}
-
-impl Asker for Keeper {
-    fn ask(&self, question: Question) -> BoxFuture<'static, Answer> {
-        let (book, asked) = (self.book.clone(), self.people.ask(question.clone()));
-        Box::pin(async move {
-            let answer = asked.await;
-            if answer == Answer::Always {
-                keep(&book, &question);
-            }
-            answer
-        })
-    }
-}
-
-/// A small file, changed because a person said so. What cannot be kept holds for the session.
-fn keep(book: &RuleBook, question: &Question) {
-    let scope = Scope::of(&question.conversation);
-    let rule = WrittenRule::new(Listing::Allow, &question.target.to_string(), Some(scope));
-    let kept = rule
-        .map_err(|error| error.to_string())
-        .and_then(|rule| book.add(&rule).map_err(|error| error.to_string()));
-    if let Err(error) = kept {
-        tracing::error!(%error, host = %question.target, "a rule could not be kept");
-    }
 }
 
 fn additions(egress: &Egress) -> Result<Vec<(Scope, RulesText)>, Failure> {

@@ -7,7 +7,7 @@ use hermetic_agent::Agent;
 use hermetic_chat::Chat;
 use hermetic_config::{BusyInput, Config, Origin, ResetMode, Resolved};
 use hermetic_gateway::{Busy, Parts, Reachable, Resets, Settings, Streaming};
-use hermetic_session::Sandboxes;
+use hermetic_session::{Sandboxes, Spending};
 
 use super::facts::facts;
 use super::{Caller, access, asking, kit, model, redactor, telegram, webhook};
@@ -45,7 +45,7 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     let facts = facts(config, &plan);
     let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
     let sandboxes = match gate {
-        Some(gate) => sandboxes.leaving_by(gate),
+        Some(gate) => sandboxes.leaving_by(gate, Spending::in_store(store.documents())),
         None => sandboxes,
     };
     let reach = Arc::new(Reachable(sandboxes.clone()));

@@ -96,9 +96,12 @@ fn one_command_reaches_nothing_unless_it_is_told() {
     let closed = hermetic.run(&["exec", "--", "bash", "-c", tries]);
     assert_eq!(closed.out, "0\n");
     let asks = "exec 3<>/dev/tcp/127.0.0.1/3128; \
-        printf 'CONNECT %s:443 HTTP/1.1\\r\\nHost: %s:443\\r\\n\\r\\n' b.test b.test >&3; head -n1 <&3";
+        printf 'CONNECT %s:443 HTTP/1.1\\r\\nHost: %s:443\\r\\n\\r\\n' b.test b.test >&3; cat <&3";
     let allowed = hermetic.run(&["exec", "--allow", "a.test", "--", "bash", "-c", asks]);
-    assert_eq!(allowed.out, "HTTP/1.1 403 Forbidden\r\n", "{}", allowed.err);
+    let (status, told) = allowed.out.split_once("\r\n").unwrap();
+    assert_eq!(status, "HTTP/1.1 403 Forbidden", "{}", allowed.err);
+    let remedy = "start `hermetic exec` with --allow b.test\n";
+    assert!(told.contains(remedy), "{told}");
     let log = hermetic
         .run(&["egress", "log", "--refused", "--for", "cli"])
         .out;

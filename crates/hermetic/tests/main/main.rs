@@ -16,6 +16,7 @@ mod flow;
 mod gateway;
 mod hermetic;
 mod mcp;
+mod probes;
 mod service;
 mod ssh;
 #[path = "../../../backends/ssh/tests/lab.rs"]

@@ -15,7 +15,7 @@ use hermetic_egress::{
 use hermetic_native::{Config, Native};
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{Backend, Mount, Network, Persistence, RunError, Sandbox, SystemView};
-use hermetic_session::{Lease, PROXY_PORT, Plan, Sandboxes};
+use hermetic_session::{Lease, PROXY_PORT, Plan, Sandboxes, Spending};
 use hermetic_store::Store;
 use hermetic_types::{BackendKind, Command, ConversationKey, InstallationId, SandboxId, Secret};
 use tokio_util::sync::CancellationToken;
@@ -138,7 +138,7 @@ impl Lab {
             [Arc::clone(&native)],
             store.ledger(),
         )
-        .leaving_by(Arc::clone(&gate));
+        .leaving_by(Arc::clone(&gate), Spending::in_store(store.documents()));
         Some(Self {
             sandboxes,
             origin,
@@ -181,7 +181,16 @@ impl Lab {
             [Arc::clone(&self.native)],
             self.store.ledger(),
         )
-        .leaving_by(Arc::clone(&self.gate))
+        .leaving_by(
+            self.gate_of_a_new_process(),
+            Spending::in_store(self.store.documents()),
+        )
+    }
+
+    fn gate_of_a_new_process(&self) -> Arc<Gate> {
+        let charter = charter(self.origin.at.port());
+        let gate = Gate::new(self.gate.proxy().clone(), charter).unwrap();
+        Arc::new(gate.trusting(self.gate.bundle().unwrap().clone()))
     }
 
     /// A link of its own to a sandbox, past the house.

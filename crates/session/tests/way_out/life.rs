@@ -120,6 +120,37 @@ async fn a_budget_outlives_the_link() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_budget_outlives_the_gateway_and_ends_with_the_conversation() {
+    let bounded = Setup {
+        budget: Some(128 << 10),
+        ..Setup::default()
+    };
+    let test = "a_budget_outlives_the_gateway_and_ends_with_the_conversation";
+    story(test, bounded, async |lab| {
+        std::fs::write(lab.files.join("large"), vec![b'x'; 100 << 10]).unwrap();
+        let url = lab.url("origin.test", "large");
+        let large = format!("curl -sS -m 20 -o /dev/null {url}");
+        assert_eq!(lab.run("alice", &large).await.code, 0);
+        lab.sandboxes.drain().await;
+
+        let again = lab.restart();
+        again.settle().await.unwrap();
+        let lease = again.lease(&key("alice")).await.unwrap();
+        let told = run(&lease, &large).await;
+        assert_ne!(told.code, 0, "{}", told.out);
+        drop(lease);
+        again.reset(&key("alice")).await.unwrap();
+        let lease = again.lease(&key("alice")).await.unwrap();
+        let told = run(&lease, &large).await;
+        assert_eq!(told.code, 0, "{}", told.out);
+        drop(lease);
+        again.reset(&key("alice")).await.unwrap();
+        again.drain().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_connection_is_written_down_as_its_conversations() {
     let test = "every_connection_is_written_down_as_its_conversations";
     story(test, Setup::default(), async |lab| {

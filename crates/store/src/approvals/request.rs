@@ -146,11 +146,13 @@ impl Scope {
     }
 
     /// When a grant of this scope ends: `Some(None)` is with the conversation.
-    pub(super) fn grant(self, now: Timestamp) -> Option<Option<Timestamp>> {
-        match self {
-            Self::Once => None,
-            Self::TenMinutes => Some(Some(now.plus(Self::TEN_MINUTES))),
-            Self::Session | Self::Always => Some(None),
+    pub(super) fn grant(self, subject: Subject, now: Timestamp) -> Option<Option<Timestamp>> {
+        match (self, subject) {
+            (Self::Once, _) => None,
+            (Self::TenMinutes, _) => Some(Some(now.plus(Self::TEN_MINUTES))),
+            // A host gets a rule instead, and whoever takes that back means it.
+            (Self::Always, Subject::Host) => None,
+            (Self::Session | Self::Always, _) => Some(None),
         }
     }
 }

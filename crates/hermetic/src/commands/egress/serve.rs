@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_egress::{
-    Authority, Conversation, Drained, Limits, LogRecord, Proxy, Rules, RulesText, SystemResolver,
-    publish,
+    Allowing, Authority, Conversation, Drained, Limits, LogRecord, Proxy, Rules, RulesText,
+    SystemResolver, publish,
 };
 use hermetic_types::ConversationKey;
 use tokio::net::TcpListener;
@@ -77,6 +77,8 @@ async fn serve(args: &Args, rules: Rules) -> Result<(), Failure> {
     }
     let limits = Limits {
         budget: args.budget,
+        // One conversation here is a whole deployment.
+        lookups: 128,
         ..Limits::default()
     };
     let conversation = Conversation::new(
@@ -89,7 +91,8 @@ async fn serve(args: &Args, rules: Rules) -> Result<(), Failure> {
         limits,
         Arc::new(SystemResolver::default()),
         Arc::new(LogRecord),
-    );
+    )
+    .advising(Allowing::ByFlagOf("hermetic egress serve"));
     let address = listener
         .local_addr()
         .map_err(|error| Failure::caused(&error, "report this as a bug"))?;

@@ -152,9 +152,18 @@ async fn said_inside(
         .map_err(|error| Failure::caused(&error, again))?;
     let (works, stop) = (TaskTracker::new(), CancellationToken::new());
     let outlet = match (gate, &spec.network) {
-        (Some(gate), Network::Proxied { port }) => {
-            Some(Outlet::open(&sandbox, &spec.conversation, gate, *port, &works, &stop).await)
-        }
+        (Some(gate), Network::Proxied { port }) => Some(
+            Outlet::open(
+                &sandbox,
+                &spec.conversation,
+                gate,
+                None,
+                *port,
+                &works,
+                &stop,
+            )
+            .await,
+        ),
         _ => None,
     };
     let ran = sandbox

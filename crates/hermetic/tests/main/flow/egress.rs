@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::mpsc;
 
 use super::lab::{ALICE, BOB, Lab};
 
@@ -49,6 +50,47 @@ async fn a_running_gateway_takes_up_a_rule_for_one_conversation() {
     let audit = lab.run(&["audit", "show", "--json"]).out;
     assert!(audit.contains("\"egress\""), "{audit}");
     assert_eq!(lab.run(&["audit", "verify"]).code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_denied_loses_the_connections_it_has() {
+    let test = "a_host_that_is_denied_loses_the_connections_it_has";
+    let Some(lab) = Lab::start(test, []).await else {
+        return;
+    };
+    let (port, begun) = endless_origin();
+    let rule = format!("localhost:{port} in 127.0.0.0/8,::1/128");
+    assert_eq!(lab.run(&["egress", "allow", &rule]).code, 0);
+    let before = lab.sent_to(ALICE);
+    lab.telegram.says(ALICE, &asks(port));
+    tokio::task::spawn_blocking(move || begun.recv().unwrap())
+        .await
+        .unwrap();
+    let denied = format!("localhost:{port}");
+    assert_eq!(lab.run(&["egress", "deny", &denied]).code, 0);
+    // Nothing else ends it: the origin never does, and the command has most of a minute left.
+    let told = lab.replies(ALICE, before + 1).await.join("\n");
+    assert!(told.contains("transfer closed"), "{told}");
+    let log = lab.run(&["egress", "log"]).out;
+    assert!(log.contains("a rule has come to forbid it"), "{log}");
+}
+
+/// Answers with a part of what it promises and no more, and tells when that has happened.
+fn endless_origin() -> (u16, mpsc::Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (tell, begun) = mpsc::channel();
+    std::thread::spawn(move || {
+        let Ok((mut stream, _)) = listener.accept() else {
+            return;
+        };
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 80\r\n\r\npart");
+        let _ = tell.send(());
+        // Returns when the proxy has let go.
+        let _ = stream.read(&mut [0; 8]);
+    });
+    (port, begun)
 }
 
 #[tokio::test(flavor = "multi_thread")]
