@@ -1,7 +1,7 @@
 //! A judgement with its working shown.
 
 use hermetic_types::{BackendKind, Boundary, Command};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
 use crate::finding::Finding;
@@ -34,7 +34,7 @@ pub struct EffectiveCommand {
 }
 
 /// How the `local` backend would see a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Label {
     Safe,

@@ -224,6 +224,25 @@ pub(crate) fn is_disk(path: &str) -> bool {
     starts.iter().any(|start| device.starts_with(start)) && !device.starts_with("mdev")
 }
 
+/// A place where anybody may have put a file: shared folders, what a pipe brings, the network.
+pub(crate) fn anybodys(path: &str, cwd: &str, context: &Context) -> bool {
+    const BROUGHT: [&str; 4] = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/", "/dev/tcp/"];
+    if path == "-" || path.contains("://") || path.starts_with("data:") {
+        return true;
+    }
+    if !path.starts_with(['/', '.', '~']) {
+        return false;
+    }
+    let downloads = format!("{}/Downloads/", context.home.trim_end_matches('/'));
+    let full = absolute(path, cwd);
+    BROUGHT.iter().any(|start| full.starts_with(start))
+        || matches!(
+            place(&full, cwd, context),
+            Place::InsideTemporary | Place::Temporary
+        )
+        || full.starts_with(&downloads)
+}
+
 /// `path` from `/`, without `.`, `..` and doubled slashes.
 pub(crate) fn absolute(path: &str, cwd: &str) -> String {
     let joined = if path.starts_with('/') {
@@ -255,7 +274,14 @@ pub(crate) fn secret(path: &str, cwd: &str, context: &Context) -> Option<&'stati
         return None;
     }
     let full = absolute(path, cwd);
-    crate::programs::secrets::holds(&full, context)
+    // A variable that was never set is nothing: `/etc/s${x}hadow`.
+    let unset = path.contains(HOLE) && !path.starts_with(HOLE);
+    crate::programs::secrets::holds(&full, context).or_else(|| {
+        let full = absolute(&path.replace(HOLE, ""), cwd);
+        unset
+            .then(|| crate::programs::secrets::holds(&full, context))
+            .flatten()
+    })
 }
 
 pub(crate) fn prints_secret(command: &Effective) -> bool {

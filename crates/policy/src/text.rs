@@ -33,6 +33,10 @@ impl Taint {
 
     /// Printed by a tool whose output is meant for `eval`: `ssh-agent`, `direnv hook`.
     pub(crate) const SHELL_ENV: Self = Self(32);
+    /// Out of a variable that is called like a secret.
+    pub(crate) const NAMED: Self = Self(128);
+    /// The project, packed.
+    pub(crate) const ARCHIVE: Self = Self(64);
 
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0

@@ -2,6 +2,8 @@
 
 #![expect(clippy::panic, reason = "a test fails by it")]
 
+mod batches;
 mod cases;
+mod held_out;
 mod order;
 mod properties;

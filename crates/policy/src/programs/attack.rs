@@ -124,6 +124,12 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     {
         findings.push(shell);
     }
+    if program == "ztcp" || program == "zmodload" && command.has_arg("zsh/net/tcp") {
+        findings.push(Finding::dangerous(
+            Category::ReverseShell,
+            "opens a network connection of the shell",
+        ));
+    }
     if program == "ssh"
         && (command.short('R') || command.args().iter().any(|arg| arg.s.starts_with("-R")))
     {
@@ -132,7 +138,15 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             "opens this machine to another host (ssh -R)",
         ));
     }
-    if program == "openssl" && command.operand(0) == "s_client" && command.input.present {
+    // Nothing, or a line such as `Q`, ends the handshake that people look at.
+    let says_something = command.input.present
+        && command
+            .input
+            .known
+            .as_ref()
+            .is_none_or(|text| text.trim().len() > 16)
+        && !command.reads.iter().any(|file| file.s == "/dev/null");
+    if program == "openssl" && command.operand(0) == "s_client" && says_something {
         findings.push(Finding::dangerous(
             Category::Exfiltration,
             "sends data through a raw TLS connection",

@@ -9,13 +9,13 @@ const ENGINES: &[&str] = &["docker", "podman", "nerdctl"];
 const ACTS: &[Act] = &[
     Act::new(
         ENGINES,
-        &["rm|rmi|kill|stop|restart|pause"],
+        &["rm|rmi|kill"],
         Category::Container,
         "stops or deletes containers or images",
     ),
     Act::new(
         ENGINES,
-        &["container", "rm|kill|stop|prune|restart"],
+        &["container", "rm|kill|prune"],
         Category::Container,
         "stops or deletes containers",
     ),
@@ -48,13 +48,27 @@ const ACTS: &[Act] = &[
     ),
     Act::new(
         &["docker", "podman", "nerdctl"],
-        &["compose", "down|rm|kill|stop|restart"],
+        &["compose", "rm|kill"],
         Category::Container,
         "stops or deletes containers",
     ),
     Act::new(
+        &["docker", "podman", "nerdctl"],
+        &["compose", "down"],
+        Category::Container,
+        "deletes what containers keep",
+    )
+    .with(&["-v", "--volumes", "--rmi"]),
+    Act::new(
         &["docker-compose", "podman-compose"],
-        &["down|rm|kill|stop|restart"],
+        &["down"],
+        Category::Container,
+        "deletes what containers keep",
+    )
+    .with(&["-v", "--volumes", "--rmi"]),
+    Act::new(
+        &["docker-compose", "podman-compose"],
+        &["rm|kill"],
         Category::Container,
         "stops or deletes containers",
     ),
@@ -74,9 +88,9 @@ const ACTS: &[Act] = &[
     .with(&["--replicas=0"]),
     Act::new(
         &["kubectl", "oc"],
-        &["rollout", "undo|restart"],
+        &["rollout", "undo"],
         Category::Container,
-        "restarts something in a cluster",
+        "takes back a change in a cluster",
     ),
     Act::new(
         &["kubectl", "oc"],
@@ -191,6 +205,18 @@ const ACTS: &[Act] = &[
 pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
+    // Somebody's own container by name is work; whatever a listing gives is all of them.
+    if ENGINES.contains(&program)
+        && command
+            .operands()
+            .any(|text| matches!(text.s.as_str(), "stop" | "restart" | "pause"))
+        && (command.operands().any(|text| !text.is_known()) || command.long("--all"))
+    {
+        findings.push(Finding::dangerous(
+            Category::Container,
+            "stops every container that a listing names",
+        ));
+    }
     if ENGINES.contains(&program)
         && command
             .args()
@@ -205,6 +231,15 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 "gives a container the rights of this machine",
             ));
         }
+    }
+    let plain_http = |text: &crate::text::Text| text.s.starts_with("http://");
+    if (program == "helm" || ENGINES.contains(&program) && command.has_arg("build"))
+        && command.operands().any(plain_http)
+    {
+        findings.push(Finding::dangerous(
+            Category::RemoteCode,
+            "runs what it downloads in a container",
+        ));
     }
     if program == "curl"
         && command

@@ -184,6 +184,20 @@ const ACTS: &[Act] = &[
 pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
+    if matches!(program, "curl" | "http" | "xh") && deletes_an_index(command) {
+        findings.push(Finding::dangerous(Category::Database, "deletes an index"));
+    }
+    if program == "redis-cli"
+        && command
+            .operands()
+            .any(|text| text.s.eq_ignore_ascii_case("del"))
+        && command.operands().any(|text| !text.is_known())
+    {
+        findings.push(Finding::dangerous(
+            Category::Database,
+            "deletes whatever keys a listing names",
+        ));
+    }
     if matches!(program, "php")
         && command.args().iter().any(|arg| {
             matches!(
@@ -275,6 +289,22 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// Why a statement loses data.
+/// `DELETE http://search:9200/name`, which takes a whole index with it.
+fn deletes_an_index(command: &Effective) -> bool {
+    let deletes = command.has_arg("DELETE")
+        || command.has_arg("-XDELETE")
+        || command.has_arg("--request=DELETE");
+    deletes
+        && command.operands().any(|text| {
+            let rest = text
+                .s
+                .split_once("://")
+                .map_or(text.s.as_str(), |(_, rest)| rest);
+            let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+            host.ends_with(":9200") && !path.contains('/') || path == "_all" || path == "*"
+        })
+}
+
 pub(crate) fn destructive_sql(text: &str) -> Option<&'static str> {
     if text.len() > 64 * 1024 {
         return None;

@@ -199,7 +199,7 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                     | Place::InsideTemporary
                     | Place::Temporary
             );
-            if leftovers && own {
+            if leftovers && own || found == Place::Artefact {
                 continue;
             }
             let wipes = matches!(found, Place::Root | Place::System | Place::Home);

@@ -1,6 +1,7 @@
 //! Git: what it can lose, and what it can be made to run.
 
 use super::Judge;
+use super::injection::is_plain;
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
 
@@ -37,15 +38,34 @@ const RUNS: &[&str] = &[
     "include.path",
 ];
 
-pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+/// Whether a setting of this name is a command to git.
+pub(super) fn names_a_program(key: &str) -> bool {
+    let key = key.to_lowercase();
+    RUNS.iter()
+        .any(|run| key == *run || (run.ends_with('.') && key.starts_with(run)))
+}
+
+pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     if command.program() != "git" {
         return other_tools(command);
     }
     let mut findings = Vec::new();
     let (settings, verb, rest) = split(command);
+    if rest.iter().any(|arg| arg == "--help" || arg == "--dry-run") {
+        return settings
+            .iter()
+            .filter_map(|setting| setting_finding(setting))
+            .collect();
+    }
     for setting in settings {
         findings.extend(setting_finding(&setting));
     }
+    let strange = command
+        .args()
+        .iter()
+        .filter_map(|arg| arg.s.strip_prefix("--exec-path="))
+        .any(|path| crate::paths::anybodys(path, &judge.cwd, judge.context));
+    findings.extend(strange.then(|| inject("makes git run other programs as its own")));
     let lose = |reason: &str| Finding::dangerous(Category::VersionControl, reason);
     let has = |flags: &[&str]| rest.iter().any(|arg| flags.contains(&arg.as_str()));
     let short = |letter: char| {
@@ -72,9 +92,6 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             findings.push(lose("deletes files that git does not know (git clean)"));
         }
         "push" => {
-            let lease = rest.iter().any(|arg| {
-                arg.starts_with("--force-with-lease") || arg.starts_with("--force-if-includes")
-            });
             let force = short('f')
                 || rest.iter().any(|arg| {
                     arg.starts_with("--forc")
@@ -89,7 +106,15 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             {
                 findings.push(lose("overwrites or deletes what others have (git push)"));
             }
-            let _ = lease;
+            if rest
+                .iter()
+                .any(|arg| arg.contains("://") && !arg.starts_with('-'))
+            {
+                findings.push(Finding::dangerous(
+                    Category::Exfiltration,
+                    "sends the repository to an address that is none of its remotes",
+                ));
+            }
         }
         "branch"
             if has(&["-D"])
@@ -237,39 +262,17 @@ fn inject(reason: &str) -> Finding {
 fn setting_finding(setting: &str) -> Option<Finding> {
     let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
     let key = key.to_lowercase();
-    let names = RUNS
-        .iter()
-        .any(|run| key == *run || (run.ends_with('.') && key.starts_with(run)));
-    if !names {
+    if !names_a_program(&key) {
         return None;
     }
     let first = crate::effective::base_name(value.split_whitespace().next().unwrap_or_default());
     let harmless = match key.as_str() {
         "core.pager" | "core.editor" | "sequence.editor" | "interactive.difffilter" => {
-            matches!(
-                first,
-                "cat"
-                    | "less"
-                    | "more"
-                    | "vim"
-                    | "vi"
-                    | "nano"
-                    | "nvim"
-                    | "emacs"
-                    | "code"
-                    | "true"
-                    | "delta"
-                    | "bat"
-                    | ""
-                    | ":"
-                    | "subl"
-                    | "diff-so-fancy"
-                    | "diff-highlight"
-                    | "hx"
-                    | "micro"
-            ) && !value.contains([';', '|', '&', '`', '$'])
+            super::injection::PAGERS_AND_EDITORS.contains(&first) && is_plain(value)
         }
-        "core.sshcommand" => first == "ssh" && !value.to_lowercase().contains("proxycommand"),
+        "core.sshcommand" => {
+            first == "ssh" && is_plain(value) && !value.to_lowercase().contains("command=")
+        }
         "credential.helper" => {
             matches!(
                 first,

@@ -19,6 +19,7 @@ mod privilege;
 mod processes;
 pub(crate) mod protected;
 pub(crate) mod secrets;
+mod services;
 mod system;
 mod uploads;
 
@@ -40,6 +41,7 @@ const FAMILIES: &[Family] = &[
     attack::judge,
     privilege::judge,
     processes::judge,
+    services::judge,
     system::judge,
     git::judge,
     containers::judge,

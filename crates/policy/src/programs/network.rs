@@ -103,11 +103,20 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             "sends its output to a network connection of the shell",
         ));
     }
-    let raw = matches!(program, "nc" | "ncat" | "netcat" | "telnet");
-    if raw && command.input.present && taint.has(Taint::FILE) && !local(command) {
+    let raw = matches!(program, "nc" | "ncat" | "netcat" | "telnet")
+        || program == "socat" && command.args().iter().any(|arg| dials_out(&arg.s));
+    let unseen = command.input.known.is_none() || taint.has(Taint::FILE);
+    if raw && command.input.present && unseen && !local(command) {
         findings.push(Finding::dangerous(
             Category::Exfiltration,
-            format!("sends a file away with {program}"),
+            format!("sends what nobody has seen away with {program}"),
+        ));
+    }
+    let uploads = matches!(program, "curl" | "wget" | "http" | "https" | "xh");
+    if uploads && taint.has(Taint::ARCHIVE) && !local(command) {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("sends an archive of the project away with {program}"),
         ));
     }
     let names_data = matches!(program, "dig" | "nslookup" | "host" | "drill" | "ping")
@@ -135,10 +144,13 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     }
     let typed = command.input.known.as_deref().unwrap_or_default();
     let puts = matches!(program, "sftp" | "ftp" | "lftp" | "smbclient" | "tftp")
-        && typed
-            .split_whitespace()
+        && [typed]
+            .into_iter()
+            .chain(command.args().iter().map(|arg| arg.s.as_str()))
+            .flat_map(|text| text.split([' ', '\n', ';', '"', '\'']))
             .take(256)
-            .any(|word| crate::paths::secret(word, &judge.cwd, judge.context).is_some());
+            .map(|word| word.replacen('~', &judge.context.home, usize::from(word.starts_with('~'))))
+            .any(|word| crate::paths::secret(&word, &judge.cwd, judge.context).is_some());
     if puts {
         findings.push(Finding::dangerous(
             Category::Exfiltration,
@@ -147,11 +159,13 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     }
     if command.has_arg("http.server")
         || command.has_arg("SimpleHTTPServer")
-        || matches!(program, "http-server" | "serve")
+        || matches!(program, "http-server" | "serve" | "httpd")
+        || program == "php" && command.short('S')
+        || program == "ruby" && command.has_arg("httpd")
     {
-        let folder = command
-            .value_of("--directory")
-            .or_else(|| command.value_of("-d"))
+        let folder = ["--directory", "-d", "-t", "-h", "httpd"]
+            .iter()
+            .find_map(|flag| command.value_of(flag))
             .map_or("", |text| text.s.as_str());
         let shared = if folder.is_empty() {
             judge.cwd.as_str()
@@ -177,6 +191,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         && command.args().iter().any(|arg| {
             arg.s.contains("169.254.169.254")
                 || arg.s.contains("metadata.google.internal")
+                || arg.s.contains("169.254.170.2")
+                || arg.s.contains("//metadata/")
                 || arg.s.contains("100.100.100.200")
                 || arg.s.contains("fd00:ec2::254")
         })
@@ -199,6 +215,17 @@ fn name(program: &str) -> &str {
 
 fn network_file(path: &str) -> bool {
     path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/")
+}
+
+/// An address of socat that leads to another machine.
+fn dials_out(address: &str) -> bool {
+    let address = address.to_lowercase();
+    ["tcp", "udp", "openssl", "ssl", "sctp"]
+        .iter()
+        .any(|kind| address.starts_with(kind))
+        && !address.contains("listen")
+        && !address.contains(":localhost:")
+        && !address.contains(":127.0.0.1:")
 }
 
 fn local(command: &Effective) -> bool {

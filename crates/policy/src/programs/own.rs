@@ -119,11 +119,25 @@ fn own_command(command: &Effective) -> Vec<Finding> {
             *verb,
             "stop" | "restart" | "install" | "uninstall" | "start"
         ),
-        ["approvals", verb, ..] => matches!(*verb, "approve" | "deny" | "allow"),
-        ["config", verb, ..] => matches!(*verb, "set" | "edit" | "unset" | "migrate"),
-        ["pairing", verb, ..] => matches!(*verb, "approve" | "add" | "revoke"),
-        ["sandbox", verb, ..] => matches!(*verb, "destroy" | "rm" | "remove"),
-        ["egress", verb, ..] => matches!(*verb, "allow" | "approve"),
+        // What only looks is known; whatever else there is or will be is not for the agent.
+        [
+            "approvals" | "policy" | "config" | "pairing" | "sandbox" | "egress",
+            verb,
+            ..,
+        ] => !matches!(
+            *verb,
+            "list"
+                | "show"
+                | "get"
+                | "path"
+                | "check"
+                | "explain"
+                | "judge"
+                | "verify"
+                | "status"
+                | "help"
+                | "schema"
+        ),
         ["update" | "uninstall" | "setup" | "login" | "auth", ..] => true,
         _ => false,
     };

@@ -48,6 +48,10 @@ const ACTS: &[Act] = &[
         "-r",
         "-P",
         "-e",
+        "-i",
+        "-U",
+        "--install",
+        "--upgrade",
         "--remove",
         "--purge",
         "--erase",
@@ -133,11 +137,16 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     if installer && (installs || matches!(program, "npx" | "bunx" | "easy_install")) {
         let strange = command.args().iter().any(|arg| {
             let s = arg.s.as_str();
+            let numbered = s
+                .split(['/', ':', '@'])
+                .next()
+                .is_some_and(|host| host.parse::<std::net::Ipv4Addr>().is_ok());
             let url = s
                 .split_once("http://")
                 .map(|(_, rest)| rest)
                 .filter(|rest| !rest.starts_with("localhost") && !rest.starts_with("127."));
             url.is_some()
+                || numbered
                 || (s.starts_with("https://")
                     && (s.ends_with(".tgz")
                         || s.ends_with(".tar.gz")
@@ -172,16 +181,12 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 "installs and runs packages from an unusual place",
             ));
         }
-        if command
-            .args()
-            .iter()
-            .any(|arg| arg.s == "--break-system-packages")
-        {
-            findings.push(Finding::dangerous(
-                Category::SystemFile,
-                "overwrites the system's packages",
-            ));
-        }
+    }
+    if command.has_arg("--break-system-packages") {
+        findings.push(Finding::dangerous(
+            Category::SystemFile,
+            "overwrites the system's packages",
+        ));
     }
     if matches!(
         program,
@@ -203,11 +208,13 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         program,
         "dpkg" | "rpm" | "apt" | "apt-get" | "dnf" | "yum" | "gdebi" | "installer"
     ) {
-        let from_web = command.operands().any(|text| text.s.starts_with("http"));
+        let from_web = command.operands().any(|text| {
+            text.s.starts_with("http") || text.s.ends_with(".deb") || text.s.ends_with(".rpm")
+        });
         if from_web {
             findings.push(Finding::dangerous(
                 Category::RemoteCode,
-                "installs what it downloads",
+                "installs a package that is none of the system's",
             ));
         }
     }

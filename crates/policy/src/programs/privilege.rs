@@ -236,70 +236,6 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         }
         _ => {}
     }
-    let preloads = [
-        "LD_PRELOAD",
-        "LD_LIBRARY_PATH",
-        "LD_AUDIT",
-        "BASH_ENV",
-        "PROMPT_COMMAND",
-        "PYTHONSTARTUP",
-        "PERL5OPT",
-        "RUBYOPT",
-        "NODE_OPTIONS",
-        "GIT_SSH_COMMAND",
-        "GIT_EXTERNAL_DIFF",
-        "GIT_PROXY_COMMAND",
-        "GIT_SSH",
-        "PYTHONINSPECT",
-        "DYLD_INSERT_LIBRARIES",
-        "ENV",
-    ];
-    for (name, value) in &command.assigns {
-        if !preloads.contains(&name.as_str()) {
-            continue;
-        }
-        let suspicious = match name.as_str() {
-            "LD_PRELOAD" | "LD_AUDIT" | "DYLD_INSERT_LIBRARIES" => {
-                !value.s.is_empty()
-                    && !value.s.contains("jemalloc")
-                    && !value.s.contains("asan")
-                    && !value.s.contains("tcmalloc")
-            }
-            "LD_LIBRARY_PATH" => value.s.starts_with("/tmp") || value.s.starts_with("/dev/shm"),
-            "NODE_OPTIONS" => {
-                value.s.contains("--require")
-                    || value.s.contains("-r ")
-                    || value.s.contains("--import")
-            }
-            "PERL5OPT" | "RUBYOPT" => value.s.contains("-M") || value.s.contains("-r"),
-            "GIT_SSH_COMMAND" => !value.s.starts_with("ssh"),
-            "ENV" => value.s.starts_with('/') || value.s.starts_with("./"),
-            _ => true,
-        };
-        if suspicious {
-            findings.push(Finding::dangerous(
-                Category::Injection,
-                format!("makes another program load or run something ({name})"),
-            ));
-        }
-    }
-    if command.program() == "export" || command.program() == "declare" || command.program() == "env"
-    {
-        for arg in command.args() {
-            if let Some((name, value)) = arg.s.split_once('=')
-                && (matches!(
-                    name,
-                    "LD_PRELOAD" | "LD_AUDIT" | "BASH_ENV" | "PROMPT_COMMAND"
-                ) && !value.is_empty()
-                    && !value.contains("jemalloc"))
-            {
-                findings.push(Finding::dangerous(
-                    Category::Injection,
-                    format!("makes other programs load or run something ({name})"),
-                ));
-            }
-        }
-    }
     findings
 }
 
@@ -355,6 +291,14 @@ fn sudo(command: &Effective) -> Vec<Finding> {
         return Vec::new();
     };
     let name = base_name(&inner.s);
+    let becomes = ["-u", "--user"]
+        .iter()
+        .flat_map(|flag| command.values_of(flag))
+        .next();
+    // An account of a service can do less; what it is told to do stands for itself.
+    if becomes.is_some_and(|user| !matches!(user.as_str(), "root" | "0" | "#0")) {
+        return Vec::new();
+    }
     if LOOKS.contains(&name) && !changes(command, name) {
         return Vec::new();
     }
@@ -372,26 +316,14 @@ fn changes(command: &Effective, name: &str) -> bool {
         .collect();
     let any = |words: &[&str]| after.iter().any(|word| words.contains(word));
     match name {
-        "apt" | "apt-get" | "dnf" | "yum" | "apk" | "snap" | "brew" | "zypper" | "flatpak" => {
-            any(&[
-                "install",
-                "remove",
-                "purge",
-                "autoremove",
-                "erase",
-                "add",
-                "del",
-                "upgrade",
-                "dist-upgrade",
-                "full-upgrade",
-                "reinstall",
-            ])
-        }
-        "pacman" => after.iter().any(|word| {
-            word.starts_with("-S") && !word.starts_with("-Ss") && !word.starts_with("-Si")
-                || word.starts_with("-R")
-                || word.starts_with("-U")
-        }),
+        // Packages by name, services and containers are judged for themselves.
+        "apt" | "apt-get" | "dnf" | "yum" | "apk" | "zypper" | "snap" | "flatpak" | "brew" => after
+            .iter()
+            .any(|word| word.contains('/') || word.ends_with(".deb") || word.ends_with(".rpm")),
+        "systemctl" | "service" | "docker" | "podman" => false,
+        "pacman" => after
+            .iter()
+            .any(|word| word.starts_with("-R") || word.starts_with("-U")),
         "dpkg" | "rpm" => after.iter().any(|word| {
             matches!(
                 *word,
@@ -399,23 +331,6 @@ fn changes(command: &Effective, name: &str) -> bool {
             ) || word.starts_with("-iv")
                 || word.starts_with("-Uv")
         }),
-        "systemctl" | "service" => !any(&[
-            "status",
-            "list-units",
-            "is-active",
-            "is-enabled",
-            "show",
-            "cat",
-            "list-timers",
-            "list-unit-files",
-            "list-sockets",
-            "--failed",
-            "is-failed",
-        ]),
-        "docker" | "podman" => !any(&[
-            "ps", "images", "logs", "inspect", "stats", "version", "info", "top", "port", "diff",
-            "history", "events",
-        ]),
         "nginx" | "apachectl" => !any(&["-t", "configtest", "-v", "-V", "-T"]),
         "ufw" => !any(&["status"]),
         "iptables" => !after.iter().any(|word| {

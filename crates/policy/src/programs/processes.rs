@@ -33,7 +33,15 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 .operands()
                 .any(|text| matches!(text.s.as_str(), "." | ".*" | "" | "^" | "*"));
             let by_user = command.short('u') && command.operands().count() <= 1;
-            if (everybody && (program == "pkill" || command.short('r'))) || program == "killall5" {
+            let of_root = by_user
+                && command
+                    .args()
+                    .iter()
+                    .any(|arg| matches!(arg.s.as_str(), "0" | "root" | "-u0"));
+            if (everybody && (program == "pkill" || command.short('r')))
+                || program == "killall5"
+                || of_root
+            {
                 findings.push(Finding::floor(Category::Process, "ends every process"));
             } else if by_user {
                 findings.push(Finding::dangerous(

@@ -74,8 +74,9 @@ fn listed(rest: &str, path: &str) -> bool {
 }
 
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
-    let mut targets: Vec<&Text> = command.writes.iter().collect();
+    let mut targets: Vec<Text> = command.writes.clone();
     targets.extend(written(command));
+    targets.extend(put_into(command));
     targets
         .into_iter()
         .filter_map(|target| {
@@ -97,19 +98,48 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Operands that a program writes to.
-fn written(command: &Effective) -> Vec<&Text> {
+/// What a copy into a folder makes there, and whatever `-o` or `--output` names.
+fn put_into(command: &Effective) -> Vec<Text> {
+    let copies = matches!(
+        command.program(),
+        "cp" | "mv" | "install" | "ln" | "rsync" | "scp" | "gcp"
+    );
+    if !copies {
+        return ["-o", "--output", "-out", "--output-file", "--out"]
+            .iter()
+            .flat_map(|flag| command.values_of(flag))
+            .filter(|value| value.starts_with('/'))
+            .map(Text::known)
+            .collect();
+    }
     let operands: Vec<&Text> = command.operands().collect();
-    let last = || operands.last().copied().into_iter().collect();
+    let Some((folder, sources)) = operands.split_last() else {
+        return Vec::new();
+    };
+    sources
+        .iter()
+        .take(8)
+        .map(|source| {
+            let name = base_name(source.s.trim_end_matches('/'));
+            Text::known(format!("{}/{name}", folder.s.trim_end_matches('/')))
+        })
+        .collect()
+}
+
+/// Operands that a program writes to.
+fn written(command: &Effective) -> Vec<Text> {
+    let operands: Vec<Text> = command.operands().cloned().collect();
+    let last = || operands.last().cloned().into_iter().collect();
     match command.program() {
         "tee" | "sponge" | "touch" | "ed" | "ex" | "patch" => operands,
         "cp" | "mv" | "install" | "ln" | "rsync" | "scp" | "gcp" => match command.value_of("-t") {
-            Some(folder) => vec![folder],
+            Some(folder) => vec![folder.clone()],
             None if operands.len() > 1 || command.program() == "ln" => last(),
             None => Vec::new(),
         },
         "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" if in_place(command) => operands,
-        "sed" | "gsed" => sed_writes(command),
+        "sed" | "gsed" => sed_writes(command).into_iter().cloned().collect(),
+        "ffmpeg" | "convert" | "magick" | "sox" | "cwebp" | "gs" => last(),
         "curl" | "wget" | "aria2c" | "tar" | "unzip" | "sort" | "openssl" | "gpg" | "dd" | "jq"
         | "yq" | "pandoc" | "xxd" | "split" => {
             let mut files = Vec::new();
@@ -132,9 +162,7 @@ fn written(command: &Effective) -> Vec<&Text> {
                 ],
             };
             for flag in flags {
-                if let Some(file) = command.value_of(flag) {
-                    files.push(file);
-                }
+                files.extend(command.values_of(flag).into_iter().map(Text::known));
             }
             files
         }

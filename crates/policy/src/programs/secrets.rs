@@ -5,7 +5,7 @@ mod places;
 use super::Judge;
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
-use crate::text::Taint;
+use crate::text::{Taint, Text};
 
 pub(crate) use places::holds;
 
@@ -142,7 +142,15 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         if pattern_first && !command.short('e') && !command.short('f') {
             operands.next();
         }
+        // `tar -C folder file`.
+        let folder = command
+            .value_of("-C")
+            .filter(|_| matches!(program, "tar" | "gtar" | "bsdtar"));
         for text in operands {
+            if left_out(command, text) {
+                continue;
+            }
+            files.extend(folder.map(|folder| format!("{}/{}", folder.s, text.s)));
             if identity.is_some_and(|key| key.s == text.s) {
                 continue;
             }
@@ -159,6 +167,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             .args()
             .iter()
             .filter(|arg| arg.s.starts_with('-') && arg.s.contains(['=', '@']))
+            .filter(|arg| !arg.s.starts_with("--exclude") && !arg.s.starts_with("--ignore"))
         {
             if let Some((_, rest)) = arg.s.split_once(['=', '@']) {
                 files.push(rest.trim_start_matches('@').to_owned());
@@ -175,7 +184,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         if copies_in && at + 1 == count && count > 1 && matches!(program, "cp" | "scp" | "rsync") {
             continue;
         }
-        if matches!(program, "tee" | "sponge") {
+        if matches!(program, "tee" | "sponge") && at >= command.reads.len() {
             continue;
         }
         if let Some(what) = crate::paths::secret(file, &judge.cwd, judge.context) {
@@ -296,7 +305,15 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Programs that print what they guard.
+/// What `--exclude` and zip's `-x` name stays where it is.
+fn left_out(command: &Effective, text: &Text) -> bool {
+    let args = command.args();
+    args.windows(2).any(|pair| {
+        std::ptr::eq(&raw const pair[1], text)
+            && (pair[0].s.starts_with("--exclude") || pair[0].s == "-x")
+    })
+}
+
 /// Whether a variable or a pattern is about keys and passwords by its name.
 pub(crate) fn names_secret(name: &str) -> bool {
     const WORDS: [&str; 7] = [
@@ -309,9 +326,12 @@ pub(crate) fn names_secret(name: &str) -> bool {
         "credential",
     ];
     let name = name.to_lowercase();
-    WORDS.iter().any(|word| name.contains(word)) || name.ends_with("_key") || name == "key"
+    WORDS.iter().any(|word| name.contains(word))
+        || name.ends_with("_key")
+        || matches!(name.as_str(), "key" | "pass" | "pwd")
 }
 
+/// Programs that print what they guard.
 pub(crate) fn prints(command: &Effective) -> bool {
     let words = super::acts::subcommands(command);
     let first = words.first().copied().unwrap_or_default();
@@ -343,7 +363,11 @@ pub(crate) fn prints(command: &Effective) -> bool {
         "gpg" | "gpg2" => command
             .args()
             .iter()
-            .any(|arg| arg.s.starts_with("--export-secret")),
+            .any(|arg| arg.s.starts_with("--export-secret") || arg.s.contains(".password-store/")),
+        "lpass" => first == "show",
+        "chamber" => matches!(first, "read" | "export"),
+        "terraform" | "tofu" => first == "state" && second == "pull",
+        "openssl" => first == "pkcs12" && (command.has_arg("-nodes") || command.has_arg("-noenc")),
         "op" => matches!(first, "read") || (first == "item" && second == "get"),
         "bw" => first == "get" || first == "export",
         "vault" => (first == "kv" && second == "get") || first == "read",
@@ -355,7 +379,7 @@ pub(crate) fn prints(command: &Effective) -> bool {
                         "ssm",
                         "get-parameter" | "get-parameters" | "get-parameters-by-path"
                     )
-                    | ("configure", "export-credentials")
+                    | ("configure", "export-credentials" | "get")
                     | ("sts", "get-session-token")
                     | ("ecr", "get-login-password")
             ) && !command.has_arg("help")
@@ -389,7 +413,11 @@ pub(crate) fn prints(command: &Effective) -> bool {
         "docker" | "podman" if first == "inspect" => {
             command.args().iter().any(|arg| arg.s.contains(".Env"))
         }
-        "history" | "fc" => false,
+        "ps" => command
+            .operands()
+            .next()
+            .is_some_and(|text| text.s.contains('e') && text.s.chars().all(char::is_alphabetic)),
+        "rclone" => first == "config" && matches!(second, "show" | "dump"),
         "lsassy" | "mimikatz" | "mimipenguin" | "laZagne" | "lazagne" => true,
         "unshadow" | "john" | "hashcat" => true,
         "ssh-keygen" => command.short('y'),

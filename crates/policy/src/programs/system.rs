@@ -1,4 +1,4 @@
-//! Services, schedules, logs, firewall, kernel, security tools.
+//! Schedules, logs, firewall, kernel, security tools.
 
 use super::{Act, Judge};
 use crate::effective::Effective;
@@ -6,67 +6,399 @@ use crate::finding::{Category, Finding};
 use crate::paths;
 
 const ACTS: &[Act] = &[
-    Act::new(&["systemctl"], &["stop|disable|mask|kill|restart|isolate|set-default|edit|revert|set-property|try-restart|reload-or-restart|start|enable|reenable|link|daemon-reexec|unmask"], Category::Service, "changes which services run").unless(&["--help"]),
-    Act::new(&["service", "rc-service"], &["*", "stop|restart|start|reload|force-reload"], Category::Service, "changes which services run"),
-    Act::new(&["rc-update", "chkconfig", "update-rc.d", "insserv"], &["*"], Category::Persistence, "changes what starts at boot"),
-    Act::new(&["initctl", "supervisorctl", "sv", "s6-svc", "monit"], &["stop|restart|start|shutdown|down|up|reload"], Category::Service, "changes which services run"),
-    Act::new(&["launchctl"], &["load|bootstrap|submit|enable|unload|bootout|stop|disable|remove|kickstart|start"], Category::Persistence, "changes which services run"),
-    Act::new(&["crontab"], &[], Category::Persistence, "changes scheduled jobs").unless(&["-l", "--help", "-V"]),
-    Act::new(&["at", "batch"], &[], Category::Persistence, "schedules a command").unless(&["-l", "-V", "-q"]),
-    Act::new(&["systemd-run"], &[], Category::Persistence, "schedules a command").with(&["--on-calendar", "--on-boot", "--on-active", "--on-startup", "--on-unit-active"]),
-    Act::new(&["atrm", "schtasks"], &[], Category::Persistence, "changes scheduled jobs"),
-    Act::new(&["iptables", "ip6tables", "iptables-legacy", "ebtables", "arptables"], &[], Category::Firewall, "changes the firewall").with(&["-F", "-X", "-P", "-A", "-I", "-D", "-R", "-Z", "--flush", "--append", "--insert", "--delete", "--policy", "-N", "--replace"]),
-    Act::new(&["iptables-restore", "ip6tables-restore"], &[], Category::Firewall, "changes the firewall"),
-    Act::new(&["nft"], &["flush|add|delete|insert|replace|destroy|reset"], Category::Firewall, "changes the firewall"),
+    Act::new(
+        &["crontab"],
+        &[],
+        Category::Persistence,
+        "changes scheduled jobs",
+    )
+    .unless(&["-l", "--help", "-V"]),
+    Act::new(
+        &["at", "batch"],
+        &[],
+        Category::Persistence,
+        "schedules a command",
+    )
+    .unless(&["-l", "-V", "-q"]),
+    Act::new(
+        &["systemd-run"],
+        &[],
+        Category::Persistence,
+        "schedules a command",
+    )
+    .with(&[
+        "--on-calendar",
+        "--on-boot",
+        "--on-active",
+        "--on-startup",
+        "--on-unit-active",
+    ]),
+    Act::new(
+        &["atrm", "schtasks"],
+        &[],
+        Category::Persistence,
+        "changes scheduled jobs",
+    ),
+    Act::new(
+        &[
+            "iptables",
+            "ip6tables",
+            "iptables-legacy",
+            "ebtables",
+            "arptables",
+        ],
+        &[],
+        Category::Firewall,
+        "changes the firewall",
+    )
+    .with(&[
+        "-F",
+        "-X",
+        "-P",
+        "-A",
+        "-I",
+        "-D",
+        "-R",
+        "-Z",
+        "--flush",
+        "--append",
+        "--insert",
+        "--delete",
+        "--policy",
+        "-N",
+        "--replace",
+    ]),
+    Act::new(
+        &["iptables-restore", "ip6tables-restore"],
+        &[],
+        Category::Firewall,
+        "changes the firewall",
+    ),
+    Act::new(
+        &["nft"],
+        &["flush|add|delete|insert|replace|destroy|reset"],
+        Category::Firewall,
+        "changes the firewall",
+    ),
     Act::new(&["nft"], &[], Category::Firewall, "changes the firewall").with(&["-f", "--file"]),
-    Act::new(&["ufw"], &["disable|enable|allow|deny|delete|reset|reject|limit|default|reload|insert|route"], Category::Firewall, "changes the firewall"),
+    Act::new(
+        &["ufw"],
+        &["disable|enable|allow|deny|delete|reset|reject|limit|default|reload|insert|route"],
+        Category::Firewall,
+        "changes the firewall",
+    ),
     Act::new(&["ufw"], &[], Category::Firewall, "changes the firewall").with(&["--force"]),
-    Act::new(&["firewall-cmd"], &[], Category::Firewall, "changes the firewall").unless(&["--list-all", "--state", "--get-active-zones", "--list-ports", "--list-services", "--get-zones", "--help", "--get-default-zone", "--list-all-zones", "--version"]),
-    Act::new(&["pfctl"], &[], Category::Firewall, "changes the firewall").with(&["-d", "-F", "-f", "-e"]),
-    Act::new(&["setenforce", "apparmor_parser"], &[], Category::SecurityTool, "changes a security module"),
-    Act::new(&["auditctl"], &[], Category::LogTampering, "changes what is recorded").with(&["-e", "-D", "-d", "-W", "-a"]),
-    Act::new(&["journalctl"], &[], Category::LogTampering, "deletes the machine's records").with(&["--vacuum-size", "--vacuum-time", "--vacuum-files", "--rotate", "--flush"]),
-    Act::new(&["dmesg"], &[], Category::LogTampering, "deletes the kernel's records").with(&["-C", "-c", "--clear", "--read-clear"]),
-    Act::new(&["history"], &[], Category::LogTampering, "deletes the shell history").with(&["-c", "-w", "-d"]),
-    Act::new(&["wevtutil"], &["cl|clear-log"], Category::LogTampering, "deletes the machine's records"),
-    Act::new(&["utmpdump", "logtamper"], &[], Category::LogTampering, "rewrites login records").with(&["-r"]),
-    Act::new(&["faillock", "pam_tally2"], &[], Category::LogTampering, "forgets failed logins").with(&["--reset", "-r"]),
-    Act::new(&["sysctl"], &[], Category::Kernel, "changes the kernel's settings").with(&["-w", "--write", "-p", "--load", "--system"]),
-    Act::new(&["insmod", "rmmod", "kmod_load", "dkms", "depmod"], &[], Category::Kernel, "changes kernel modules").unless(&["status", "--version", "--help"]),
-    Act::new(&["modprobe"], &[], Category::Kernel, "changes kernel modules").unless(&["-n", "--dry-run", "--show-depends", "-c", "--showconfig", "--help", "-D"]),
-    Act::new(&["bpftool"], &["prog", "load|attach|pin"], Category::Kernel, "loads code into the kernel"),
-    Act::new(&["mount"], &[], Category::Kernel, "mounts something").with(&["-o", "--bind", "-t", "--rbind", "--move", "-B"]),
-    Act::new(&["ip"], &["link|addr|address|route|rule|netns|a|l|r", "set|del|delete|flush|add|replace|change"], Category::Firewall, "changes the network"),
-    Act::new(&["route"], &["add|del|delete|flush"], Category::Firewall, "changes the network"),
-    Act::new(&["ifdown", "ifup"], &[], Category::Firewall, "changes the network"),
-    Act::new(&["ifconfig"], &["*", "down|up|*.*.*.*"], Category::Firewall, "changes the network"),
-    Act::new(&["nmcli"], &["connection|con|c|device|dev|d|networking|radio", "delete|down|modify|off|disconnect|add|up"], Category::Firewall, "changes the network"),
-    Act::new(&["resolvectl", "systemd-resolve"], &["dns|domain"], Category::Firewall, "changes where names lead"),
-    Act::new(&["timedatectl"], &["set-*"], Category::SystemFile, "changes the clock"),
-    Act::new(&["hostnamectl"], &["set-*|hostname"], Category::SystemFile, "changes the machine's name"),
-    Act::new(&["hwclock"], &[], Category::SystemFile, "changes the clock").with(&["-s", "-w", "--set", "--hctosys", "--systohc"]),
+    Act::new(
+        &["firewall-cmd"],
+        &[],
+        Category::Firewall,
+        "changes the firewall",
+    )
+    .unless(&[
+        "--list-all",
+        "--state",
+        "--get-active-zones",
+        "--list-ports",
+        "--list-services",
+        "--get-zones",
+        "--help",
+        "--get-default-zone",
+        "--list-all-zones",
+        "--version",
+    ]),
+    Act::new(&["pfctl"], &[], Category::Firewall, "changes the firewall")
+        .with(&["-d", "-F", "-f", "-e"]),
+    Act::new(
+        &["setenforce", "apparmor_parser"],
+        &[],
+        Category::SecurityTool,
+        "changes a security module",
+    ),
+    Act::new(
+        &["auditctl"],
+        &[],
+        Category::LogTampering,
+        "changes what is recorded",
+    )
+    .with(&["-e", "-D", "-d", "-W", "-a"]),
+    Act::new(
+        &["journalctl"],
+        &[],
+        Category::LogTampering,
+        "deletes the machine's records",
+    )
+    .with(&[
+        "--vacuum-size",
+        "--vacuum-time",
+        "--vacuum-files",
+        "--rotate",
+        "--flush",
+    ]),
+    Act::new(
+        &["dmesg"],
+        &[],
+        Category::LogTampering,
+        "deletes the kernel's records",
+    )
+    .with(&["-C", "-c", "--clear", "--read-clear"]),
+    Act::new(
+        &["history"],
+        &[],
+        Category::LogTampering,
+        "deletes the shell history",
+    )
+    .with(&["-c", "-w", "-d"]),
+    Act::new(
+        &["wevtutil"],
+        &["cl|clear-log"],
+        Category::LogTampering,
+        "deletes the machine's records",
+    ),
+    Act::new(
+        &["utmpdump", "logtamper"],
+        &[],
+        Category::LogTampering,
+        "rewrites login records",
+    )
+    .with(&["-r"]),
+    Act::new(
+        &["faillock", "pam_tally2"],
+        &[],
+        Category::LogTampering,
+        "forgets failed logins",
+    )
+    .with(&["--reset", "-r"]),
+    Act::new(
+        &["sysctl"],
+        &[],
+        Category::Kernel,
+        "changes the kernel's settings",
+    )
+    .with(&["-w", "--write", "-p", "--load", "--system"]),
+    Act::new(
+        &["insmod", "rmmod", "kmod_load", "dkms", "depmod"],
+        &[],
+        Category::Kernel,
+        "changes kernel modules",
+    )
+    .unless(&["status", "--version", "--help"]),
+    Act::new(
+        &["modprobe"],
+        &[],
+        Category::Kernel,
+        "changes kernel modules",
+    )
+    .unless(&[
+        "-n",
+        "--dry-run",
+        "--show-depends",
+        "-c",
+        "--showconfig",
+        "--help",
+        "-D",
+    ]),
+    Act::new(
+        &["bpftool"],
+        &["prog", "load|attach|pin"],
+        Category::Kernel,
+        "loads code into the kernel",
+    ),
+    Act::new(&["mount"], &[], Category::Kernel, "mounts something")
+        .with(&["-o", "--bind", "-t", "--rbind", "--move", "-B"]),
+    Act::new(
+        &["ip"],
+        &[
+            "link|addr|address|route|rule|netns|a|l|r",
+            "set|del|delete|flush|add|replace|change",
+        ],
+        Category::Firewall,
+        "changes the network",
+    ),
+    Act::new(
+        &["route"],
+        &["add|del|delete|flush"],
+        Category::Firewall,
+        "changes the network",
+    ),
+    Act::new(
+        &["ifdown", "ifup"],
+        &[],
+        Category::Firewall,
+        "changes the network",
+    ),
+    Act::new(
+        &["ifconfig"],
+        &["*", "down|up|*.*.*.*"],
+        Category::Firewall,
+        "changes the network",
+    ),
+    Act::new(
+        &["nmcli"],
+        &[
+            "connection|con|c|device|dev|d|networking|radio",
+            "delete|down|modify|off|disconnect|add|up",
+        ],
+        Category::Firewall,
+        "changes the network",
+    ),
+    Act::new(
+        &["resolvectl", "systemd-resolve"],
+        &["dns|domain"],
+        Category::Firewall,
+        "changes where names lead",
+    ),
+    Act::new(
+        &["timedatectl"],
+        &["set-*"],
+        Category::SystemFile,
+        "changes the clock",
+    ),
+    Act::new(
+        &["hostnamectl"],
+        &["set-*|hostname"],
+        Category::SystemFile,
+        "changes the machine's name",
+    ),
+    Act::new(&["hwclock"], &[], Category::SystemFile, "changes the clock").with(&[
+        "-s",
+        "-w",
+        "--set",
+        "--hctosys",
+        "--systohc",
+    ]),
     Act::new(&["date"], &[], Category::SystemFile, "changes the clock").with(&["-s", "--set"]),
-    Act::new(&["ldconfig", "update-alternatives", "alternatives", "dpkg-divert", "localectl"], &[], Category::SystemFile, "changes which programs run").unless(&["--list", "--display", "--query", "-p", "-v", "status", "--config_dry", "--get-selections", "list"]),
-    Act::new(&["csrutil", "spctl"], &["disable|--master-disable|--global-disable"], Category::SecurityTool, "switches protection off"),
-    Act::new(&["spctl"], &[], Category::SecurityTool, "switches protection off").with(&["--master-disable", "--global-disable"]),
-    Act::new(&["fail2ban-client"], &["stop|unban|set"], Category::SecurityTool, "switches protection off"),
+    Act::new(
+        &[
+            "ldconfig",
+            "update-alternatives",
+            "alternatives",
+            "dpkg-divert",
+            "localectl",
+        ],
+        &[],
+        Category::SystemFile,
+        "changes which programs run",
+    )
+    .unless(&[
+        "--list",
+        "--display",
+        "--query",
+        "-p",
+        "-v",
+        "status",
+        "--config_dry",
+        "--get-selections",
+        "list",
+    ]),
+    Act::new(
+        &["csrutil", "spctl"],
+        &["disable|--master-disable|--global-disable"],
+        Category::SecurityTool,
+        "switches protection off",
+    ),
+    Act::new(
+        &["spctl"],
+        &[],
+        Category::SecurityTool,
+        "switches protection off",
+    )
+    .with(&["--master-disable", "--global-disable"]),
+    Act::new(
+        &["fail2ban-client"],
+        &["stop|unban|set"],
+        Category::SecurityTool,
+        "switches protection off",
+    ),
     Act::new(&["clamscan"], &[], Category::SecurityTool, "deletes files").with(&["--remove"]),
-    Act::new(&["falcon-sensor", "falconctl"], &[], Category::SecurityTool, "changes a security tool").unless(&["-g", "stats"]),
-    Act::new(&["defaults"], &["write", "com.apple.loginwindow|com.apple.*"], Category::Persistence, "changes the settings of the system"),
-    Act::new(&["reg", "reg.exe"], &["add|delete|import"], Category::Persistence, "changes the registry"),
-    Act::new(&["sc", "sc.exe"], &["create|delete|stop|config"], Category::Service, "changes which services run"),
-    Act::new(&["vssadmin", "wbadmin", "bcdedit", "cipher"], &[], Category::Destruction, "destroys backups"),
-    Act::new(&["ssh-copy-id"], &[], Category::Persistence, "lets a key log in somewhere"),
-    Act::new(&["powershell", "powershell.exe"], &[], Category::Disguise, "runs an encoded command").with(&["-EncodedCommand", "-enc", "-e", "-ec", "-encodedcommand"]),
-    Act::new(&["semodule", "semanage", "setsebool"], &[], Category::SecurityTool, "changes a security module").unless(&["-l", "--list"]),
-    Act::new(&["tc"], &["qdisc|filter|class", "add|del|replace|change"], Category::Firewall, "changes the network"),
-    Act::new(&["swapon"], &[], Category::SystemFile, "changes the machine's memory").with(&["-a"]),
-    Act::new(&["gsettings", "dconf"], &["reset-recursively"], Category::Destruction, "resets settings"),
+    Act::new(
+        &["falcon-sensor", "falconctl"],
+        &[],
+        Category::SecurityTool,
+        "changes a security tool",
+    )
+    .unless(&["-g", "stats"]),
+    Act::new(
+        &["defaults"],
+        &["write", "com.apple.loginwindow|com.apple.*"],
+        Category::Persistence,
+        "changes the settings of the system",
+    ),
+    Act::new(
+        &["reg", "reg.exe"],
+        &["add|delete|import"],
+        Category::Persistence,
+        "changes the registry",
+    ),
+    Act::new(
+        &["sc", "sc.exe"],
+        &["create|delete|stop|config"],
+        Category::Service,
+        "changes which services run",
+    ),
+    Act::new(
+        &["vssadmin", "wbadmin", "bcdedit", "cipher"],
+        &[],
+        Category::Destruction,
+        "destroys backups",
+    ),
+    Act::new(
+        &["ssh-copy-id"],
+        &[],
+        Category::Persistence,
+        "lets a key log in somewhere",
+    ),
+    Act::new(
+        &["powershell", "powershell.exe"],
+        &[],
+        Category::Disguise,
+        "runs an encoded command",
+    )
+    .with(&["-EncodedCommand", "-enc", "-e", "-ec", "-encodedcommand"]),
+    Act::new(
+        &["semodule", "semanage", "setsebool"],
+        &[],
+        Category::SecurityTool,
+        "changes a security module",
+    )
+    .unless(&["-l", "--list"]),
+    Act::new(
+        &["tc"],
+        &["qdisc|filter|class", "add|del|replace|change"],
+        Category::Firewall,
+        "changes the network",
+    ),
+    Act::new(
+        &["swapon"],
+        &[],
+        Category::SystemFile,
+        "changes the machine's memory",
+    )
+    .with(&["-a"]),
+    Act::new(
+        &["gsettings", "dconf"],
+        &["reset-recursively"],
+        Category::Destruction,
+        "resets settings",
+    ),
 ];
 
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
+    if program == "umount"
+        && command.operands().any(|text| {
+            use paths::Place;
+            matches!(
+                paths::place(&text.s, &judge.cwd, judge.context),
+                Place::Root | Place::System | Place::Home
+            )
+        })
+    {
+        findings.push(Finding::dangerous(
+            Category::Kernel,
+            "takes away what the machine works with",
+        ));
+    }
     if program == "sysctl"
         && command.operands().any(|text| text.s.contains('='))
         && !command.short('w')

@@ -42,6 +42,13 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             }
         }
     }
+    findings.extend(copied(command, judge));
+    if program == "ping" && command.value_of("-p").is_some_and(|text| !text.is_known()) {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            "hides data in pings",
+        ));
+    }
     if matches!(
         program,
         "dig" | "nslookup" | "host" | "drill" | "ping" | "delv" | "kdig"
@@ -115,6 +122,47 @@ fn sent(command: &Effective) -> Vec<String> {
     }
 }
 
+/// Copies to another host: of a whole home, of the system, of folders where people keep their own.
+fn copied(command: &Effective, judge: &Judge<'_>) -> Option<Finding> {
+    if !matches!(command.program(), "rsync" | "scp" | "sftp" | "unison") {
+        return None;
+    }
+    let operands: Vec<_> = command.operands().collect();
+    let (target, sources) = operands.split_last()?;
+    if !target.s.contains(':') || to_this_machine(command) {
+        return None;
+    }
+    let source = sources.iter().find(|source| {
+        !source.s.contains(':')
+            && (not_for_others(&source.s, judge).is_some() || personal(&source.s, judge))
+    })?;
+    Some(Finding::dangerous(
+        Category::Exfiltration,
+        format!("copies {} to another machine", source.shown()),
+    ))
+}
+
+/// Where people keep what is theirs.
+fn personal(file: &str, judge: &Judge<'_>) -> bool {
+    const FOLDERS: &[&str] = &[
+        "Documents",
+        "Desktop",
+        "Pictures",
+        "Photos",
+        "Mail",
+        "Music",
+        "Videos",
+        "Library",
+        ".config",
+        ".local",
+    ];
+    let home = judge.context.home.trim_end_matches('/');
+    let full = paths::absolute(file, &judge.cwd);
+    full.strip_prefix(home)
+        .and_then(|rest| rest.strip_prefix('/'))
+        .is_some_and(|rest| FOLDERS.contains(&rest.trim_end_matches('/')))
+}
+
 fn not_for_others(file: &str, judge: &Judge<'_>) -> Option<&'static str> {
     if file.is_empty() || file == "-" || file.contains("://") {
         return None;
@@ -125,6 +173,9 @@ fn not_for_others(file: &str, judge: &Judge<'_>) -> Option<&'static str> {
             return Some("a file of the system");
         }
         _ => {}
+    }
+    if personal(file, judge) {
+        return Some("a personal folder");
     }
     let name = base_name(file.trim_end_matches('/')).to_lowercase();
     TELLING

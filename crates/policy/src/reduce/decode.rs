@@ -108,7 +108,7 @@ fn set(text: &str) -> Vec<char> {
     out
 }
 
-/// `s/a/b/g` with plain text on both sides; other scripts are not followed.
+/// `s/a/b/g` with plain text on both sides, at most anchored; other scripts are not followed.
 pub(super) fn sed(text: &str, script: &str) -> Option<String> {
     let mut out = text.to_owned();
     for step in script.split(';') {
@@ -119,17 +119,34 @@ pub(super) fn sed(text: &str, script: &str) -> Option<String> {
         let [from, to, flags] = fields.as_slice() else {
             return None;
         };
-        if from.is_empty()
-            || from.contains(['\\', '[', '*', '.', '^', '$']) && *from != "."
+        let bare = from.trim_start_matches('^').trim_end_matches('$');
+        if bare.is_empty()
+            || bare.contains(['\\', '[', '*', '.', '^', '$'])
             || to.contains(['\\', '&'])
         {
             return None;
         }
-        out = if flags.contains('g') {
+        out = if from.starts_with('^') || from.ends_with('$') {
+            anchored(&out, from, to)
+        } else if flags.contains('g') {
             out.replace(from, to)
         } else {
             out.replacen(from, to, 1)
         };
     }
     Some(out)
+}
+
+fn anchored(text: &str, from: &str, to: &str) -> String {
+    let bare = from.trim_start_matches('^').trim_end_matches('$');
+    let replaced = |line: &str| {
+        let rest = if from.starts_with('^') {
+            line.strip_prefix(bare).map(|rest| format!("{to}{rest}"))
+        } else {
+            line.strip_suffix(bare).map(|rest| format!("{rest}{to}"))
+        };
+        rest.unwrap_or_else(|| line.to_owned())
+    };
+    let lines: Vec<String> = text.split('\n').map(replaced).collect();
+    lines.join("\n")
 }

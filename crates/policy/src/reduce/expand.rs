@@ -193,7 +193,10 @@ impl Walker<'_> {
             };
         }
         match &param.op {
-            ParamOp::None | ParamOp::Error => value.unwrap_or_else(|| Text::unknown(Taint::NONE)),
+            ParamOp::None | ParamOp::Error => value.unwrap_or_else(|| {
+                let secret = crate::programs::secrets::names_secret(&param.name);
+                Text::unknown(if secret { Taint::NAMED } else { Taint::NONE })
+            }),
             ParamOp::Default(word) => {
                 let default = self.text(word);
                 match value {

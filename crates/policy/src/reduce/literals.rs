@@ -1,6 +1,8 @@
 //! A rough reader of other languages: names, strings and punctuation, with strings joined where
 //! the code joins constants.
 
+mod constants;
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     Name(String),
@@ -70,7 +72,7 @@ pub(super) fn tokens(code: &str) -> Vec<Token> {
             at += 1;
         }
     }
-    fold(&tokens)
+    fold(&constants::filled_in(fold(&tokens)))
 }
 
 /// `q(…)`, `qq{…}`, `qw/…/`, `qx(…)`.
@@ -174,6 +176,36 @@ fn fold_calls(tokens: &[Token]) -> Vec<Token> {
             {
                 Some((text.clone(), 2))
             }
+            // `pack("H*", "…")`
+            [
+                Token::Name(name),
+                Token::Mark('('),
+                Token::Text(format),
+                Token::Mark(','),
+                Token::Text(text),
+                Token::Mark(')'),
+                ..,
+            ] if name == "pack" && format.starts_with(['H', 'h']) => {
+                super::decode::hex(text).map(|text| (text, 6))
+            }
+            // `Buffer.from('…', 'base64')`
+            [
+                Token::Name(name),
+                Token::Mark('('),
+                Token::Text(text),
+                Token::Mark(','),
+                Token::Text(kind),
+                Token::Mark(')'),
+                ..,
+            ] if name == "from" => match kind.as_str() {
+                "base64" => super::decode::base64(text).map(|text| (text, 6)),
+                "hex" => super::decode::hex(text).map(|text| (text, 6)),
+                _ => None,
+            },
+            // `String.fromCharCode(114, 109)`
+            [Token::Name(name), Token::Mark('('), numbers @ ..] if name == "fromCharCode" => {
+                characters(numbers).map(|(text, taken)| (text, taken + 2))
+            }
             // `b64decode(b'…')`
             [
                 Token::Name(name),
@@ -214,6 +246,20 @@ fn fold_calls(tokens: &[Token]) -> Vec<Token> {
         }
     }
     out
+}
+
+/// Numbers up to the closing bracket, as the text they spell.
+fn characters(tokens: &[Token]) -> Option<(String, usize)> {
+    let mut text = String::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            Token::Name(number) => text.push(char::from_u32(number.parse().ok()?)?),
+            Token::Mark(',') => {}
+            Token::Mark(')') => return Some((text, at + 1)),
+            _ => return None,
+        }
+    }
+    None
 }
 
 fn drop_owner(out: &mut Vec<Token>) {

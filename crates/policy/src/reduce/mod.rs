@@ -82,6 +82,8 @@ pub(crate) struct Walker<'a> {
     text_spent: usize,
     /// Inside a container of the command's own: the host is not what is hit.
     contained: bool,
+    /// Somebody else reads what is printed.
+    piped: bool,
     reduced: Reduced,
 }
 
@@ -103,6 +105,7 @@ impl<'a> Walker<'a> {
             depth: 0,
             text_spent: 0,
             contained: false,
+            piped: false,
             reduced: Reduced::default(),
         }
     }

@@ -56,9 +56,12 @@ impl Walker<'_> {
             ));
         }
         let mut flow = input;
-        for stage in &pipeline.stages {
+        let piped = self.piped;
+        for (at, stage) in pipeline.stages.iter().enumerate() {
+            self.piped = piped || at + 1 < pipeline.stages.len();
             flow = self.node(stage, flow);
         }
+        self.piped = piped;
         flow
     }
 

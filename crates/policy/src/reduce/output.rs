@@ -37,7 +37,6 @@ const FETCHERS: &[&str] = &[
     "httpie",
     "GET",
     "lwp-request",
-    "openssl_s_client",
     "smbclient",
     "scp",
     "ipfs",
@@ -79,10 +78,10 @@ impl Walker<'_> {
         for word in command.args() {
             taint = taint | word.taint;
         }
-        if FETCHERS.contains(&name) {
+        if FETCHERS.contains(&name) || name == "openssl" && command.operand(0) == "s_client" {
             taint = taint | Taint::NETWORK;
         }
-        if matches!(name, "env" | "printenv" | "history") && command.args().is_empty()
+        if prints_environment(command)
             || name == "printenv" && crate::programs::secrets::names_secret(command.operand(0))
         {
             taint = taint | Taint::ENVIRONMENT;
@@ -97,6 +96,18 @@ impl Walker<'_> {
         }
         if self.gathers(command) {
             taint = taint | Taint::SECRET;
+        }
+        if matches!(name, "tar" | "gtar" | "bsdtar" | "zip" | "7z" | "cpio") {
+            taint = taint | Taint::ARCHIVE;
+        }
+        // Whoever writes a text down and changes it before it runs has something to hide.
+        if command.input.known.is_some()
+            && matches!(
+                name,
+                "sed" | "awk" | "gawk" | "perl" | "cut" | "python3" | "head" | "tail"
+            )
+        {
+            taint = taint | Taint::DECODED;
         }
         if prints_shell(command) {
             taint = taint | Taint::SHELL_ENV;
@@ -229,6 +240,24 @@ impl Walker<'_> {
             all.push_str(&self.content_of(file, &command.input).known?);
         }
         Some(all)
+    }
+}
+
+/// Variables, or lines that people typed.
+fn prints_environment(command: &Effective) -> bool {
+    match command.program() {
+        "env" | "printenv" | "history" | "set" => command.args().is_empty(),
+        "declare" | "typeset" | "export" => command.short('p') || command.short('x'),
+        "compgen" => command.short('v') || command.short('e'),
+        "fc" => command.short('l'),
+        "docker" | "docker-compose" | "podman" => {
+            command
+                .operands()
+                .last()
+                .is_some_and(|last| last.s == "config")
+                || command.operand(0) == "inspect"
+        }
+        _ => false,
     }
 }
 

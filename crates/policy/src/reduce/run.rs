@@ -27,6 +27,10 @@ impl Walker<'_> {
         if first.glob {
             self.glob_program(&mut command);
         }
+        // zsh's `=rm` is the path of `rm`.
+        if first.s.len() > 1 && first.s.starts_with('=') {
+            command.words[0].s.remove(0);
+        }
         let name = command.program().to_owned();
         if name.contains(HOLE) {
             return self.unknown_program(command, first.taint);
@@ -57,6 +61,12 @@ impl Walker<'_> {
 
     /// Keeps the command and asks the tables about it.
     pub(super) fn judge(&mut self, command: Effective) -> Flow {
+        if self.shows_a_secret(&command) {
+            self.find(Finding::dangerous(
+                Category::SecretRead,
+                "prints a variable that is called like a secret",
+            ));
+        }
         for finding in programs::judge(&command, self.context) {
             self.find(finding);
         }
@@ -64,6 +74,15 @@ impl Walker<'_> {
             self.reduced.commands.push(command);
         }
         Flow::known("")
+    }
+
+    /// Printed for everybody, not handed on to a program that asks for it.
+    fn shows_a_secret(&self, command: &Effective) -> bool {
+        matches!(command.program(), "echo" | "printf")
+            && !self.piped
+            && command.writes.is_empty()
+            && !self.via.iter().any(|via| via == "$( )")
+            && command.args().iter().any(|arg| arg.taint.has(Taint::NAMED))
     }
 
     fn wrapped(&mut self, command: &Effective, inner: Vec<Inner>) -> Flow {

@@ -109,11 +109,43 @@ impl Walker<'_> {
             }
             ShellInput::Stdin => {
                 if command.input.present {
-                    self.run_flow(&command.input.clone(), &name)
-                } else {
-                    Flow::unknown(Taint::NONE)
+                    return self.run_flow(&command.input.clone(), &name);
                 }
+                self.opened_from_inside(&name);
+                Flow::unknown(Taint::NONE)
             }
+        }
+    }
+
+    /// A shell that nobody types into, started by a program that is not for starting shells, is the
+    /// end of a way around something.
+    fn opened_from_inside(&mut self, name: &str) {
+        const INSIDE: &[&str] = &[
+            "python",
+            "perl",
+            "ruby",
+            "node",
+            "php",
+            "lua",
+            "awk",
+            "script",
+            "find",
+            "fd",
+            "xargs",
+            "gdb",
+            "start-stop-daemon",
+            "git",
+            "parallel",
+            "capsh",
+            "make",
+            "expect",
+        ];
+        let inside = self.via.last().filter(|via| INSIDE.contains(&via.as_str()));
+        if let Some(via) = inside.cloned() {
+            self.find(Finding::dangerous(
+                Category::Injection,
+                format!("opens a shell ({name}) from inside {via}"),
+            ));
         }
     }
 

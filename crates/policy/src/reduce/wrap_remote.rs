@@ -1,5 +1,6 @@
 //! Wrappers with a grammar of their own: other users, other hosts, containers, terminals.
 
+mod hosts;
 mod terminals;
 
 use super::builtins::joined;
@@ -14,7 +15,6 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         "su" | "runuser" => value(command, &["-c", "--command", "--session-command"]),
         "script" => value(command, &["-c", "--command"]),
         "scriptlive" => value(command, &["-c"]),
-        "expect" => value(command, &["-c"]),
         "gdb" | "lldb" => gdb(command),
         "ssh" | "autossh" | "mosh" => ssh(command),
         "docker" | "podman" | "nerdctl" | "docker-compose" | "podman-compose" => container(command),
@@ -29,6 +29,7 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
                 None => Vec::new(),
             }
         }
+        "ip" | "xdotool" => rest_after_exec(args),
         "parallel" => parallel(command),
         "at" | "batch" => vec![Inner::Stdin],
         "tmux" => tmux(command),
@@ -37,7 +38,8 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         "poetry" | "uv" | "pipenv" | "rye" | "pdm" | "hatch" if operand(args, 0) == Some("run") => {
             rest_after(args, "run")
         }
-        "bundle" | "direnv" | "mise" | "rbenv" | "pyenv" | "npm" | "pnpm" | "yarn" | "opam"
+        "direnv" if operand(args, 0) == Some("exec") => words(args.get(2..).unwrap_or_default()),
+        "bundle" | "mise" | "rbenv" | "pyenv" | "npm" | "pnpm" | "yarn" | "opam"
             if operand(args, 0) == Some("exec") =>
         {
             npm_exec(args)
@@ -63,7 +65,7 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         "osascript" => Vec::new(),
         "wsl" | "cygstart" => words(args),
         "socat" => socat(args),
-        _ => Vec::new(),
+        _ => hosts::inner(command),
     }
 }
 
@@ -87,6 +89,15 @@ fn git(args: &[Text]) -> Vec<Inner> {
         Vec::new()
     } else {
         vec![Inner::Script(joined(&rest))]
+    }
+}
+
+/// `ip netns exec NAME cmd` and `xdotool exec cmd`.
+fn rest_after_exec(args: &[Text]) -> Vec<Inner> {
+    let named = usize::from(args.first().is_some_and(|arg| arg.s == "netns"));
+    match args.iter().position(|arg| arg.s == "exec") {
+        Some(at) => words(args.get(at + 1 + named..).unwrap_or_default()),
+        None => Vec::new(),
     }
 }
 

@@ -65,6 +65,7 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
             .collect(),
         "chroot" | "taskset" | "timeout" | "systemd-run" => words_of_rest(command),
         "flock" => flock(command),
+        "bwrap" => bwrap(command),
         _ => {
             let special = wrap_remote::inner(command);
             if !special.is_empty() {
@@ -301,7 +302,7 @@ fn find(command: &Effective) -> Vec<Inner> {
                 .iter()
                 .position(|arg| arg.s == ";" || arg.s == "+")
                 .map_or(args.len(), |end| at + 1 + end);
-            let words: Vec<Text> = args[at + 1..end]
+            let mut words: Vec<Text> = args[at + 1..end]
                 .iter()
                 .map(|word| {
                     // An unnarrowed search hands over the place itself.
@@ -318,6 +319,10 @@ fn find(command: &Effective) -> Vec<Inner> {
                     }
                 })
                 .collect();
+            // fd hands over what it found last, wherever nothing says otherwise.
+            if before == 1 && !args[at + 1..end].iter().any(|word| word.s.contains('{')) {
+                words.push(Text::known(format!("{place}/{HOLE}")));
+            }
             if !words.is_empty() {
                 inner.push(Inner::Words(words));
             }
@@ -326,6 +331,31 @@ fn find(command: &Effective) -> Vec<Inner> {
         at += 1;
     }
     inner
+}
+
+/// Every option of bwrap is long, and each takes as many words as it says.
+fn bwrap(command: &Effective) -> Vec<Inner> {
+    let args = command.args();
+    let mut at = 0;
+    while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with("--")) {
+        at += match arg.s.as_str() {
+            "--" => return words_from(args, at + 1),
+            "--setenv" | "--symlink" | "--chmod" => 3,
+            s if s.contains("bind") => 3,
+            "--dev" | "--proc" | "--tmpfs" | "--dir" | "--chdir" | "--uid" | "--gid"
+            | "--unsetenv" | "--hostname" | "--seccomp" | "--perms" | "--size" | "--remount-ro"
+            | "--mqueue" | "--lock-file" | "--cap-add" | "--cap-drop" | "--args" => 2,
+            _ => 1,
+        };
+    }
+    words_from(args, at)
+}
+
+fn words_from(args: &[Text], at: usize) -> Vec<Inner> {
+    match args.get(at..) {
+        Some(rest) if !rest.is_empty() => vec![Inner::Words(rest.to_vec())],
+        _ => Vec::new(),
+    }
 }
 
 fn flock(command: &Effective) -> Vec<Inner> {

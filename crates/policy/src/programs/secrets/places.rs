@@ -65,6 +65,8 @@ const HOME: &[(&str, &str)] = &[
     (".ethereum/keystore", "a wallet"),
     (".config/solana/id.json", "a wallet"),
     (".config/Signal/", "messages"),
+    (".config/Slack/", "messages"),
+    (".config/discord/", "messages"),
     (".local/share/TelegramDesktop/", "messages"),
     (".wallet", "a wallet"),
     (".claude/.credentials", "a model key"),

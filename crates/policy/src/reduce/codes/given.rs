@@ -14,13 +14,15 @@ pub(super) fn language(program: &str) -> Option<&'static str> {
     Some(match stem {
         "python" | "pypy" | "ipython" | "micropython" => "python",
         "perl" => "perl",
-        "ruby" | "irb" | "jruby" => "ruby",
+        "ruby" | "irb" | "jruby" | "pry" | "rake" => "ruby",
         "node" | "nodejs" | "deno" | "bun" | "qjs" => "node",
         "php" => "php",
         "lua" | "luajit" => "lua",
         "awk" | "gawk" | "mawk" | "nawk" => "awk",
         "tclsh" | "wish" | "expect" | "osascript" | "Rscript" | "R" | "julia" | "groovy"
-        | "scala" | "guile" | "racket" => "script",
+        | "scala" | "guile" | "racket" | "octave" | "jrunscript" | "jjs" | "jshell" | "ghc"
+        | "ghci" | "runghc" | "erl" | "elixir" | "iex" | "clojure" | "clj" | "sbcl" | "slsh"
+        | "puppet" | "knife" | "crystal" | "nim" | "swift" | "kotlin" => "script",
         _ => return None,
     })
 }
@@ -54,7 +56,7 @@ pub(super) fn code_of(command: &Effective, language: &str) -> Option<Given> {
     let mut at = 0;
     while let Some(arg) = args.get(at) {
         let s = arg.s.as_str();
-        if matches!(s, "--eval" | "--print" | "--execute" | "eval") {
+        if matches!(s, "--eval" | "--print" | "--execute" | "eval" | "-eval") {
             return args.get(at + 1).map(|code| Given::Code(code.clone()));
         }
         if let Some(code) = s

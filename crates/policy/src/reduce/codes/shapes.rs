@@ -2,247 +2,183 @@
 
 use super::super::Walker;
 use super::super::literals::Token;
-use super::STARTS;
+use super::{names, vocabulary};
 use crate::finding::{Category, Finding};
-use crate::paths;
+
+/// What the words of a piece of code say taken together.
+struct Words<'t> {
+    code: &'t str,
+    tokens: &'t [Token],
+    names: Vec<&'t str>,
+}
 
 impl Walker<'_> {
-    /// Shapes that need several words at once.
     pub(super) fn shapes(&mut self, code: &str, tokens: &[Token], language: &'static str) {
-        let names: Vec<&str> = tokens
-            .iter()
-            .filter_map(|token| match token {
-                Token::Name(name) => Some(name.as_str()),
-                _ => None,
-            })
-            .collect();
-        let has = |name: &str| names.contains(&name);
-        let socket = names.iter().any(|n| {
-            matches!(
-                *n,
-                "socket"
-                    | "TCPSocket"
-                    | "fsockopen"
-                    | "Socket"
-                    | "INET"
-                    | "create_connection"
-                    | "net"
-                    | "stream_socket_client"
-                    | "inet"
-            )
-        }) || code.contains("/inet/tcp/")
-            || code.contains("socket");
-        let shell = code.contains("/bin/sh")
-            || code.contains("/bin/bash")
-            || code.contains("cmd.exe")
-            || code.contains("sh -i")
-            || has("dup2")
-            || code.contains("bash -i");
-        if socket && shell {
-            self.find(Finding::dangerous(
-                Category::ReverseShell,
-                format!("connects a shell to the network, in {language}"),
-            ));
+        let words = Words {
+            code,
+            tokens,
+            names: names(tokens, usize::MAX).collect(),
+        };
+        if words.opens_socket() && (words.opens_shell() || words.obeys_a_connection()) {
+            let what = "connects a shell to the network";
+            self.found_in_code(Category::ReverseShell, what, language);
         }
-        if has("fork")
-            && (has("while")
-                || has("loop")
-                || has("for")
-                || has("until")
-                || code.contains("fork() while"))
-            && !has("wait")
-        {
+        if words.forks_without_end() {
             self.find(Finding::floor(
                 Category::ForkBomb,
                 "starts copies of itself without end (fork bomb)",
             ));
         }
-        if has("kill")
-            && code.contains("-1")
-            && (code.contains("kill(-1")
-                || code.contains("kill 9, -1")
-                || code.contains("kill -9, -1")
-                || code.contains("kill(9, -1"))
-        {
+        if words.kills_all() {
             self.find(Finding::floor(Category::Process, "ends every process"));
         }
-        let fetching = names.iter().any(|name| {
+        if words.evaluates_a_download(language) {
+            self.found_in_code(Category::RemoteCode, "runs what it downloads", language);
+        }
+        if words.hides_a_call() {
+            let what = "hides which function it calls";
+            self.found_in_code(Category::Disguise, what, language);
+        }
+        if words.has("setuid") && !words.has("getuid") {
+            self.found_in_code(Category::Privilege, "changes who it runs as", language);
+        }
+        self.leaves(&words, language);
+        for reason in words.destructive_sql() {
+            self.find(Finding::dangerous(Category::Database, reason));
+        }
+    }
+
+    /// What the code would send away.
+    fn leaves(&mut self, words: &Words<'_>, language: &'static str) {
+        let by_module = words
+            .tokens
+            .iter()
+            .any(|token| matches!(token, Token::Text(text) if vocabulary::speaks_http(text)));
+        let networked = by_module || words.opens_socket() || words.any(vocabulary::speaks_http);
+        if !networked {
+            return;
+        }
+        let sends = words.any(vocabulary::sends);
+        if sends && words.takes_the_environment() {
+            let what = "sends the environment away";
+            self.found_in_code(Category::Exfiltration, what, language);
+        }
+        let mut tokens = words.tokens.iter();
+        if tokens.any(|token| matches!(token, Token::Text(text) if self.is_secret(text))) {
+            self.found_in_code(Category::Exfiltration, "sends a secret away", language);
+        }
+        let mut tokens = words.tokens.iter();
+        if sends && tokens.any(|token| self.names_foreign_file(token)) {
+            let what = "may send a file away that is not the project's";
+            self.found_in_code(Category::Exfiltration, what, language);
+        }
+    }
+}
+
+impl Words<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.names.contains(&name)
+    }
+
+    fn any(&self, is: fn(&str) -> bool) -> bool {
+        self.names.iter().any(|name| is(name))
+    }
+
+    fn says_one_of(&self, texts: &[&str]) -> bool {
+        texts.iter().any(|text| self.code.contains(text))
+    }
+
+    fn opens_socket(&self) -> bool {
+        self.any(vocabulary::opens_socket) || self.says_one_of(&["/inet/tcp/", "socket"])
+    }
+
+    fn opens_shell(&self) -> bool {
+        self.has("dup2")
+            || self.has("pty")
+            || self.says_one_of(&["/bin/sh", "/bin/bash", "cmd.exe", "sh -i", "bash -i"])
+    }
+
+    /// Reads from a connection and starts something.
+    fn obeys_a_connection(&self) -> bool {
+        const READS: &[&str] = &[
+            "gets", "receive", "recv", "getline", "fdopen", "read", "fgets",
+        ];
+        const RUNS: &[&str] = &[
+            "system",
+            "popen",
+            "exec",
+            "spawn",
+            "shell_exec",
+            "proc_open",
+        ];
+        let has_one_of = |names: &[&str]| names.iter().any(|name| self.has(name));
+        has_one_of(READS) && has_one_of(RUNS)
+    }
+
+    fn forks_without_end(&self) -> bool {
+        self.has("fork")
+            && !self.has("wait")
+            && ["while", "loop", "for", "until"]
+                .iter()
+                .any(|word| self.has(word))
+    }
+
+    fn kills_all(&self) -> bool {
+        self.has("kill")
+            && self.says_one_of(&[
+                "kill(-1",
+                "kill 9, -1",
+                "kill -9, -1",
+                "kill(9, -1",
+                "kill 9,-1",
+                "kill(9,-1",
+            ])
+    }
+
+    fn evaluates_a_download(&self, language: &str) -> bool {
+        let fetches = self.any(vocabulary::speaks_http)
+            || self.has("file_get_contents")
+            || self.says_one_of(&["https://", "http://"]);
+        fetches && (self.has("eval") || self.has("exec") && language == "python")
+    }
+
+    fn hides_a_call(&self) -> bool {
+        let by_text = || {
+            self.tokens
+                .iter()
+                .any(|token| matches!(token, Token::Text(text) if vocabulary::starts(text)))
+        };
+        self.has("getattr") && self.any(vocabulary::starts)
+            || (self.has("getattr") || self.has("__import__") || self.has("__builtins__"))
+                && by_text()
+    }
+
+    fn takes_the_environment(&self) -> bool {
+        self.says_one_of(&[
+            "dict(os.environ",
+            "str(os.environ",
+            "dumps(os.environ",
+            "process.env)",
+            "ENV.to",
+            "=os.environ",
+            "%ENV",
+            "getenv())",
+        ])
+    }
+
+    fn destructive_sql(&self) -> Vec<&'static str> {
+        let queries = self.names.iter().any(|name| {
             matches!(
                 *name,
-                "https"
-                    | "http"
-                    | "urlopen"
-                    | "requests"
-                    | "fetch"
-                    | "httpx"
-                    | "file_get_contents"
-                    | "LWP"
-                    | "curl_exec"
-            )
-        }) || code.contains("https://")
-            || code.contains("http://");
-        if fetching && (has("eval") || (has("exec") && language == "python")) {
-            self.find(Finding::dangerous(
-                Category::RemoteCode,
-                format!("runs what it downloads, in {language}"),
-            ));
-        }
-        if has("getattr") && names.iter().any(|n| STARTS.contains(n))
-            || (has("getattr") || has("__import__") || has("__builtins__"))
-                && tokens
-                    .iter()
-                    .any(|t| matches!(t, Token::Text(s) if STARTS.contains(&s.as_str())))
-        {
-            self.find(Finding::dangerous(
-                Category::Disguise,
-                format!("hides which function it calls, in {language}"),
-            ));
-        }
-        if has("pty") && has("spawn") && socket {
-            self.find(Finding::dangerous(
-                Category::ReverseShell,
-                format!("connects a shell to the network, in {language}"),
-            ));
-        }
-        if has("setuid") && !has("getuid") {
-            self.find(Finding::dangerous(
-                Category::Privilege,
-                format!("changes who it runs as, in {language}"),
-            ));
-        }
-        let sends = names.iter().any(|n| {
-            matches!(
-                *n,
-                "post"
-                    | "put"
-                    | "sendall"
-                    | "sendto"
-                    | "send"
-                    | "urlopen"
-                    | "Request"
-                    | "fetch"
-                    | "post_form"
-                    | "file_get_contents"
-                    | "request"
-                    | "get"
+                "execute" | "query" | "executescript" | "cursor" | "exec" | "do"
             )
         });
-        let environment = has("environ") || has("env") || has("ENV") || has("getenv");
-        if sends
-            && environment
-            && names.iter().any(|n| {
-                matches!(
-                    *n,
-                    "requests"
-                        | "urllib"
-                        | "urlopen"
-                        | "http"
-                        | "https"
-                        | "fetch"
-                        | "socket"
-                        | "Net"
-                        | "HTTP"
-                        | "LWP"
-                        | "httpx"
-                )
+        let texts = self.tokens.iter().filter(|_| queries);
+        texts
+            .filter_map(|token| match token {
+                Token::Text(sql) => crate::programs::databases::destructive_sql(sql),
+                _ => None,
             })
-            && (code.contains("dict(os.environ")
-                || code.contains("str(os.environ")
-                || code.contains("dumps(os.environ")
-                || code.contains("process.env)")
-                || code.contains("ENV.to"))
-        {
-            self.find(Finding::dangerous(
-                Category::Exfiltration,
-                "sends the environment away",
-            ));
-        }
-        let secret = tokens
-            .iter()
-            .any(|token| matches!(token, Token::Text(text) if self.is_secret(text)));
-        if secret
-            && (socket
-                || names.iter().any(|n| {
-                    matches!(
-                        *n,
-                        "requests"
-                            | "urlopen"
-                            | "urllib"
-                            | "http"
-                            | "https"
-                            | "fetch"
-                            | "Net"
-                            | "LWP"
-                            | "httpx"
-                            | "curl_exec"
-                    )
-                }))
-        {
-            self.find(Finding::dangerous(
-                Category::Exfiltration,
-                format!("sends a secret away, in {language}"),
-            ));
-        }
-        let networked = socket
-            || names.iter().any(|n| {
-                matches!(
-                    *n,
-                    "requests"
-                        | "urlopen"
-                        | "urllib"
-                        | "http"
-                        | "https"
-                        | "fetch"
-                        | "Net"
-                        | "LWP"
-                        | "httpx"
-                )
-            });
-        if sends && networked && tokens.iter().any(|token| self.names_foreign_file(token)) {
-            self.find(Finding::dangerous(
-                Category::Exfiltration,
-                format!("may send a file away that is not the project's, in {language}"),
-            ));
-        }
-        for token in tokens {
-            if let Token::Text(sql) = token
-                && let Some(reason) = crate::programs::databases::destructive_sql(sql)
-                && names.iter().any(|n| {
-                    matches!(
-                        *n,
-                        "execute" | "query" | "executescript" | "cursor" | "exec" | "do"
-                    )
-                })
-            {
-                self.find(Finding::dangerous(Category::Database, reason));
-            }
-        }
-    }
-
-    /// Of the machine or of a home folder, and nothing that a connection itself needs.
-    fn names_foreign_file(&self, token: &Token) -> bool {
-        use crate::paths::Place;
-        let Token::Text(text) = token else {
-            return false;
-        };
-        let path = self.with_home(text);
-        path.starts_with('/')
-            && path.len() < 256
-            && !path.contains("/ssl/")
-            && !path.contains("/pki/")
-            && matches!(
-                paths::place(&path, self.workdir(), self.context),
-                Place::InsideSystem | Place::InsideHome
-            )
-    }
-
-    pub(super) fn is_secret(&self, text: &str) -> bool {
-        let path = text.strip_prefix('~').map_or_else(
-            || text.to_owned(),
-            |rest| format!("{}{rest}", self.context.home),
-        );
-        (text.starts_with('/') || text.starts_with('~') || text.starts_with('.'))
-            && text.len() < 256
-            && paths::secret(&path, self.workdir(), self.context).is_some()
+            .collect()
     }
 }

@@ -92,6 +92,22 @@ pub(super) const WRAPPERS: &[Wrapper] = &[plain(&[
     "timelimit",
     "cpulimit",
     "with-contenv",
+    "aoss",
+    "choom",
+    "dbus-launch",
+    "fakechroot",
+    "logsave",
+    "multitime",
+    "padsp",
+    "pexec",
+    "schedtool",
+    "sudo-rs",
+    "systemd-cat",
+    "tsp",
+    "trickle",
+    "vglrun",
+    "winpty",
+    "wine",
 ])];
 
 /// Options with values and leading words of the wrappers that have any.
@@ -272,6 +288,24 @@ pub(super) const DETAILS: &[Wrapper] = &[
         names: &["numactl"],
         short: "NmlpC",
         long: &["--cpunodebind", "--membind"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["choom"],
+        short: "np",
+        long: &["--adjust", "--pid"],
+        own: 0,
+    },
+    Wrapper {
+        names: &["logsave"],
+        short: "",
+        long: &[],
+        own: 1,
+    },
+    Wrapper {
+        names: &["trickle"],
+        short: "dunwl",
+        long: &[],
         own: 0,
     },
     Wrapper {

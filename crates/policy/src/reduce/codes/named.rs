@@ -1,0 +1,84 @@
+//! Files that code names: secrets it would read, places it would write.
+
+use super::super::Walker;
+use super::super::literals::Token;
+use crate::effective::Effective;
+use crate::finding::Category;
+use crate::paths::{self, Place};
+use crate::text::Text;
+
+const LONGEST: usize = 256;
+
+impl Walker<'_> {
+    pub(super) fn named_files(
+        &mut self,
+        tokens: &[Token],
+        language: &'static str,
+        command: &Effective,
+    ) {
+        for (at, token) in tokens.iter().enumerate() {
+            let Token::Text(text) = token else {
+                continue;
+            };
+            if !is_path(text) {
+                continue;
+            }
+            if self.is_secret(text) {
+                let what = format!("reads a secret ({text})");
+                self.found_in_code(Category::SecretRead, &what, language);
+            }
+            if written(tokens, at) {
+                let path = self.with_home(text.trim_start_matches('>').trim());
+                self.judge(Effective {
+                    writes: vec![Text::known(path)],
+                    cwd: command.cwd.clone(),
+                    via: self.via.clone(),
+                    ..Effective::default()
+                });
+            }
+        }
+    }
+
+    pub(super) fn is_secret(&self, text: &str) -> bool {
+        let path = self.with_home(text);
+        is_path(text) && paths::secret(&path, self.workdir(), self.context).is_some()
+    }
+
+    /// Of the machine or of a home folder, and nothing that a connection itself needs.
+    pub(super) fn names_foreign_file(&self, token: &Token) -> bool {
+        let Token::Text(text) = token else {
+            return false;
+        };
+        let path = self.with_home(text);
+        path.starts_with('/')
+            && path.len() < LONGEST
+            && !path.contains("/ssl/")
+            && !path.contains("/pki/")
+            && matches!(
+                paths::place(&path, self.workdir(), self.context),
+                Place::InsideSystem | Place::InsideHome
+            )
+    }
+}
+
+fn is_path(text: &str) -> bool {
+    text.len() < LONGEST
+        && (text.starts_with(['/', '~', '.', '>']) || text.ends_with("/.ssh/id_rsa"))
+}
+
+fn written(tokens: &[Token], at: usize) -> bool {
+    let mode = match tokens.get(at + 1..at + 3) {
+        Some([Token::Mark(','), Token::Text(mode)]) => mode.as_str(),
+        _ => "",
+    };
+    let writes = |name: &str| {
+        name.starts_with("write")
+            || name.starts_with("append")
+            || name == "file_put_contents"
+            || name == "createWriteStream"
+    };
+    let before = super::names(&tokens[at.saturating_sub(3)..at], 3).any(writes);
+    let after = super::names(&tokens[at + 1..], 6).any(|n| n == "write_text" || n == "write_bytes");
+    let marked = matches!(&tokens[at], Token::Text(text) if text.starts_with('>'));
+    mode.starts_with(['w', 'a', 'x', '>']) || mode == "r+" || before || after || marked
+}

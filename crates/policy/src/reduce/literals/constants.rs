@@ -1,0 +1,62 @@
+//! Constants followed to where they are used: `c = "rm"; system(c)`, `from os import system as s`.
+
+use std::collections::HashMap;
+
+use super::Token;
+
+/// The tokens with constants and other names for the same thing filled in.
+pub(super) fn filled_in(tokens: Vec<Token>) -> Vec<Token> {
+    let (texts, names) = known(&tokens);
+    if texts.is_empty() && names.is_empty() {
+        return tokens;
+    }
+    let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
+    for (at, token) in tokens.iter().enumerate() {
+        let Token::Name(name) = token else {
+            out.push(token.clone());
+            continue;
+        };
+        let assigned = matches!(tokens.get(at + 1), Some(Token::Mark('=')));
+        let member = matches!(out.last(), Some(Token::Mark('.')));
+        match (texts.get(name.as_str()), names.get(name.as_str())) {
+            (Some(text), _) if !assigned && !member => {
+                // Perl's and PHP's `$name`.
+                if matches!(out.last(), Some(Token::Mark('$'))) {
+                    out.pop();
+                }
+                out.push(Token::Text((*text).to_owned()));
+            }
+            (_, Some(meant)) if !assigned => out.push(Token::Name((*meant).to_owned())),
+            _ => out.push(token.clone()),
+        }
+    }
+    out
+}
+
+/// Names that are given a constant once, and names that stand for another.
+fn known(tokens: &[Token]) -> (HashMap<&str, &str>, HashMap<&str, &str>) {
+    let (mut texts, mut names) = (HashMap::new(), HashMap::new());
+    let mut twice = Vec::new();
+    for window in tokens.windows(4) {
+        match window {
+            [
+                Token::Name(name),
+                Token::Mark('='),
+                Token::Text(text),
+                after,
+            ] if !matches!(after, Token::Mark('+' | '.' | '%' | '['))
+                && texts.insert(name.as_str(), text.as_str()).is_some() =>
+            {
+                twice.push(name.as_str());
+            }
+            [_, Token::Name(meant), Token::Name(r#as), Token::Name(name)] if r#as == "as" => {
+                names.insert(name.as_str(), meant.as_str());
+            }
+            _ => {}
+        }
+    }
+    for name in twice {
+        texts.remove(name);
+    }
+    (texts, names)
+}
