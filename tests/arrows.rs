@@ -11,8 +11,8 @@ use crate::manifests::{Package, Workspace};
 
 /// Low to high. A crate may depend on what stands in a lower line, and on nothing else of ours.
 const LAYERS: [&[&str]; 8] = [
-    // `embedded` is bytes with a name, `search` a question and its answers.
-    &["types", "embedded", "search"],
+    // `embedded` is bytes with a name, `search` and `attack` are a question and its answers.
+    &["types", "embedded", "search", "attack"],
     &["policy", "access", "redact", "audit", "store"],
     &["chat", "sandbox", "warden", "egress", "dashboard"],
     &["session", "tools", BACKENDS],
@@ -40,8 +40,8 @@ const NEIGHBOURS: [(&str, &str, &str); 2] = [
 
 /// Crates outside the layers, and all of ours that each may depend on.
 const APART: [(&str, &[&str]); 4] = [
-    // The static program: the warden, the search, the native cage and ssh's far side in one file.
-    ("inside", &["warden", "native", "search", "ssh"]),
+    // The static program: the warden, the search, the attack, the native cage and ssh's far side in one file.
+    ("inside", &["warden", "native", "search", "attack", "ssh"]),
     // Stands in for the world in tests of everything up to the gateway.
     (
         "testkit",

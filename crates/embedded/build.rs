@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The packages the program is made of; a change in one builds it again.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "inside",
+    "attack",
     "search",
     "warden",
     "types",

@@ -1,5 +1,7 @@
 //! `hermetic doctor`: which layers hold here, and what to do about those that do not.
 
+mod attack;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -17,14 +19,18 @@ use crate::wiring::{self, Caller};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Ends with 1 when a layer is missing without which nothing may run.
+Ends with 1 when a layer is missing without which nothing may run, or when an attack got through.
 
-Example:
-  hermetic doctor --backend native")]
+Examples:
+  hermetic doctor --backend native
+  hermetic doctor --attack")]
 pub(crate) struct Args {
     /// Examine this backend instead of the gateway's
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
+    /// Attack sandboxes made for it from inside, and tell what held
+    #[arg(long)]
+    attack: bool,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -36,6 +42,9 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         Some(kind) => kind,
         None => resolve_gateway_backend(&config)?.backend,
     };
+    if args.attack {
+        return attack::run(&runtime()?, &config, kind, args.json);
+    }
     let installation = wiring::installation(config.home())?;
     let backend = wiring::backend(&config, &installation, kind, Caller::Onlooker)?;
     let readiness = examine(&backend)?;
@@ -51,11 +60,14 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 }
 
 fn examine(backend: &Arc<dyn Backend>) -> Result<Readiness, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    Ok(runtime()?.block_on(backend.readiness()))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
-    Ok(runtime.block_on(backend.readiness()))
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))
 }
 
 fn as_text(kind: BackendKind, readiness: &Readiness) -> String {

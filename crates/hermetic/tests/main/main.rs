@@ -11,6 +11,7 @@ mod audit;
 mod chat;
 mod configuration;
 mod docker;
+mod doctor;
 mod egress;
 mod flow;
 mod gateway;

@@ -28,6 +28,7 @@ use rustix::thread::UnshareFlags;
 
 use self::snag::{Snag, Step};
 use self::sys::clone::{Side, clone_into};
+pub use self::sys::doors::knock;
 use crate::cord::Cord;
 use crate::plan::{GO, Identity, Plan, Report};
 

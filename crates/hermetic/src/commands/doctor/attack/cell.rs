@@ -1,0 +1,150 @@
+//! A sandbox made like any conversation's, with the attacking program in it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_attack::{Bait, Finding, Order, ROLE};
+use hermetic_config::Config;
+use hermetic_policy::Cleared;
+use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec, gather};
+use hermetic_types::{Command, ConversationKey, Limits, SandboxId};
+use hermetic_warden::client::{Event, Running};
+use hermetic_warden::protocol::{ByteString, Kill, Leftovers, Run, Status};
+use tokio_util::sync::CancellationToken;
+
+use crate::failure::Failure;
+use crate::wiring::{self, Caller};
+
+const MOST_OUTPUT: usize = 64 << 10;
+const LONGEST: Duration = Duration::from_secs(120);
+const REMEDY: &str = "try again; if it persists, report it";
+/// The program that every sandbox has, by the name under which it can start itself again.
+const OURSELVES: &str = "/proc/self/exe";
+
+pub(super) struct Cell {
+    sandbox: Sandbox,
+}
+
+/// What came of an order.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) findings: Vec<Finding>,
+    /// In words, if the end came by a signal.
+    pub(super) killed: Option<String>,
+}
+
+impl Cell {
+    pub(super) async fn make(
+        config: &Config,
+        backend: &Arc<dyn Backend>,
+        name: &str,
+        limits: Limits,
+    ) -> Result<Self, Failure> {
+        let kind = backend.kind();
+        let spec = Spec {
+            installation: wiring::installation(config.home())?,
+            conversation: ConversationKey::new(format!("hermetic:attack:{name}")),
+            id: SandboxId::random(),
+            system: wiring::system(config, kind, Caller::Chats),
+            limits,
+            mounts: Vec::new(),
+            env: BTreeMap::new(),
+            network: Network::Closed,
+            persistence: Persistence::Ephemeral,
+            // Whatever ends this program ends them.
+            lifeline: Lifeline::Creator,
+            lifetime: LONGEST,
+        };
+        let link = backend.create(&spec).await?;
+        match Sandbox::greet(&spec.id, kind, link).await {
+            Ok(sandbox) => Ok(Self { sandbox }),
+            Err(error) => {
+                backend.destroy(&spec.id).await?;
+                Err(Failure::caused(&error, REMEDY))
+            }
+        }
+    }
+
+    pub(super) fn id(&self) -> &SandboxId {
+        self.sandbox.id()
+    }
+
+    pub(super) async fn order(&self, order: &Order) -> Said {
+        let run = run(order);
+        let end = self.sandbox.warden().kill(Kill::Run(run.id.clone()));
+        let Ok(running) = self.sandbox.warden().run(run).await else {
+            return Said::default();
+        };
+        let never = CancellationToken::new();
+        let Ok(finished) = gather(running, None, MOST_OUTPUT, &never, end).await else {
+            return Said::default();
+        };
+        let text = String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned();
+        Said {
+            findings: text.lines().filter_map(Finding::read).collect(),
+            killed: match finished.ended.status {
+                Status::Signalled(signal) => Some(format!("killed for it by signal {signal}")),
+                Status::Exited(_) | Status::Unknown => None,
+            },
+        }
+    }
+
+    /// A bait in this sandbox, there as long as what is returned.
+    pub(super) async fn lie_in_wait(&self) -> Result<(Running, Bait), Failure> {
+        let token = SandboxId::random().to_string();
+        let order = Order::LieInWait {
+            token: token.clone(),
+        };
+        let running = self.sandbox.warden().run(run(&order)).await;
+        let mut running = running.map_err(|error| Failure::caused(&error, REMEDY))?;
+        let port = ready(&mut running)
+            .await
+            .ok_or_else(|| Failure::new("no bait was laid in the second sandbox", REMEDY))?;
+        let bait = Bait {
+            token,
+            port,
+            file: String::new(),
+        };
+        Ok((running, bait))
+    }
+
+    pub(super) async fn environment(&self) -> Option<String> {
+        let all = "cat /proc/self/environ /proc/1/environ 2>/dev/null | tr '\\0' '\\n'";
+        self.shell(all, Duration::from_secs(20)).await
+    }
+
+    pub(super) async fn shell(&self, script: &str, timeout: Duration) -> Option<String> {
+        let mut command = Command::words(["sh", "-c", script].map(str::to_owned));
+        command.timeout = Some(timeout);
+        let cleared = Cleared::typed_by_operator(command);
+        let never = CancellationToken::new();
+        let finished = self.sandbox.run(cleared, MOST_OUTPUT, &never).await.ok()?;
+        Some(String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned())
+    }
+}
+
+fn run(order: &Order) -> Run {
+    let mut argv: Vec<ByteString> = vec![OURSELVES.into(), ROLE.into()];
+    argv.extend(order.words().into_iter().map(ByteString::from));
+    let mut run = Run::new(argv);
+    run.timeout = Some(LONGEST);
+    run.leftovers = Leftovers::End;
+    run
+}
+
+/// The port that it says it listens on.
+async fn ready(running: &mut Running) -> Option<u16> {
+    let mut said = String::new();
+    while let Ok(Some(event)) = running.next().await {
+        match event {
+            Event::Out(bytes) => said.push_str(&String::from_utf8_lossy(&bytes)),
+            Event::Ended(_) => return None,
+            Event::Started { .. } | Event::Err(_) | Event::Skipped(_) => {}
+        }
+        if let Some((line, _)) = said.split_once('\n') {
+            return line.strip_prefix("ready ")?.parse().ok();
+        }
+    }
+    None
+}

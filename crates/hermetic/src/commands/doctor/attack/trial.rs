@@ -1,0 +1,182 @@
+//! The attack itself: who stands where, what is tried, and what came of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_attack::{Finding, Order, State};
+use hermetic_config::Config;
+use hermetic_sandbox::Backend;
+use hermetic_types::{BackendKind, Boundary, Limits};
+
+use super::bait::HostBait;
+use super::cell::Cell;
+use crate::failure::Failure;
+use crate::wiring::{self, Caller};
+
+/// More than any of the small limits.
+const TOO_MANY_PROCESSES: usize = 200;
+const TOO_MANY_FILES: usize = 2000;
+const TOO_MUCH_MEMORY: usize = 512 << 20;
+
+/// Small enough that trying to get more costs the host nothing.
+fn small(limits: &Limits) -> Limits {
+    Limits {
+        memory_bytes: 128 << 20,
+        pids: 64,
+        open_files: 256,
+        ..limits.clone()
+    }
+}
+
+pub(super) async fn findings(config: &Config, kind: BackendKind) -> Result<Vec<Finding>, Failure> {
+    if kind.boundary() == Boundary::Judged {
+        let detail = "commands run with the rights of a user of that machine";
+        return Ok(vec![Finding::new("the seal", State::Open, detail)]);
+    }
+    let installation = wiring::installation(config.home())?;
+    let backend = wiring::backend(config, &installation, kind, Caller::Chats)?;
+    let mut cells = Vec::new();
+    let tried = attack(config, &backend, &mut cells).await;
+    let left = destroy(backend.as_ref(), cells).await?;
+    let mut findings = tried?;
+    findings.push(left);
+    Ok(findings)
+}
+
+/// What is in `cells` afterwards is there, whatever came of it.
+async fn attack(
+    config: &Config,
+    backend: &Arc<dyn Backend>,
+    cells: &mut Vec<Cell>,
+) -> Result<Vec<Finding>, Failure> {
+    let limits = &config.terminal().limits;
+    for (name, limits) in [
+        ("attacker", limits.clone()),
+        ("neighbour", limits.clone()),
+        ("hungry", small(limits)),
+    ] {
+        cells.push(Cell::make(config, backend, name, limits).await?);
+    }
+    let [attacker, neighbour, hungry] = cells.as_slice() else {
+        return Ok(Vec::new());
+    };
+    let mut findings = break_out(config, attacker, neighbour).await?;
+    findings.extend(take_too_much(hungry).await);
+    findings.push(outlive(hungry).await);
+    Ok(findings)
+}
+
+async fn destroy(backend: &dyn Backend, cells: Vec<Cell>) -> Result<Finding, Failure> {
+    const ATTEMPT: &str = "something that outlives its sandbox";
+    let ids: Vec<_> = cells.iter().map(|cell| cell.id().clone()).collect();
+    drop(cells);
+    for id in &ids {
+        backend.destroy(id).await?;
+    }
+    let left = backend.list().await?;
+    Ok(
+        match left.iter().filter(|found| ids.contains(&found.id)).count() {
+            0 => Finding::new(ATTEMPT, State::Held, "nothing is left of any of them"),
+            count => Finding::new(ATTEMPT, State::Open, format!("{count} are still there")),
+        },
+    )
+}
+
+async fn break_out(
+    config: &Config,
+    attacker: &Cell,
+    neighbour: &Cell,
+) -> Result<Vec<Finding>, Failure> {
+    let host = HostBait::lay(config)?;
+    let (waiting, bait) = neighbour.lie_in_wait().await?;
+    let order = Order::Try {
+        host: host.bait(),
+        neighbour: bait,
+    };
+    let said = attacker.order(&order).await;
+    let mut findings = said.findings;
+    if findings.is_empty() {
+        let why = "nothing was said inside";
+        findings.push(Finding::new("the attack", State::Untried, why));
+    }
+    findings.push(environment(attacker.environment().await.as_deref()));
+    // What was seen from outside counts more than what was said inside.
+    if host.was_found() {
+        let detail = "a connection arrived";
+        findings.push(Finding::new("a server of the host", State::Open, detail));
+    }
+    drop(waiting);
+    Ok(findings)
+}
+
+/// Names of variables are nobody's secret; values are.
+fn environment(inside: Option<&str>) -> Finding {
+    const ATTEMPT: &str = "a variable of the launcher";
+    const SHORTEST: usize = 8;
+    let ordinary = [
+        "PATH", "HOME", "PWD", "LANG", "TERM", "SHELL", "USER", "LOGNAME",
+    ];
+    let Some(inside) = inside else {
+        return Finding::new(ATTEMPT, State::Untried, "the sandbox did not answer");
+    };
+    let leaked: Vec<String> = std::env::vars()
+        .filter(|(name, value)| value.len() >= SHORTEST && !ordinary.contains(&name.as_str()))
+        .filter(|(_, value)| inside.contains(value.as_str()))
+        .map(|(name, _)| name)
+        .collect();
+    match leaked.is_empty() {
+        true => Finding::new(ATTEMPT, State::Held, "none is there"),
+        false => Finding::new(ATTEMPT, State::Open, leaked.join(", ")),
+    }
+}
+
+async fn take_too_much(cell: &Cell) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (attempt, order) in [
+        (
+            "more processes than allowed",
+            Order::Breed {
+                count: TOO_MANY_PROCESSES,
+            },
+        ),
+        (
+            "more open files than allowed",
+            Order::Hold {
+                count: TOO_MANY_FILES,
+            },
+        ),
+        (
+            "more memory than allowed",
+            Order::Eat {
+                bytes: TOO_MUCH_MEMORY,
+            },
+        ),
+    ] {
+        let said = cell.order(&order).await;
+        findings.push(match said.findings.into_iter().next() {
+            Some(finding) => finding,
+            // Being killed for it is how a bound is kept.
+            None => match said.killed {
+                Some(how) => Finding::new(attempt, State::Held, how),
+                None => Finding::new(attempt, State::Untried, "the sandbox did not answer"),
+            },
+        });
+    }
+    findings
+}
+
+/// Hides from a timeout, and is looked for afterwards.
+async fn outlive(cell: &Cell) -> Finding {
+    const ATTEMPT: &str = "a process that outlives its command";
+    let hide = "(setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 987; done' &) ; \
+                sh -c 'trap \"\" TERM; while :; do sleep 987; done'";
+    cell.shell(hide, Duration::from_millis(300)).await;
+    let look = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done";
+    match cell.shell(look, Duration::from_secs(20)).await {
+        None => Finding::new(ATTEMPT, State::Untried, "the sandbox did not answer"),
+        Some(said) if said.contains("sleep 987") => {
+            Finding::new(ATTEMPT, State::Open, "it was still there")
+        }
+        Some(_) => Finding::new(ATTEMPT, State::Held, "its whole tree was ended"),
+    }
+}
