@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_policy::Cleared;
-use hermetic_types::{BackendKind, Boundary, Program, RunId, SandboxId, Stdin};
+use hermetic_types::{self as types, BackendKind, Boundary, Program, RunId, SandboxId, Stdin};
 use hermetic_warden::client::{CallError, GreetError, Running, Warden};
 use hermetic_warden::protocol::{
-    Kill, Output, Resolve, Resolved, Run, Shell, StdinMode, WindowSize,
+    Kill, Output, PLACE, Resolve, Resolved, Run, Shell, StdinMode, WindowSize,
 };
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -139,7 +139,8 @@ impl Sandbox {
                 shell.detach = detach;
                 return Ok(self.warden.shell(shell).await?);
             }
-            Program::Script(text) => vec!["bash".to_owned(), "-c".to_owned(), text],
+            Program::Script(text) if command.leads => script(format!("{} {text}", tell_place())),
+            Program::Script(text) => script(text),
             Program::Words(words) => words,
         };
         let mut run = Run::new(argv);
@@ -156,12 +157,25 @@ impl Sandbox {
         };
         run.output = match command.pty {
             Some((columns, rows)) => Output::Pty(WindowSize { columns, rows }),
-            None => Output::Apart,
+            None => match command.output {
+                types::Output::Apart => Output::Apart,
+                types::Output::Merged => Output::Merged,
+            },
         };
+        run.leads = command.leads.then(|| SHELL.to_owned());
         run.timeout = command.timeout;
         run.detach = detach;
         Ok(self.warden.run(run).await?)
     }
+}
+
+fn script(text: String) -> Vec<String> {
+    vec!["bash".to_owned(), "-c".to_owned(), text]
+}
+
+/// On the line where the text begins, so that what bash complains about keeps its number.
+fn tell_place() -> String {
+    format!("trap '\\builtin pwd -P >&{PLACE} 2>/dev/null' EXIT;")
 }
 
 /// Whose end ends a command.

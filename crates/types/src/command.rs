@@ -12,6 +12,10 @@ pub struct Command {
     /// Set on top of the sandbox's own environment.
     pub env: BTreeMap<String, String>,
     pub stdin: Stdin,
+    pub output: Output,
+    /// The conversation goes on where it ends, as it would after a command in the persistent shell.
+    /// For a [`Program::Script`].
+    pub leads: bool,
     /// A terminal of this many columns and rows instead of pipes.
     pub pty: Option<(u16, u16)>,
     pub timeout: Option<Duration>,
@@ -37,6 +41,14 @@ pub enum Stdin {
     Open,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// stdout and stderr, each by itself.
+    Apart,
+    /// Both as one, in the order of writing.
+    Merged,
+}
+
 impl Command {
     pub fn script(text: impl Into<String>) -> Self {
         Self::of(Program::Script(text.into()))
@@ -56,6 +68,8 @@ impl Command {
             workdir: None,
             env: BTreeMap::new(),
             stdin: Stdin::Empty,
+            output: Output::Apart,
+            leads: false,
             pty: None,
             timeout: None,
         }

@@ -16,7 +16,7 @@ mod secret;
 mod timestamp;
 
 pub use backend::{BackendKind, Boundary, UnknownBackend};
-pub use command::{Command, Program, Stdin};
+pub use command::{Command, Output, Program, Stdin};
 pub use ids::{ConversationKey, InstallationId, InvalidId, RunId, SandboxId};
 pub use limits::Limits;
 pub use message::{Attachment, AttachmentKind, ChatKind, Incoming, Place, Press, Quoted, Sender};

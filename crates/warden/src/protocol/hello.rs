@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// The one version we speak. Any change of a frame or a structure raises it.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 pub const LENGTH: usize = 8;
 

@@ -23,8 +23,8 @@ pub use reply::{
     RunSummary, ShellLost, Stamp, Status, Usage,
 };
 pub use request::{
-    Attach, Endpoint, Kill, Leftovers, Links, Listen, Output, PathAt, Read, Request, Resolve, Run,
-    Shell, StdinMode, WindowSize, Write,
+    Attach, Endpoint, Kill, Leftovers, Links, Listen, Output, PLACE, PathAt, Read, Request,
+    Resolve, Run, Shell, StdinMode, WindowSize, Write,
 };
 
 use serde::Serialize;

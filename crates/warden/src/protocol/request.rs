@@ -25,6 +25,9 @@ pub enum Request {
     Info,
 }
 
+/// The descriptor on which a command that leads writes the path it ended in.
+pub const PLACE: i32 = 63;
+
 /// A command of its own process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
@@ -37,6 +40,9 @@ pub struct Run {
     pub env: Vec<(ByteString, ByteString)>,
     pub stdin: StdinMode,
     pub output: Output,
+    /// It stands in for the shell of this name: where it says it has ended, on [`PLACE`], is where
+    /// that shell is from then on.
+    pub leads: Option<String>,
     pub timeout: Option<Duration>,
     /// Goes on when the gateway goes away, and keeps its output (head and tail) meanwhile.
     pub detach: bool,
@@ -178,6 +184,7 @@ impl Run {
             env: Vec::new(),
             stdin: StdinMode::Empty,
             output: Output::Apart,
+            leads: None,
             timeout: None,
             detach: false,
             leftovers: Leftovers::Keep,

@@ -9,6 +9,7 @@ mod client;
 mod family;
 mod files;
 mod kept;
+mod lead;
 mod life;
 mod listen;
 mod oom;

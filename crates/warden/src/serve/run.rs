@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 use super::client::Call;
 use super::family::Family;
 use super::kept::Kept;
+use super::lead::Lead;
 use super::output::Source;
 use super::pump::{self, Buffer};
 use super::stdin::StdinQueue;
@@ -139,12 +140,20 @@ pub(crate) async fn kill(world: &Rc<World>, id: &RunId) -> Result<Reply, Failure
 fn begin(world: &Rc<World>, request: &Run, viewer: MuxStream) -> Result<Rc<Active>, Failure> {
     world.runs.refuse_known(&request.id)?;
     let ends = Ends::open(request).map_err(|error| system("make pipes", &error))?;
-    let descriptors = (0..).zip(&ends.theirs);
+    let lead = match &request.leads {
+        Some(shell) => Some(Lead::open(shell).map_err(|error| system("make pipes", &error))?),
+        None => None,
+    };
+    let mut descriptors: Vec<_> = (0..)
+        .zip(&ends.theirs)
+        .map(|(n, fd)| (fd.as_fd(), n))
+        .collect();
+    descriptors.extend(lead.as_ref().map(Lead::theirs));
     let family = world.start(&Command {
         argv: &request.argv,
         env: &request.env,
         cwd: request.cwd.as_ref(),
-        descriptors: descriptors.map(|(n, fd)| (fd.as_fd(), n)).collect(),
+        descriptors,
         terminal: ends.terminal.is_some(),
     })?;
     drop(ends.theirs);
@@ -165,6 +174,7 @@ fn begin(world: &Rc<World>, request: &Run, viewer: MuxStream) -> Result<Rc<Activ
         timeout: request.timeout,
         leftovers: request.leftovers,
         grace: request.grace,
+        lead,
     };
     spawn_local(live(
         Rc::clone(world),
@@ -181,6 +191,7 @@ struct Terms {
     timeout: Option<Duration>,
     leftovers: Leftovers,
     grace: Duration,
+    lead: Option<Lead>,
 }
 
 /// Both ends of everything the command is connected to.
@@ -273,6 +284,7 @@ async fn live(
     let Some(exit) = family.exit() else {
         return;
     };
+    let cwd = terms.lead.and_then(|lead| lead.follow(&world));
     let killed = matches!(exit.status, Status::Signalled(9) | Status::Unknown);
     let leftovers = if exit.others && !family.is_gone() {
         tree::count_below(family.keeper)
@@ -286,7 +298,7 @@ async fn live(
         killed_for_memory: (killed || exit.others || exit.status != Status::Exited(0))
             && world.oom.read() > oom_before,
         leftovers,
-        cwd: None,
+        cwd,
         shell_fresh: false,
         shell_lost: None,
     };

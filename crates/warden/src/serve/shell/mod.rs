@@ -96,6 +96,16 @@ impl Shells {
         self.0.borrow().get(name)?.place.borrow().clone()
     }
 
+    /// From here on the shell of this name counts as being there.
+    pub(crate) fn set_place(&self, world: &Rc<World>, name: &str, place: ByteString) {
+        // Without room for one more shell there is none to be anywhere.
+        if self.enter(world, name).is_ok()
+            && let Some(shell) = self.0.borrow().get(name)
+        {
+            shell.place.replace(Some(place));
+        }
+    }
+
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.0.borrow().len()).unwrap_or(u32::MAX)
     }

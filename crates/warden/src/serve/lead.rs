@@ -1,0 +1,50 @@
+//! A command that stands in for a shell and says where it has ended.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::world::World;
+use crate::protocol::{ByteString, PLACE};
+
+/// As the kernel has it.
+const LONGEST_PATH: usize = 4096;
+
+#[derive(Debug)]
+pub(super) struct Lead {
+    shell: String,
+    ours: OwnedFd,
+    theirs: OwnedFd,
+}
+
+impl Lead {
+    pub(super) fn open(shell: &str) -> io::Result<Self> {
+        let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        Ok(Self {
+            shell: shell.to_owned(),
+            ours,
+            theirs,
+        })
+    }
+
+    pub(super) fn theirs(&self) -> (BorrowedFd<'_>, i32) {
+        (self.theirs.as_fd(), PLACE)
+    }
+
+    /// The shell is where the command said, if it said anything that can be.
+    pub(super) fn follow(self, world: &Rc<World>) -> Option<ByteString> {
+        let mut bytes = [0; LONGEST_PATH + 1];
+        // What others of the command write later is not waited for.
+        let length = rustix::io::read(&self.ours, &mut bytes).ok()?;
+        let path = bytes[..length].strip_suffix(b"\n")?;
+        if path.first() != Some(&b'/') || path.contains(&0) {
+            return None;
+        }
+        let place = ByteString(path.to_vec());
+        world.shells.set_place(world, &self.shell, place.clone());
+        Some(place)
+    }
+}
