@@ -3,10 +3,12 @@
 use std::fmt;
 
 use futures::future::{self, BoxFuture, FutureExt};
-use hermetic_policy::{Cleared, Question, Refusal};
+use hermetic_policy::{Cleared, Question, Refusal, Verdict};
 use hermetic_types::{BackendKind, Command};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
+
+use crate::Blocked;
 
 /// Puts a question to somebody who may answer it.
 ///
@@ -46,6 +48,33 @@ pub enum Judged<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Denied(pub String);
+
+/// What becomes of a verdict: a person is asked where it wants one, and `decided` learns of it before
+/// anything is done.
+pub(crate) async fn settle(
+    verdict: Verdict,
+    decided: impl Fn(Judged<'_>) -> Result<(), Denied>,
+    ask: &dyn Ask,
+    stop: &CancellationToken,
+) -> Result<Cleared, Blocked> {
+    let answer = match verdict {
+        Verdict::Run(cleared) => Ok(cleared),
+        Verdict::Refuse(refusal) => {
+            tracing::warn!(by = ?refusal.by(), "refused");
+            decided(Judged::Refused(&refusal))?;
+            return Err(Blocked::refused(&refusal));
+        }
+        Verdict::Ask(question) => {
+            tracing::info!("needs a yes");
+            ask.ask(question, stop).await
+        }
+    };
+    match &answer {
+        Ok(cleared) => decided(Judged::Run(cleared))?,
+        Err(denied) => decided(Judged::Denied(denied))?,
+    }
+    Ok(answer?)
+}
 
 /// For one-shot runs, cron and whatever else has nobody to ask.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,5 +1,6 @@
 //! One call at work: the sandbox, and whom to ask.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hermetic_sandbox::Sandbox;
@@ -19,6 +20,7 @@ pub(super) struct Desk<'a> {
     pub(super) sandbox: &'a Sandbox,
     ask: &'a dyn Ask,
     stop: &'a CancellationToken,
+    committing: &'a AtomicBool,
 }
 
 /// A disk that takes longer than this for one file is not going to answer.
@@ -30,13 +32,20 @@ impl<'a> Desk<'a> {
         sandbox: &'a Sandbox,
         ask: &'a dyn Ask,
         stop: &'a CancellationToken,
+        committing: &'a AtomicBool,
     ) -> Self {
         Self {
             files,
             sandbox,
             ask,
             stop,
+            committing,
         }
+    }
+
+    /// From here on the call goes to its end, which is bounded: what is half done helps nobody.
+    pub(super) fn begin_committing(&self) {
+        self.committing.store(true, Ordering::Relaxed);
     }
 
     /// Asks the policy, and a person where the policy wants one.
@@ -86,6 +95,7 @@ impl<'a> Desk<'a> {
         self.patiently(place, async {
             let mut file = warden.write_file(write).await?;
             file.write(bytes).await?;
+            self.begin_committing();
             file.finish().await
         })
         .await

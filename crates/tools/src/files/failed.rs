@@ -35,6 +35,18 @@ impl Failed {
         self
     }
 
+    /// With one more sentence.
+    pub(super) fn and(mut self, more: &str) -> Self {
+        let stop = if self.text.ends_with('.') { "" } else { "." };
+        self.text = format!("{}{stop} {more}", self.text);
+        self
+    }
+
+    /// Of several changes that stand or fall together.
+    pub(super) fn unchanged(self) -> Self {
+        self.and("No file was changed.")
+    }
+
     /// What the warden could not do with a path.
     pub(super) fn at(path: &str, error: &CallError) -> Self {
         let CallError::Failed(failure) = error else {

@@ -10,7 +10,8 @@ use hermetic_policy::{Context, Policy, Verdict};
 use hermetic_types::{Boundary, Command};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Ask, Blocked};
+use crate::ask::settle;
+use crate::{Ask, Blocked, Decided, Judged};
 
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
@@ -53,28 +54,44 @@ impl Gate {
         ask: &dyn Ask,
         stop: &CancellationToken,
     ) -> Result<(), Blocked> {
+        let record = Command::words([act.name(), path]);
+        let decided = |as_what: Judged<'_>| {
+            ask.decided(Decided {
+                backend: self.context.backend,
+                command: &record,
+                as_what,
+            })
+        };
+        let mut free = None;
         for program in act.programs() {
             let words = program.iter().copied().chain([path]);
-            let command = Command::words(words);
-            match self.policy.judge(command, &self.context) {
-                Verdict::Run(_) => {}
-                Verdict::Refuse(refusal) => {
-                    tracing::warn!(by = ?refusal.by(), ?act, "file refused");
-                    return Err(Blocked::refused(&refusal));
-                }
+            match self.policy.judge(Command::words(words), &self.context) {
+                Verdict::Run(cleared) => free = Some(cleared),
                 // Who says yes to one way of touching the file is not asked about the next.
-                Verdict::Ask(question) => {
-                    tracing::info!(?act, "file needs a yes");
-                    ask.ask(question, stop).await?;
+                verdict => {
+                    settle(verdict, decided, ask, stop).await?;
                     return Ok(());
                 }
             }
+        }
+        if let Some(cleared) = &free {
+            decided(Judged::Run(cleared))?;
         }
         Ok(())
     }
 }
 
 impl Act {
+    /// As it stands in the record of what was decided.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read_file",
+            Self::Write => "write_file",
+            Self::Remove => "remove_file",
+            Self::Search => "search_files",
+        }
+    }
+
     /// To remove a file, or to replace one that is not to be seen, takes no less than to write it.
     fn programs(self) -> &'static [&'static [&'static str]] {
         match self {
@@ -89,8 +106,11 @@ impl Act {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NoOneToAsk;
-    use hermetic_types::BackendKind;
+    use crate::{Denied, NoOneToAsk};
+    use futures::future::BoxFuture;
+    use hermetic_policy::{Cleared, Question, Rules};
+    use hermetic_types::{BackendKind, Program};
+    use std::sync::Mutex;
 
     async fn may(backend: BackendKind, act: Act, path: &str) -> bool {
         let mut context = Context::new(backend, "/srv/project", "/home/ann");
@@ -124,6 +144,62 @@ mod tests {
             assert!(may(local, act, "/srv/project/notes.txt").await, "{act:?}");
         }
         assert!(!may(local, Act::Remove, "/home/ann/.ssh/id_ed25519").await);
+    }
+
+    /// Nobody to ask, and somebody who writes down.
+    #[derive(Debug, Default)]
+    struct Clerk(Mutex<Vec<String>>);
+
+    impl Ask for Clerk {
+        fn ask<'a>(
+            &'a self,
+            question: Question,
+            stop: &'a CancellationToken,
+        ) -> BoxFuture<'a, Result<Cleared, Denied>> {
+            NoOneToAsk.ask(question, stop)
+        }
+
+        fn decided(&self, decided: Decided<'_>) -> Result<(), Denied> {
+            let Program::Words(words) = &decided.command.program else {
+                panic!("{:?}", decided.command);
+            };
+            let became = match decided.as_what {
+                Judged::Run(_) => "run",
+                Judged::Refused(_) => "refused",
+                Judged::Denied(_) => "denied",
+            };
+            let line = format!("{} {became}", words.join(" "));
+            self.0.lock().expect("not poisoned").push(line);
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn every_file_that_is_judged_is_written_down_once() {
+        let context = Context::new(BackendKind::Local, "/srv/project", "/home/ann");
+        let rules = Rules {
+            deny: vec!["tee /srv/project/secret".to_owned()],
+            ..Rules::default()
+        };
+        let gate = Gate::new(Arc::new(Policy::new(rules)), context);
+        let (clerk, stop) = (Clerk::default(), CancellationToken::new());
+        for (act, path) in [
+            (Act::Read, "/srv/project/a"),
+            (Act::Remove, "/srv/project/a"),
+            (Act::Read, "/home/ann/.ssh/id_ed25519"),
+            (Act::Write, "/srv/project/secret"),
+        ] {
+            let _ = gate.clear(act, path, &clerk, &stop).await;
+        }
+        assert_eq!(
+            clerk.0.into_inner().expect("not poisoned"),
+            [
+                "read_file /srv/project/a run",
+                "remove_file /srv/project/a run",
+                "read_file /home/ann/.ssh/id_ed25519 denied",
+                "write_file /srv/project/secret refused",
+            ]
+        );
     }
 
     #[tokio::test]

@@ -19,6 +19,7 @@ mod window;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hermetic_policy::{Context, Policy};
 use hermetic_redact::Redactor;
@@ -118,9 +119,10 @@ impl Files {
         stop: &CancellationToken,
     ) -> Answered {
         let arguments = Arguments(arguments);
+        let committing = AtomicBool::new(false);
         let work = async {
             let held = workplace.sandbox().await?;
-            let desk = Desk::new(self, &held, ask, stop);
+            let desk = Desk::new(self, &held, ask, stop, &committing);
             match tool {
                 FileTool::Read => desk.read(&arguments).await,
                 FileTool::Write => desk.write(&arguments).await,
@@ -128,9 +130,15 @@ impl Files {
                 FileTool::Search => desk.search(&arguments).await,
             }
         };
+        let interrupted = async {
+            stop.cancelled().await;
+            if committing.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+        };
         let done = tokio::select! {
             done = Box::pin(work) => done,
-            () = stop.cancelled() => Err(Failed::new("interrupted")),
+            () = interrupted => Err(Failed::new("interrupted; nothing was changed")),
         };
         let (json, failed) = match done {
             Ok(json) => (json, false),

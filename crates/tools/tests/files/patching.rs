@@ -116,3 +116,38 @@ fn a_patch_that_makes_no_sense_is_explained() {
         }
     });
 }
+
+#[test]
+fn a_patch_whose_last_file_fails_changes_none() {
+    native(async |lab| {
+        lab.sh("printf 'a\\n' > one; printf 'two\\r\\n' > two; chmod 750 two; mkdir shut; echo x > shut/x").await;
+        let patch = |last: &str| {
+            json!({"mode": "patch", "patch": format!(
+                "*** Begin Patch\n*** Update File: one\n-a\n+b\n*** Update File: two\n-two\n+three\n\
+                 *** Add File: new/deep/file\n+x\n*** Move File: two -> moved\n{last}\n*** End Patch"
+            )})
+        };
+        let state = "find . -type f -o -type d | sort; cat one; od -An -c two; stat -c '%a %n' two";
+        let before = lab.sh(state).await;
+        // One that cannot even be prepared, and one whose removal fails when the others are made.
+        lab.sh("chmod 555 shut").await;
+        for last in [
+            "*** Add File: shut/y\n+y",
+            "*** Add File: /proc/nope/y\n+y",
+            "*** Delete File: shut/x",
+        ] {
+            let failed = lab.call("patch", patch(last)).await;
+            assert!(error(&failed).contains("No file was changed."), "{failed}");
+            assert_eq!(failed["success"], false);
+            assert_eq!(failed.get("files_modified"), None, "{failed}");
+            assert_eq!(lab.sh(state).await, before, "after {last}");
+        }
+        lab.sh("chmod 755 shut").await;
+        let done = lab.call("patch", patch("*** Delete File: shut/x")).await;
+        assert_eq!(done["success"], true, "{done}");
+        assert_eq!(
+            lab.sh("cat one moved; stat -c %a moved; ls shut").await,
+            "b\nthree\n750"
+        );
+    });
+}

@@ -1,12 +1,12 @@
 //! What a patch makes of every file it names, before any of it is written.
 
 use hermetic_redact::MASK;
-use hermetic_warden::protocol::{PathAt, Stamp, Write};
+use hermetic_warden::protocol::Stamp;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::text::Text;
-use super::{LONGEST, replace, seek, v4a};
+use super::{LONGEST, apply, replace, seek, v4a};
 use crate::files::Failed;
 use crate::files::desk::Desk;
 use crate::files::gate::Act;
@@ -21,17 +21,17 @@ pub(super) struct Changes<'a> {
 
 /// A file as it was and as it is to be.
 #[derive(Debug)]
-struct Draft {
-    place: Place,
-    old: Option<Old>,
-    new: Option<Text>,
-    mode: u32,
+pub(super) struct Draft {
+    pub(super) place: Place,
+    pub(super) old: Option<Old>,
+    pub(super) new: Option<Text>,
+    pub(super) mode: u32,
 }
 
 #[derive(Debug)]
-struct Old {
-    text: Text,
-    stamp: Option<Stamp>,
+pub(super) struct Old {
+    pub(super) text: Text,
+    pub(super) stamp: Option<Stamp>,
 }
 
 /// How much of the differences is shown.
@@ -115,16 +115,11 @@ impl<'a> Changes<'a> {
             };
             desk.clear(act, &draft.place).await?;
         }
-        let mut warnings: Vec<String> = Vec::new();
-        let mut done = Done::default();
-        for draft in &drafts {
-            warnings.extend(desk.stale_warning(&draft.place));
-            if let Err(failed) = draft.make(desk).await {
-                return Err(done.after(failed));
-            }
-            done.note(draft);
-        }
-        let mut json = done.into_json();
+        let stale = drafts
+            .iter()
+            .filter_map(|draft| desk.stale_warning(&draft.place));
+        let warnings: Vec<String> = stale.collect();
+        let mut json = apply::apply(desk, &drafts).await?;
         json["success"] = json!(true);
         json["diff"] = json!(diffs(desk, &drafts));
         if let [only] = &drafts[..] {
@@ -195,65 +190,6 @@ impl Draft {
             }
             _ => Ok(()),
         }
-    }
-
-    async fn make(&self, desk: &Desk<'_>) -> Result<(), Failed> {
-        let place = &self.place;
-        let Some(text) = &self.new else {
-            return desk.remove(place).await;
-        };
-        let write = Write {
-            mode: self.mode,
-            parents: true,
-            replaces: self.old.as_ref().and_then(|old| old.stamp),
-            ..Write::new(PathAt::resolved(place.path.clone()))
-        };
-        desk.store(place, &text.to_bytes(), write).await?;
-        desk.note_written(place).await;
-        Ok(())
-    }
-}
-
-/// What has been done so far.
-#[derive(Debug, Default)]
-struct Done {
-    modified: Vec<String>,
-    created: Vec<String>,
-    deleted: Vec<String>,
-}
-
-impl Done {
-    fn note(&mut self, draft: &Draft) {
-        let list = match (&draft.old, &draft.new) {
-            (_, None) => &mut self.deleted,
-            (None, Some(_)) => &mut self.created,
-            (Some(_), Some(_)) => &mut self.modified,
-        };
-        list.push(draft.place.shown());
-    }
-
-    fn into_json(self) -> Value {
-        let mut json = json!({});
-        for (key, list) in [
-            ("files_modified", self.modified),
-            ("files_created", self.created),
-            ("files_deleted", self.deleted),
-        ] {
-            if !list.is_empty() {
-                json[key] = json!(list);
-            }
-        }
-        json
-    }
-
-    /// A failure in the middle says what was done before it.
-    fn after(self, mut failed: Failed) -> Failed {
-        if let Value::Object(done) = self.into_json() {
-            for (key, list) in done {
-                failed = failed.with(&key, list);
-            }
-        }
-        failed
     }
 }
 

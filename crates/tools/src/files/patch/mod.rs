@@ -3,6 +3,7 @@
 //! Both first work out every file's new text, and only when all of them are known is anything judged
 //! and written. A file that somebody else changed in between is not overwritten.
 
+mod apply;
 mod changes;
 mod nearest;
 mod replace;
