@@ -246,7 +246,12 @@ impl Background {
             process.over().await;
             return Ok(());
         };
-        held.warden().kill(Kill::Run(row.id.clone())).await?;
+        process.note_killed(true);
+        let killed = held.warden().kill(Kill::Run(row.id.clone())).await;
+        if let Err(error) = killed {
+            process.note_killed(false);
+            return Err(error);
+        }
         process.over().await;
         Ok(())
     }

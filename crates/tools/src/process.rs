@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::order::{Input, Order};
 use crate::background::{End, Process};
-use crate::{Answered, Blocked, Request, Toolbox};
+use crate::{Answered, Blocked, Request, Tell, Toolbox};
 
 pub(crate) const NAME: &str = "process";
 
@@ -116,11 +116,20 @@ impl Toolbox<'_> {
         let longest = self.kit.terminal.timeout();
         let asked = asked.map_or(longest, Duration::from_secs);
         let span = asked.min(longest);
+        let clamped = (asked > longest).then(|| {
+            let (asked, longest) = (asked.as_secs(), longest.as_secs());
+            format!("A wait is at most {longest} s here; {asked} were asked for.")
+        });
         let over = tokio::select! {
             waited = timeout(span, process.over()) => waited.is_ok(),
             () = stop.cancelled() => {
                 let output = last(process, redactor, PREVIEW);
-                return json!({"status": "interrupted", "output": output, "note": "The wait was interrupted; the process goes on."});
+                return json!({
+                    "status": "interrupted",
+                    "command": command(process, redactor),
+                    "output": output,
+                    "note": "The wait was interrupted; the process goes on.",
+                });
             }
         };
         if over {
@@ -129,18 +138,19 @@ impl Toolbox<'_> {
                 fields.remove("output_preview");
             }
             json["output"] = last(process, redactor, AFTER_WAIT).into();
+            if let Some(note) = clamped {
+                json["timeout_note"] = note.into();
+            }
             return json;
         }
-        let waited = span.as_secs();
-        let note = if asked > longest {
-            format!(
-                "A wait is at most {waited} s here, and it goes on after that. Wait again or poll."
-            )
-        } else {
-            format!("Waited {waited} s; it goes on.")
-        };
+        let waited = format!(
+            "Waited {} s; it goes on. Wait again or poll.",
+            span.as_secs()
+        );
+        let note = clamped.map_or(waited.clone(), |clamped| format!("{clamped} {waited}"));
         json!({
             "status": "timeout",
+            "command": command(process, redactor),
             "output": last(process, redactor, PREVIEW),
             "timeout_note": note,
         })
@@ -148,13 +158,29 @@ impl Toolbox<'_> {
 
     async fn kill(&self, process: &Process) -> Result<Value, Value> {
         let id = process.session_id();
+        let redactor = self.kit.terminal.redactor();
         if let Some(end) = process.end() {
-            return Ok(json!({
-                "status": "already_exited", "session_id": id, "exit_code": code(end),
-            }));
+            let mut json = json!({
+                "status": "already_exited",
+                "session_id": id,
+                "command": command(process, redactor),
+                "output": last(process, redactor, AFTER_WAIT),
+            });
+            tell_end(&mut json, process, end);
+            return Ok(json);
         }
         match self.kit.background.kill(process).await {
-            Ok(()) => Ok(json!({"status": "killed", "session_id": id})),
+            Ok(()) => {
+                let mut json = json!({
+                    "status": "killed",
+                    "session_id": id,
+                    "output": last(process, redactor, AFTER_WAIT),
+                });
+                if let Some(end) = process.end() {
+                    tell_end(&mut json, process, end);
+                }
+                Ok(json)
+            }
             Err(error) => Err(failed(self.kit.terminal.redactor(), &error.to_string())),
         }
     }
@@ -222,6 +248,13 @@ impl Toolbox<'_> {
 
 fn listed(process: &Process, redactor: &Redactor) -> Value {
     let mut json = described(process, redactor);
+    let shortened: String = command(process, redactor).chars().take(IN_LIST).collect();
+    json["command"] = shortened.into();
+    match &process.terms.tell {
+        Tell::Nothing => {}
+        Tell::End => json["notify_on_complete"] = true.into(),
+        Tell::Matches(patterns) => json["watch_patterns"] = json!(patterns),
+    }
     json["output_preview"] = last(process, redactor, IN_LIST).into();
     json
 }
@@ -236,13 +269,13 @@ fn described(process: &Process, redactor: &Redactor) -> Value {
     let end = process.end();
     let mut json = json!({
         "session_id": process.session_id(),
-        "command": redactor.redact(&process.terms.command).as_str(),
+        "command": command(process, redactor),
         "status": if end.is_some() { "exited" } else { "running" },
         "pid": process.pid(),
         "uptime_seconds": process.age().as_secs(),
     });
     if let Some(end) = end {
-        json["exit_code"] = code(end).into();
+        tell_end(&mut json, process, end);
     }
     if let Some(End::Lost(why)) = end {
         json["note"] = format!("Nobody knows how it ended: {why}.").into();
@@ -258,6 +291,7 @@ fn logged(process: &Process, redactor: &Redactor, offset: Option<usize>, limit: 
     let text = crate::output::cut(&shown.join("\n"), order::MOST_LOG_CHARS);
     json!({
         "session_id": process.session_id(),
+        "command": command(process, redactor),
         "status": if process.end().is_some() { "exited" } else { "running" },
         // Cut out of text that is redacted already.
         "output": redactor.redact(text).as_str(),
@@ -271,6 +305,22 @@ fn last(process: &Process, redactor: &Redactor, chars: usize) -> String {
     let text = output.as_str().trim_end();
     let count = text.chars().count();
     text.chars().skip(count.saturating_sub(chars)).collect()
+}
+
+fn command(process: &Process, redactor: &Redactor) -> String {
+    redactor.redact(&process.terms.command).into_inner()
+}
+
+/// How it ended, and on whose account.
+fn tell_end(json: &mut Value, process: &Process, end: End) {
+    let (reason, source) = match end {
+        _ if process.was_killed() => ("killed", "process.kill"),
+        End::Exited(_) => ("exited", ""),
+        End::Lost(_) => ("lost", "backend_lost"),
+    };
+    json["exit_code"] = code(end).into();
+    json["completion_reason"] = reason.into();
+    json["termination_source"] = source.into();
 }
 
 /// -1 where nobody knows.

@@ -41,6 +41,8 @@ struct State {
     output: Rolling,
     stdin: Option<Stdin>,
     end: Option<(End, Instant)>,
+    /// The model wanted its end.
+    killed: bool,
     last_use: Instant,
 }
 
@@ -61,6 +63,7 @@ impl Process {
                 output: Rolling::default(),
                 stdin: None,
                 end: None,
+                killed: false,
                 last_use: Instant::now(),
             }),
             ended: watch::Sender::new(false),
@@ -78,6 +81,15 @@ impl Process {
 
     pub(crate) fn end(&self) -> Option<End> {
         self.state().end.map(|(end, _)| end)
+    }
+
+    /// Whether it ended because the model wanted it.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.state().killed
+    }
+
+    pub(super) fn note_killed(&self, killed: bool) {
+        self.state().killed = killed;
     }
 
     /// Waits for its end.

@@ -60,10 +60,16 @@ impl Order {
         if !ACTIONS.contains(&action) {
             return Err(BadOrder::Action);
         }
-        let id = text(arguments, "session_id")?
-            .filter(|id| !id.is_empty())
-            .ok_or_else(|| BadOrder::NoSession(action.to_owned()))?
-            .to_owned();
+        let id = match arguments.get("session_id") {
+            // Some models take an id for a number.
+            Some(Value::Number(number)) => number.to_string(),
+            _ => text(arguments, "session_id")?
+                .unwrap_or_default()
+                .to_owned(),
+        };
+        if id.is_empty() {
+            return Err(BadOrder::NoSession(action.to_owned()));
+        }
         Ok(match action {
             "poll" => Self::Poll(id),
             "log" => Self::Log {
@@ -76,7 +82,7 @@ impl Order {
             },
             "wait" => Self::Wait {
                 id,
-                seconds: number(arguments, "timeout")?,
+                seconds: number(arguments, "timeout")?.filter(|seconds| *seconds > 0),
             },
             "kill" => Self::Kill(id),
             "close" => Self::Write {
@@ -92,7 +98,10 @@ impl Order {
 }
 
 fn data(arguments: &Map<String, Value>, submit: bool) -> Result<String, BadOrder> {
-    let mut data = text(arguments, "data")?.unwrap_or_default().to_owned();
+    let mut data = match arguments.get("data") {
+        Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
+        _ => text(arguments, "data")?.unwrap_or_default().to_owned(),
+    };
     if data.len() > MOST_DATA {
         return Err(BadOrder::TooLong);
     }
@@ -124,7 +133,10 @@ fn number(arguments: &Map<String, Value>, name: &'static str) -> Result<Option<u
     match arguments.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => {
-            let number = value.as_u64();
+            let number = match value {
+                Value::String(text) => text.trim().parse().ok(),
+                value => value.as_u64(),
+            };
             number
                 .ok_or(BadOrder::WrongType(name, "whole number"))
                 .map(Some)
@@ -163,6 +175,20 @@ mod tests {
                 Order::Write {
                     id: id(),
                     input: Input::Data("y\n".to_owned()),
+                },
+            ),
+            (
+                json!({"action": "write", "session_id": 7, "data": 42}),
+                Order::Write {
+                    id: "7".to_owned(),
+                    input: Input::Data("42".to_owned()),
+                },
+            ),
+            (
+                json!({"action": "wait", "session_id": "proc_1", "timeout": "9"}),
+                Order::Wait {
+                    id: id(),
+                    seconds: Some(9),
                 },
             ),
         ] {
