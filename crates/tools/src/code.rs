@@ -6,9 +6,11 @@
 
 mod answer;
 mod calls;
+mod lodgings;
 mod place;
 mod stub;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_policy::Cleared;
@@ -23,16 +25,18 @@ use tokio_util::sync::CancellationToken;
 
 use self::answer::{Answer, NO_PYTHON};
 use self::calls::Calls;
+use self::lodgings::Lodgings;
 use self::place::Place;
 use crate::output::gathered;
 use crate::terminal::in_full;
-use crate::{Answered, Blocked, Toolbox};
+use crate::{Answered, Blocked, Outcome, Toolbox, toolbox};
 
 pub(crate) use self::stub::CALLABLE;
 
 #[derive(Clone, Debug)]
 pub struct Code {
     settings: CodeSettings,
+    lodgings: Arc<Lodgings>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +80,10 @@ impl Code {
     pub const NAME: &'static str = "execute_code";
 
     pub fn new(settings: CodeSettings) -> Self {
-        Self { settings }
+        Self {
+            settings,
+            lodgings: Arc::default(),
+        }
     }
 
     pub(crate) fn description(&self, tools: &[&str]) -> String {
@@ -110,7 +117,9 @@ impl Toolbox<'_> {
     ) -> Answered {
         let redactor = self.kit.terminal.redactor();
         let begun = Instant::now();
-        match self.run_code(arguments, stop).await {
+        // What is no text is as good as no script.
+        let code = arguments.get("code").and_then(Value::as_str);
+        match self.run_code(code.unwrap_or_default(), stop).await {
             Ok(answer) => answer.into_answered(redactor, begun.elapsed()),
             Err(CodeError::Blocked(blocked)) => Answered {
                 json: blocked.to_json(),
@@ -132,26 +141,39 @@ impl Toolbox<'_> {
         }
     }
 
-    async fn run_code(
+    /// The same for a person, who reads an outcome.
+    pub(crate) async fn run_python(
         &self,
-        arguments: &Map<String, Value>,
+        code: &str,
         stop: &CancellationToken,
-    ) -> Result<Answer, CodeError> {
+    ) -> Result<Outcome, Blocked> {
+        let terminal = &self.kit.terminal;
+        match self.run_code(code, stop).await {
+            Ok(answer) => Ok(answer.into_outcome(terminal)),
+            Err(CodeError::Blocked(blocked)) => Err(blocked),
+            Err(CodeError::Run(error)) => Ok(terminal.not_run(&error)),
+            Err(error) => Ok(terminal.failed(&in_full(&error))),
+        }
+    }
+
+    async fn run_code(&self, code: &str, stop: &CancellationToken) -> Result<Answer, CodeError> {
         let settings = &self.kit.code.settings;
-        let code = arguments.get("code").and_then(Value::as_str);
-        let code = code
-            .filter(|code| !code.trim().is_empty())
-            .ok_or(CodeError::NoCode)?;
+        if code.trim().is_empty() {
+            return Err(CodeError::NoCode);
+        }
         if code.contains('\0') {
             return Err(CodeError::NulByte);
         }
         let held = self.sandbox(stop).await.map_err(CodeError::NoSandbox)?;
-        let place = Place::choose();
+        let lodgings = &self.kit.code.lodgings;
+        lodgings.tidy(&held).await;
+        let taken = lodgings.take();
+        let place = &taken.place;
         let folder = match settings.directory {
-            Directory::Project => self.shell_folder(&held).await,
+            Directory::Project => toolbox::place(&held).await,
             Directory::Strict => Some(place.folder().to_owned()),
         };
-        let (script, cleared) = self.clear_code(code, &place, folder, stop).await?;
+        let (script, cleared) = self.clear_code(code, place, folder, stop).await?;
         let warden = held.warden();
         let tools = self.script_tools();
         let mut listener = match place.prepare(warden, &script, &stub::module(&tools)).await {
@@ -162,7 +184,7 @@ impl Toolbox<'_> {
             }
         };
         let ended = stop.child_token();
-        let calls = Calls::new(self, &place, &tools, settings.most_calls, &ended);
+        let calls = Calls::new(self, place, &tools, settings.most_calls, &ended);
         let ran = tokio::select! {
             ran = run(&held, cleared, stop) => ran,
             never = calls.serve(&mut listener) => match never {},
@@ -197,16 +219,6 @@ impl Toolbox<'_> {
         cleared
             .script_in_file(&place.script())
             .map_err(|_| CodeError::NotAScript)
-    }
-
-    /// Where the conversation's shell was last, if it has one and it has run something.
-    async fn shell_folder(&self, sandbox: &Sandbox) -> Option<String> {
-        if !self.kit.terminal.persistent_shell() {
-            return None;
-        }
-        let runs = sandbox.warden().runs().await.ok()?;
-        let cwd = runs.into_iter().find_map(|run| run.ended?.cwd)?;
-        String::from_utf8(cwd.0).ok()
     }
 }
 

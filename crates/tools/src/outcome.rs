@@ -1,6 +1,6 @@
 //! What came of a request, in the words the model and people read.
 
-use hermetic_policy::{Refusal, RefusedBy};
+use hermetic_policy::{Grounds, Refusal, RefusedBy};
 use hermetic_redact::Redacted;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -18,6 +18,8 @@ pub enum Outcome {
         meaning: Option<&'static str>,
         /// `sudo` did not take the password it was given.
         sudo_failed: bool,
+        /// Who let it run, where somebody had to.
+        approval: Option<&'static str>,
     },
     /// Nothing ran, or nobody knows.
     Failed { error: Redacted<String> },
@@ -37,6 +39,7 @@ impl Outcome {
             code,
             meaning: None,
             sudo_failed: false,
+            approval: None,
         }
     }
 
@@ -48,6 +51,7 @@ impl Outcome {
                 code,
                 meaning,
                 sudo_failed,
+                approval,
             } => {
                 let mut json = json!({"output": output.as_str(), "exit_code": code, "error": null});
                 if let Some(meaning) = meaning {
@@ -55,6 +59,9 @@ impl Outcome {
                 }
                 if *sudo_failed {
                     json["sudo_auth_failed"] = true.into();
+                }
+                if let Some(approval) = approval {
+                    json["approval"] = (*approval).into();
                 }
                 json
             }
@@ -64,6 +71,21 @@ impl Outcome {
 
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Failed { .. })
+    }
+}
+
+/// What a result says of a command that did not run on its own merits.
+pub(crate) fn approval(grounds: &Grounds) -> Option<&'static str> {
+    match grounds {
+        Grounds::Approved(_) => Some("This needed a yes, and a person gave it."),
+        Grounds::LoweredByModel => Some(
+            "This was looked at before it ran, and found harmless by the model that may say so.",
+        ),
+        Grounds::Typed
+        | Grounds::Sealed
+        | Grounds::Harmless
+        | Grounds::Allowlisted
+        | Grounds::AskingOff => None,
     }
 }
 

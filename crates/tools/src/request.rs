@@ -12,6 +12,8 @@ use thiserror::Error;
 pub struct Request {
     pub what: What,
     pub workdir: Option<String>,
+    /// Where the conversation is, as far as somebody has looked.
+    pub place: Option<String>,
     pub timeout: Option<Duration>,
     /// With a terminal of its own.
     pub pty: bool,
@@ -55,7 +57,10 @@ pub enum BadRequest {
     WrongType(&'static str, &'static str),
     #[error("the command holds a NUL byte, which no command line can carry")]
     NulByte,
-    #[error("timeout is {asked} s; expected 1 to {longest} s for a command in the foreground")]
+    #[error(
+        "timeout is {asked} s; expected 1 to {longest} s for a command in the foreground. What takes \
+         longer goes in the background"
+    )]
     Timeout { asked: u64, longest: u64 },
     #[error(
         "workdir holds {0:?}; expected letters, digits and / \\ : _ - . ~ + @ = , and spaces only"
@@ -85,6 +90,7 @@ impl Request {
         Self {
             what,
             workdir: None,
+            place: None,
             timeout: None,
             pty: false,
             manner: Manner::Foreground,
@@ -111,6 +117,7 @@ impl Request {
         Ok(Self {
             what: What::Shell(command.to_owned()),
             workdir: workdir(arguments)?,
+            place: None,
             timeout,
             pty: flag(arguments, "pty")?,
             manner,
@@ -156,6 +163,9 @@ fn flag(arguments: &Map<String, Value>, name: &'static str) -> Result<bool, BadR
     match arguments.get(name) {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
+        // Some models quote whatever they send.
+        Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(true),
+        Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(false),
         Some(_) => Err(BadRequest::WrongType(name, "boolean")),
     }
 }
@@ -208,10 +218,10 @@ fn timeout(
 ) -> Result<Option<Duration>, BadRequest> {
     let asked = match arguments.get("timeout") {
         None | Some(Value::Null) => return Ok(None),
-        Some(value) => value
-            .as_u64()
-            .ok_or(BadRequest::WrongType("timeout", "whole number of seconds"))?,
+        Some(Value::String(text)) => text.trim().parse().ok(),
+        Some(value) => value.as_u64(),
     };
+    let asked = asked.ok_or(BadRequest::WrongType("timeout", "whole number of seconds"))?;
     let longest = longest.as_secs();
     if (1..=longest).contains(&asked) {
         Ok(Some(Duration::from_secs(asked)))
@@ -249,6 +259,10 @@ mod tests {
             ),
             (json!({"command": "a\0b"}), BadRequest::NulByte),
             (
+                json!({"command": "a", "timeout": "soon"}),
+                BadRequest::WrongType("timeout", "whole number of seconds"),
+            ),
+            (
                 json!({"command": "a", "pty": "yes"}),
                 BadRequest::WrongType("pty", "boolean"),
             ),
@@ -277,6 +291,13 @@ mod tests {
         ] {
             assert_eq!(read(&arguments), Err(expected));
         }
+    }
+
+    #[test]
+    fn what_was_quoted_without_need_is_read_all_the_same() {
+        let request = read(&json!({"command": "ls", "timeout": "5", "pty": "True"})).unwrap();
+        assert_eq!(request.timeout, Some(Duration::from_secs(5)));
+        assert!(request.pty);
     }
 
     #[test]

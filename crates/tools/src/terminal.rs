@@ -4,16 +4,18 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_policy::{Cleared, Context, Outline, Policy, Verdict};
+use hermetic_policy::{Cleared, Context, Outline, Policy};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::{Dropped, Finished, RunError, Sandbox};
-use hermetic_types::{Boundary, Command, Program, Secret, Stdin};
+use hermetic_types::{Boundary, Command, Output, Program, Secret, Stdin};
 use hermetic_warden::client::CallError;
 use hermetic_warden::protocol::FailureKind;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::ask::settle;
 use crate::exit_code;
+use crate::outcome::approval;
 use crate::output::{gathered, shown};
 use crate::sudo::{self, Askpass};
 use crate::{Ask, Blocked, Decided, Judged, Manner, Outcome, Request, What};
@@ -71,10 +73,6 @@ impl Terminal {
         self.settings.context.boundary()
     }
 
-    pub(crate) fn persistent_shell(&self) -> bool {
-        self.settings.persistent_shell
-    }
-
     pub fn longest_timeout(&self) -> Duration {
         self.settings.longest_timeout
     }
@@ -84,7 +82,8 @@ impl Terminal {
             "Commands share one bash: the folder you change to and the variables you export last. A \
              command with a workdir runs in a fresh bash there."
         } else {
-            "Each command runs in a fresh bash: neither the folder you change to nor variables last."
+            "Each command runs in a fresh bash: the folder you change to lasts, variables do not. A \
+             workdir is for its command only."
         };
         format!(
             "Runs a shell command in this conversation's workspace and returns its output and exit code. \
@@ -152,30 +151,15 @@ impl Terminal {
         stop: &CancellationToken,
     ) -> Result<Cleared, Blocked> {
         let context = &self.settings.context;
-        let decided = |as_what| {
+        let decided = |as_what: Judged<'_>| {
             ask.decided(Decided {
                 backend: context.backend,
                 command: &command,
                 as_what,
             })
         };
-        let answer = match self.policy.judge(command.clone(), context) {
-            Verdict::Run(cleared) => Ok(cleared),
-            Verdict::Refuse(refusal) => {
-                tracing::warn!(by = ?refusal.by(), backend = %context.backend, "command refused");
-                decided(Judged::Refused(&refusal))?;
-                return Err(Blocked::refused(&refusal));
-            }
-            Verdict::Ask(question) => {
-                tracing::info!(backend = %context.backend, "command needs a yes");
-                ask.ask(question, stop).await
-            }
-        };
-        match &answer {
-            Ok(cleared) => decided(Judged::Run(cleared))?,
-            Err(denied) => decided(Judged::Denied(denied))?,
-        }
-        Ok(answer?)
+        let verdict = self.policy.judge(command.clone(), context);
+        settle(verdict, decided, ask, stop).await
     }
 
     pub async fn run(
@@ -186,6 +170,7 @@ impl Terminal {
     ) -> Outcome {
         let command = cleared.command();
         let timeout = command.timeout;
+        let approval = approval(cleared.grounds());
         let program = match &command.program {
             Program::Shell(text) | Program::Script(text) => Outline::of(text).last,
             Program::Words(_) => None,
@@ -206,7 +191,8 @@ impl Terminal {
         match ran {
             Ok(finished) => self
                 .finished(&finished, timeout)
-                .explained(program.as_deref(), with_password),
+                .explained(program.as_deref(), with_password)
+                .approved(approval),
             Err(error) => self.not_run(&error),
         }
     }
@@ -218,28 +204,46 @@ impl Terminal {
         }
     }
 
+    /// Whether a command gets a bash of its own. It is told where the conversation is; and where a
+    /// command is judged, that is judged with it.
+    pub(crate) fn wants_place(&self, request: &Request) -> bool {
+        self.boundary() == Boundary::Judged || !self.shares_shell(request)
+    }
+
+    /// A running shell stays where it is and has no terminal, so whoever wants another folder or a
+    /// terminal, or goes on after the call, gets a shell of its own.
+    fn shares_shell(&self, request: &Request) -> bool {
+        self.settings.persistent_shell
+            && request.workdir.is_none()
+            && !request.pty
+            && request.manner == Manner::Foreground
+    }
+
     fn command(&self, request: Request) -> Command {
         let background = request.manner != Manner::Foreground;
+        let shares = self.shares_shell(&request);
+        let leads = !self.settings.persistent_shell && request.workdir.is_none() && !background;
         let mut command = match request.what {
             What::Shell(text) if self.wants_password(&text) => {
                 let mut command = Command::script(text);
                 sudo::equip(&mut command);
+                command.leads = leads;
                 command
             }
-            // A running shell stays where it is and has no terminal, so whoever wants another folder or
-            // a terminal, or goes on after the call, gets a shell of its own.
-            What::Shell(text)
-                if self.settings.persistent_shell
-                    && request.workdir.is_none()
-                    && !request.pty
-                    && !background =>
-            {
-                Command::shell(text)
+            What::Shell(text) if shares => Command::shell(text),
+            What::Shell(text) => {
+                let mut command = Command::script(text);
+                command.leads = leads;
+                command
             }
-            What::Shell(text) => Command::script(text),
-            What::Python(source) => Command::words(["python3", "-c", &source]),
+            What::Python(source) => {
+                let mut command = Command::words(["python3", "-"]);
+                command.stdin = Stdin::Bytes(source.into_bytes());
+                command
+            }
         };
-        command.workdir = request.workdir;
+        command.output = Output::Merged;
+        command.workdir = request.workdir.or(request.place);
         command.timeout = Some(request.timeout.unwrap_or(self.settings.timeout));
         if request.pty {
             command.pty = Some(WINDOW);
@@ -276,7 +280,7 @@ impl Terminal {
         Ok(())
     }
 
-    fn finished(&self, finished: &Finished, timeout: Option<Duration>) -> Outcome {
+    pub(crate) fn finished(&self, finished: &Finished, timeout: Option<Duration>) -> Outcome {
         let code = finished.code();
         let streams = [&finished.stdout, &finished.stderr];
         let mut output = shown(streams, &self.redactor, self.settings.output_chars);
@@ -332,6 +336,7 @@ impl Outcome {
             code,
             meaning,
             sudo_failed,
+            ..
         } = &mut self
         {
             *meaning = program.and_then(|program| exit_code::meaning(program, *code));
@@ -339,6 +344,13 @@ impl Outcome {
             *sudo_failed = with_password
                 && *code != 0
                 && complaints.iter().any(|text| output.as_str().contains(text));
+        }
+        self
+    }
+
+    fn approved(mut self, by: Option<&'static str>) -> Self {
+        if let Self::Ran { approval, .. } = &mut self {
+            *approval = by;
         }
         self
     }

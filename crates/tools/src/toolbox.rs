@@ -1,6 +1,7 @@
 //! Every tool under its name, for one conversation.
 
 use futures::future::{BoxFuture, FutureExt};
+use hermetic_sandbox::Sandbox;
 use hermetic_types::ConversationKey;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -8,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::background::{StartError, Terms};
 use crate::code::CALLABLE;
 use crate::files::{FileTool, Files};
+use crate::outcome::approval;
 use crate::terminal::in_full;
 use crate::{
     Ask, Background, Blocked, Code, Held, Manner, Outcome, Request, Tell, Terminal, What,
@@ -107,11 +109,43 @@ impl Toolbox<'_> {
         stop: &CancellationToken,
     ) -> Result<Outcome, Blocked> {
         let terminal = &self.kit.terminal;
+        if let What::Python(source) = &request.what {
+            return self.run_python(source, stop).await;
+        }
+        let request = match self.placed(request, stop).await {
+            Ok(request) => request,
+            Err(none) => return Ok(terminal.failed(&none)),
+        };
         let cleared = terminal.clear(request, self.ask, stop).await?;
         Ok(match self.sandbox(stop).await {
             Ok(sandbox) => terminal.run(&sandbox, cleared, stop).await,
             Err(none) => terminal.failed(&none),
         })
+    }
+
+    /// With the folder it will run in, where that has to be known before.
+    async fn placed(
+        &self,
+        mut request: Request,
+        stop: &CancellationToken,
+    ) -> Result<Request, String> {
+        if !self.kit.terminal.wants_place(&request) {
+            return Ok(request);
+        }
+        let held = self.sandbox(stop).await?;
+        match &mut request.workdir {
+            // As a person would write it there: from where the conversation is, or from home. What
+            // leads nowhere fails when it is entered.
+            Some(workdir) => {
+                if let Ok(found) = held.resolve(workdir).await
+                    && let Ok(path) = String::from_utf8(found.path.0)
+                {
+                    *workdir = path;
+                }
+            }
+            None => request.place = place(&held).await,
+        }
+        Ok(request)
     }
 
     /// What a script can import.
@@ -192,7 +226,14 @@ impl Toolbox<'_> {
             tell,
             origin: self.workplace.origin(),
         };
+        let pipe = request.pty && reads_stdin_to_its_end(&terms.command);
+        let mut request = match self.placed(request, stop).await {
+            Ok(request) => request,
+            Err(none) => return failed(&none),
+        };
+        request.pty &= !pipe;
         let cleared = terminal.clear(request, self.ask, stop).await?;
+        let approval = approval(cleared.grounds());
         let held = match self.sandbox(stop).await {
             Ok(held) => held,
             Err(none) => return failed(&none),
@@ -210,13 +251,22 @@ impl Toolbox<'_> {
             "exit_code": 0,
             "error": null,
         });
+        if let Some(approval) = approval {
+            json["approval"] = approval.into();
+        }
+        if pipe {
+            json["pty_note"] = NO_PTY.into();
+        }
         if let Some(note) = ignored {
             json["watch_patterns_ignored"] = note.into();
         }
         let told = process.terms.origin.is_some();
         match &process.terms.tell {
             Tell::Nothing => json["hint"] = HINT.into(),
-            _ if !told => json["notify_unsupported"] = NOBODY_TO_TELL.into(),
+            _ if !told => {
+                json["notify_on_complete"] = false.into();
+                json["notify_unsupported"] = NOBODY_TO_TELL.into();
+            }
             Tell::End => json["notify_on_complete"] = true.into(),
             Tell::Matches(patterns) => json["watch_patterns"] = json!(patterns),
         }
@@ -232,7 +282,23 @@ const TRIES: u32 = 3;
 
 const HINT: &str = "Follow it with the process tool: poll, log, wait, kill. With notify_on_complete you \
     would be told of its end.";
+const NO_PTY: &str = "It got no terminal, because it reads its stdin to the end: write the data, then call \
+    process close.";
 const NOBODY_TO_TELL: &str = "Nobody can be told later here; use process wait or poll.";
+
+/// Where the conversation is, if that is still there.
+pub(crate) async fn place(sandbox: &Sandbox) -> Option<String> {
+    let here = sandbox.resolve(".").await.ok()?;
+    let path = String::from_utf8(here.path.0).ok()?;
+    (here.missing == 0).then_some(path)
+}
+
+/// A terminal has no end of stdin that such a program would take for one.
+fn reads_stdin_to_its_end(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    let login = ["gh", "auth", "login"];
+    login.iter().all(|word| words.next() == Some(word)) && words.any(|word| word == "--with-token")
+}
 
 fn callable(described: &[Described]) -> Vec<&'static str> {
     let there = |name: &&str| described.iter().any(|tool| tool.name == *name);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hermetic_tools::{CodeSettings, Directory};
+use hermetic_tools::{CodeSettings, Directory, NoOneToAsk, Request};
 use hermetic_types::BackendKind;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -394,5 +394,52 @@ async fn without_python_the_reason_is_plain() {
             .contains("no python3 in this sandbox"),
         "{ran}"
     );
+    lab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_of_a_killed_gateway_are_found_and_removed() {
+    let test = "folders_of_a_killed_gateway_are_found_and_removed";
+    let Some(mut lab) = Lab::open(test).await else {
+        return;
+    };
+    let ran = lab.python("print(1)").await;
+    assert_eq!(ran["status"], "success", "{ran}");
+    lab.says(
+        "mkdir -p /tmp/hermes_exec_dead/sub /tmp/kept; echo x > /tmp/hermes_exec_dead/sub/script.py; \
+         echo x > /tmp/kept/file; ln -s /tmp/kept /tmp/hermes_exec_dead/sub/out; \
+         ln -s /tmp/kept /tmp/hermes_exec_link; touch /tmp/hermes_exec_file",
+    )
+    .await;
+    lab.restart(&Wishes::default()).await;
+    let ran = lab.python("print(2)").await;
+    assert_eq!(ran["status"], "success", "{ran}");
+    // Links are not followed, and what only has such a name is somebody else's.
+    let left = lab
+        .says("ls -d /tmp/hermes_exec_*; cat /tmp/kept/file")
+        .await;
+    assert_eq!(left, "/tmp/hermes_exec_file\n/tmp/hermes_exec_link\nx");
+    lab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_types_may_be_megabytes_and_calls_tools() {
+    let test = "what_a_person_types_may_be_megabytes_and_calls_tools";
+    let Some(lab) = Lab::open(test).await else {
+        return;
+    };
+    let filler = "# nothing\n".repeat(300_000);
+    let code = format!("{filler}import hermes_tools as t\nprint(t.terminal('echo hi')['output'])");
+    let toolbox = lab.kit.toolbox(&*lab.room, &NoOneToAsk);
+    let stop = CancellationToken::new();
+    let outcome = toolbox.run(Request::python(code), &stop).await.unwrap();
+    assert_eq!(outcome.to_json()["output"], "hi", "{outcome:?}");
+    let failing = Request::python("import sys; print('out'); sys.exit('err')");
+    let json = toolbox.run(failing, &stop).await.unwrap().to_json();
+    assert_eq!(
+        (&json["output"], &json["exit_code"]),
+        (&json!("out\nerr"), &json!(1))
+    );
+    nothing_is_left(&lab).await;
     lab.close().await;
 }

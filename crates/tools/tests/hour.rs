@@ -56,7 +56,7 @@ fn session() -> Vec<Awkward> {
         ),
         call(
             "terminal",
-            json!({"command": "ls", "timeout": "5"}),
+            json!({"command": "ls", "timeout": "soon"}),
             &["whole number"],
         ),
         call(

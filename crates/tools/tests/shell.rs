@@ -1,8 +1,8 @@
 //! The persistent shell, attacked through the terminal: whatever a command does to it, the next call
 //! ends, tells the truth and meets a shell.
 
-use std::time::Duration;
-
+use hermetic_policy::{Mode, Rules};
+use hermetic_types::BackendKind;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -205,21 +205,111 @@ async fn a_timeout_and_an_interrupt_end_the_tree_and_keep_the_shell() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_persistent_shell_nothing_lasts() {
-    let wishes = Wishes {
-        persistent_shell: false,
-        timeout: Duration::from_secs(20),
-        ..Wishes::default()
-    };
-    let Some(lab) = Lab::open_with("without_a_persistent_shell_nothing_lasts", wishes).await else {
+async fn without_a_persistent_shell_only_the_folder_lasts() {
+    for backend in [BackendKind::Native, BackendKind::Local] {
+        let wishes = Wishes {
+            backend,
+            persistent_shell: false,
+            rules: Rules {
+                mode: Mode::Off,
+                ..Rules::default()
+            },
+            ..Wishes::default()
+        };
+        let test = "without_a_persistent_shell_only_the_folder_lasts";
+        let Some(lab) = Lab::open_with(test, wishes).await else {
+            return;
+        };
+        let begin = lab.says("pwd -P").await;
+        let here = format!("{begin}/a b");
+        lab.says("export x=1; mkdir -p 'a b' && cd 'a b'").await;
+        assert_eq!(lab.says("echo \"[$x] $PWD\"").await, format!("[] {here}"));
+        lab.call("write_file", json!({"path": "f", "content": "in it"}))
+            .await;
+        assert_eq!(lab.says("cat f").await, "in it");
+        // However a command ends, and whatever it does to its own traps.
+        for command in [
+            "exit 3",
+            "false",
+            "kill -9 $$",
+            "exec true",
+            "set -e; false",
+            "echo )",
+        ] {
+            lab.terminal(command).await;
+            assert_eq!(lab.says("pwd").await, here, "{command}");
+        }
+        lab.terminal("cd / && exit 4").await;
+        assert_eq!(lab.says("pwd").await, "/");
+        lab.says(&format!("cd '{here}'; trap 'echo bye' EXIT"))
+            .await;
+        lab.says(&format!("cd '{here}'")).await;
+        // A workdir is for its own command; a background process begins where the conversation is.
+        let up = lab
+            .call("terminal", json!({"command": "pwd", "workdir": ".."}))
+            .await;
+        assert_eq!(
+            (&up["output"], &up["exit_code"]),
+            (&json!(begin), &json!(0))
+        );
+        let id = lab.starts("pwd -P").await;
+        assert_eq!(lab.process("wait", &id).await["output"], here.as_str());
+        let nowhere = lab
+            .call("terminal", json!({"command": "pwd", "workdir": "nope"}))
+            .await;
+        assert_eq!(nowhere["exit_code"], 126, "{nowhere}");
+        lab.says("rm -r \"$PWD\"").await;
+        assert_eq!(lab.says("pwd -P").await, begin);
+        // What a command says on our channel is at most where it wants to be.
+        lab.says("printf 'rubbish' >&63; printf '/no\\0where\\n' >&63; trap - EXIT")
+            .await;
+        assert_eq!(lab.says("pwd -P").await, begin);
+        lab.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_gets_a_bash_of_its_own_begins_where_the_shell_is() {
+    let test = "whoever_gets_a_bash_of_its_own_begins_where_the_shell_is";
+    let Some(lab) = Lab::open(test).await else {
         return;
     };
-    lab.says("cd /tmp; x=1; export y=2").await;
-    assert_eq!(
-        lab.says("echo \"[$x$y]\"; [ \"$PWD\" != /tmp ]").await,
-        "[]"
-    );
+    lab.says("mkdir -p /tmp/here/below; cd /tmp/here").await;
+    for (arguments, folder) in [
+        (json!({"command": "pwd", "pty": true}), "/tmp/here"),
+        (
+            json!({"command": "pwd", "workdir": "below"}),
+            "/tmp/here/below",
+        ),
+        (
+            json!({"command": "pwd; cd /", "workdir": "~"}),
+            "/home/agent",
+        ),
+    ] {
+        let ran = lab.call("terminal", arguments).await;
+        assert_eq!(ran["output"], folder, "{ran}");
+    }
+    let id = lab.starts("pwd").await;
+    assert_eq!(lab.process("wait", &id).await["output"], "/tmp/here");
+    assert_eq!(lab.says("pwd").await, "/tmp/here");
     lab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_outputs_are_one_in_the_order_of_writing() {
+    let test = "both_outputs_are_one_in_the_order_of_writing";
+    for persistent_shell in [true, false] {
+        let wishes = Wishes {
+            persistent_shell,
+            ..Wishes::default()
+        };
+        let Some(lab) = Lab::open_with(test, wishes).await else {
+            return;
+        };
+        let said = lab.says("echo 1; echo 2 >&2; echo 3; echo 4 >&2").await;
+        assert_eq!(said, "1\n2\n3\n4");
+        lab.close().await;
+    }
 }
 
 fn quote(text: &str) -> String {

@@ -7,8 +7,8 @@ use hermetic_sandbox::{Finished, HeadTail};
 use hermetic_warden::protocol::Cut;
 use serde_json::{Value, json};
 
-use crate::Answered;
 use crate::output::shown;
+use crate::{Answered, Outcome, Terminal};
 
 /// How much of what a script prints is shown.
 pub(super) const STDOUT: usize = 50_000;
@@ -30,6 +30,10 @@ impl Answer {
             made,
             timeout,
         }
+    }
+
+    pub(super) fn into_outcome(self, terminal: &Terminal) -> Outcome {
+        terminal.finished(&self.finished, Some(self.timeout))
     }
 
     pub(super) fn into_answered(self, redactor: &Redactor, took: Duration) -> Answered {

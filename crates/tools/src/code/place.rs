@@ -12,11 +12,16 @@ use uuid::Uuid;
 pub(super) struct Place {
     folder: String,
     token: String,
+    /// Others may have made it, so no link on the way to it is followed.
+    foreign: bool,
 }
+
+pub(super) const TMP: &str = "/tmp";
+pub(super) const FOLDER: &str = "hermes_exec_";
 
 const SCRIPT: &str = "script.py";
 const MODULE: &str = "hermes_tools.py";
-const SOCKET: &str = "rpc.sock";
+pub(super) const SOCKET: &str = "rpc.sock";
 
 /// Connections relayed at once; what the module opens is fewer.
 const CONNECTIONS: u16 = 16;
@@ -27,8 +32,18 @@ impl Place {
     pub(super) fn choose() -> Self {
         let random = || Uuid::new_v4().simple().to_string();
         Self {
-            folder: format!("/tmp/hermes_exec_{}", random()),
+            folder: format!("{TMP}/{FOLDER}{}", random()),
             token: format!("{}{}", random(), random()),
+            foreign: false,
+        }
+    }
+
+    /// A folder that was found, to be cleared.
+    pub(super) fn left(name: &str) -> Self {
+        Self {
+            folder: format!("{TMP}/{name}"),
+            token: String::new(),
+            foreign: true,
         }
     }
 
@@ -118,6 +133,8 @@ impl Place {
     /// Links that lead out are not followed: the script may have made some.
     fn within(&self, path: Option<&str>) -> PathAt {
         match path {
+            Some(path) if self.foreign => PathAt::resolved(self.path(path)),
+            None if self.foreign => PathAt::resolved(self.folder.as_str()),
             Some(path) => PathAt::beneath(self.folder.as_str(), path),
             None => PathAt::anywhere(self.folder.as_str()),
         }
@@ -132,7 +149,7 @@ impl Place {
         file.finish().await
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(super) fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.folder)
     }
 }
