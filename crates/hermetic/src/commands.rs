@@ -101,6 +101,19 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
     }
 }
 
+/// Drives a command that talks to the outside.
+fn on_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
+    let done = runtime.block_on(work);
+    // A reader of our stdin may still sit in its system call; it has nothing to finish.
+    runtime.shutdown_background();
+    done
+}
+
 /// Reads the configuration; called once in a process.
 fn load(cli: &Cli) -> Result<Config, Failure> {
     Ok(hermetic_config::load(&inputs(cli)?)?)

@@ -27,11 +27,13 @@ use hermetic_config::Config;
 use hermetic_egress::Gate;
 use hermetic_local::Local;
 use hermetic_native::{Demand, Native};
-use hermetic_sandbox::{Backend, Mount, MountMode, Network, Persistence, SystemView};
+use hermetic_sandbox::{
+    Backend, Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView,
+};
 use hermetic_session::{PROXY_PORT, Plan, Sandboxes, Spending};
 use hermetic_store::Store;
 use hermetic_tools::{Kit, NoWayBack};
-use hermetic_types::{BackendKind, Boundary, InstallationId};
+use hermetic_types::{BackendKind, Boundary, ConversationKey, InstallationId, SandboxId};
 
 use crate::failure::Failure;
 
@@ -45,6 +47,12 @@ pub(crate) use redactor::redactor;
 
 /// How many sandboxes live at once where the file does not say.
 const MOST_SANDBOXES: usize = 1000;
+
+/// Where the workspace is inside every sealed sandbox.
+const WORKSPACE: &str = "/workspace";
+
+/// A sandbox that lost its creator ends itself after this.
+const ALONE: Duration = Duration::from_secs(60);
 
 /// What a command on the host cannot do without; nothing else of ours reaches it.
 const LOGIN_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL"];
@@ -181,6 +189,39 @@ pub(crate) fn plan(
             Caller::CommandLine | Caller::Onlooker => 0,
         },
     }
+}
+
+/// A sandbox for one passing use: it has no network, keeps nothing and ends with its creator.
+pub(crate) fn passing(
+    config: &Config,
+    backend: BackendKind,
+    installation: InstallationId,
+    conversation: &str,
+) -> Spec {
+    Spec {
+        installation,
+        conversation: ConversationKey::new(conversation),
+        id: SandboxId::random(),
+        system: system(config, backend, Caller::CommandLine),
+        limits: config.terminal().limits.clone(),
+        mounts: mounts(config, backend),
+        env: BTreeMap::new(),
+        network: Network::Closed,
+        persistence: Persistence::Ephemeral,
+        lifeline: Lifeline::Creator,
+        lifetime: ALONE,
+    }
+}
+
+/// The current folder as the workspace, writable.
+pub(crate) fn this_folder() -> Result<Mount, Failure> {
+    let here = env::current_dir()
+        .map_err(|error| Failure::caused(&error, "go to a folder that exists"))?;
+    Ok(Mount {
+        source: here,
+        target: WORKSPACE.into(),
+        mode: MountMode::ReadWrite,
+    })
 }
 
 pub(crate) fn system(config: &Config, backend: BackendKind, caller: Caller) -> SystemView {

@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, interval_at};
 
 use crate::House;
+use crate::asking::AtClient;
 use crate::room::Room;
 
 /// How often a client that wants to know is told that a call goes on.
@@ -43,7 +44,12 @@ impl Client {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         let name = request.name.as_ref();
-        let toolbox = self.house.kit().toolbox(&self.room, &NoOneToAsk);
+        let ask = AtClient {
+            peer: &context.peer,
+            redactor: self.house.kit().terminal.redactor(),
+            patience: self.house.patience(),
+        };
+        let toolbox = self.house.kit().toolbox(&self.room, &ask);
         // Cancelled by the client's word, and when the client is gone.
         let calling = Box::pin(toolbox.call(name, &arguments, &context.ct));
         let answered = match context.meta.get_progress_token() {
@@ -105,10 +111,11 @@ impl ServerHandler for Client {
         ServerConfig::new(capabilities)
             .with_server_info(server)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
-            .with_instructions(
+            .with_instructions(format!(
                 "A sandbox of your own: every call of this session acts in it, and it is gone with \
-                 the session. It has no network but its own loopback.",
-            )
+                     the session. {}",
+                self.house.reach()
+            ))
     }
 
     /// Those that have sessions: without one, each call would meet another sandbox.

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use hermetic_sandbox::{Backend, Spec};
+use hermetic_egress::Gate;
+use hermetic_sandbox::{Backend, Network, Sandbox, Spec};
+use hermetic_session::{Outlet, PROXY_PORT};
 use hermetic_tools::Kit;
-use hermetic_types::{ConversationKey, SandboxId};
+use hermetic_types::{Boundary, ConversationKey, SandboxId};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// What all clients share. Clones share it too.
@@ -17,29 +21,50 @@ struct Inner {
     kit: Kit,
     backend: Arc<dyn Backend>,
     spec: Spec,
-    most: usize,
+    /// The sandboxes' way out, if they have one.
+    gate: Option<Arc<Gate>>,
+    bounds: Bounds,
     taken: AtomicUsize,
     next: AtomicUsize,
     /// Sandboxes being made and being taken down: neither is cut in the middle.
     works: TaskTracker,
+    /// Cuts every way out.
+    stop: CancellationToken,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Sandboxes at once.
+    pub most: usize,
+    /// How long a question at a client waits for its answer.
+    pub patience: Duration,
 }
 
 impl House {
-    /// Every sandbox is made from `spec`, under a name of its own; at most so many at once.
-    pub fn new(kit: Kit, backend: Arc<dyn Backend>, spec: Spec, most: usize) -> Self {
+    /// Every sandbox is made from `spec`, under a name of its own.
+    pub fn new(
+        kit: Kit,
+        backend: Arc<dyn Backend>,
+        spec: Spec,
+        gate: Option<Arc<Gate>>,
+        bounds: Bounds,
+    ) -> Self {
         Self(Arc::new(Inner {
             kit,
             backend,
             spec,
-            most,
+            gate,
+            bounds,
             taken: AtomicUsize::new(0),
             next: AtomicUsize::new(1),
             works: TaskTracker::new(),
+            stop: CancellationToken::new(),
         }))
     }
 
     /// Returns when every sandbox is gone. No client may be there any more.
     pub async fn close(&self) {
+        self.0.stop.cancel();
         self.0.works.close();
         self.0.works.wait().await;
     }
@@ -62,16 +87,49 @@ impl House {
     }
 
     pub(crate) fn spec(&self, conversation: &ConversationKey) -> Spec {
-        Spec {
+        let mut spec = Spec {
             conversation: conversation.clone(),
             id: SandboxId::random(),
             ..self.0.spec.clone()
+        };
+        if let Some(gate) = &self.0.gate {
+            spec.network = Network::Proxied { port: PROXY_PORT };
+            spec.env.extend(gate.env(conversation, PROXY_PORT));
+        }
+        spec
+    }
+
+    /// Opens a sandbox's way out.
+    pub(crate) async fn outlet(
+        &self,
+        sandbox: &Sandbox,
+        conversation: &ConversationKey,
+    ) -> Option<Outlet> {
+        let Inner {
+            gate, works, stop, ..
+        } = &*self.0;
+        let gate = gate.as_ref()?;
+        Some(Outlet::open(sandbox, conversation, gate, PROXY_PORT, works, stop).await)
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.0.bounds.patience
+    }
+
+    /// What a client is told of the network.
+    pub(crate) fn reach(&self) -> &'static str {
+        match (self.0.backend.kind().boundary(), &self.0.gate) {
+            (Boundary::Judged, _) => "Its network is that of the machine it is on.",
+            (Boundary::Sealed, Some(_)) => {
+                "It reaches what the operator allows, by the proxy that its environment names."
+            }
+            (Boundary::Sealed, None) => "It has no network but its own loopback.",
         }
     }
 
     /// Says whether there is room for one more.
     pub(crate) fn take_place(&self) -> bool {
-        let more = |taken: usize| (taken < self.0.most).then_some(taken + 1);
+        let more = |taken: usize| (taken < self.0.bounds.most).then_some(taken + 1);
         let taken = &self.0.taken;
         taken
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_sandbox::Sandbox;
+use hermetic_session::Outlet;
 use hermetic_tools::{Held, NoSandbox, Workplace};
 use hermetic_types::{ConversationKey, SandboxId};
 use tokio::sync::Mutex;
@@ -26,6 +27,7 @@ struct Inner {
 struct Tenant {
     id: SandboxId,
     sandbox: Arc<Sandbox>,
+    outlet: Option<Outlet>,
 }
 
 impl Room {
@@ -71,7 +73,7 @@ impl Inner {
             return Ok(Arc::clone(&tenant.sandbox));
         }
         if let Some(dead) = tenant.take() {
-            take_down(self.house.clone(), dead.id).await;
+            take_down(self.house.clone(), dead).await;
         }
         if !self.house.take_place() {
             return Err(NoSandbox(
@@ -101,9 +103,11 @@ impl Inner {
         match made.await {
             Ok(sandbox) => {
                 tracing::info!(sandbox = %spec.id, client = %self.conversation, "sandbox created");
+                let outlet = self.house.outlet(&sandbox, &self.conversation).await;
                 Ok(Tenant {
                     id: spec.id,
                     sandbox: Arc::new(sandbox),
+                    outlet,
                 })
             }
             Err(error) => {
@@ -124,12 +128,16 @@ impl Drop for Inner {
     fn drop(&mut self) {
         if let Some(tenant) = self.tenant.get_mut().take() {
             let (house, works) = (self.house.clone(), self.house.works().clone());
-            works.spawn(take_down(house, tenant.id));
+            works.spawn(take_down(house, tenant));
         }
     }
 }
 
-async fn take_down(house: House, id: SandboxId) {
+async fn take_down(house: House, tenant: Tenant) {
+    let Tenant { id, outlet, .. } = tenant;
+    if let Some(outlet) = outlet {
+        outlet.close().await;
+    }
     match house.backend().destroy(&id).await {
         Ok(()) => tracing::info!(sandbox = %id, "sandbox destroyed"),
         Err(error) => {

@@ -10,7 +10,7 @@ use hermetic_types::{BackendKind, Boundary, ConversationKey, RunId};
 use tracing::warn;
 
 use self::talk::Talk;
-use super::load;
+use super::{load, on_runtime};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -47,15 +47,7 @@ write model.default and model.base_url (any OpenAI-compatible endpoint, ending i
 and its key into .env as OPENAI_API_KEY; with OPENROUTER_API_KEY no base_url is needed";
 
 pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
-    let done = runtime.block_on(chat(cli, args));
-    // A reader of our stdin may still sit in its system call; it has nothing to finish.
-    runtime.shutdown_background();
-    done
+    on_runtime(chat(cli, args))
 }
 
 async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {

@@ -4,7 +4,6 @@ mod leaving;
 mod relay;
 mod terminal;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +12,7 @@ use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_egress::Gate;
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{
-    Backend, FoundState, Lifeline, Mount, MountMode, Network, Persistence, Sandbox, Spec,
-    SystemView,
+    Backend, FoundState, Lifeline, Mount, MountMode, Network, Sandbox, Spec, SystemView,
 };
 use hermetic_session::{Outlet, PROXY_PORT};
 use hermetic_types::{BackendKind, Command, ConversationKey, SandboxId, Stdin};
@@ -23,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use self::leaving::Leaving;
-use super::load;
+use super::{load, on_runtime};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -82,22 +80,8 @@ pub(crate) struct Args {
 
 const CALLER: Caller = Caller::CommandLine;
 
-/// Where the workspace is inside every sealed sandbox.
-const WORKSPACE: &str = "/workspace";
-
-/// A sandbox of a session that nobody comes back to ends itself after this.
-const ALONE: Duration = Duration::from_secs(60);
-
 pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
-    let done = runtime.block_on(exec(cli, args));
-    // A reader of our stdin may still sit in its system call; it has nothing to finish.
-    runtime.shutdown_background();
-    done.map_err(Failure::of_exec)
+    on_runtime(exec(cli, args)).map_err(Failure::of_exec)
 }
 
 async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
@@ -216,34 +200,15 @@ fn spec(
     kind: BackendKind,
     installation: hermetic_types::InstallationId,
 ) -> Result<Spec, Failure> {
-    let system = match &args.image {
-        Some(image) => system_of(kind, image)?,
-        None => wiring::system(config, kind, CALLER),
-    };
-    let mut mounts = wiring::mounts(config, kind);
-    mounts.extend(args.mounts.clone());
-    if args.here {
-        let here = std::env::current_dir()
-            .map_err(|error| Failure::caused(&error, "go to a folder that exists"))?;
-        mounts.push(Mount {
-            source: here,
-            target: WORKSPACE.into(),
-            mode: MountMode::ReadWrite,
-        });
+    let mut spec = wiring::passing(config, kind, installation, "cli");
+    if let Some(image) = &args.image {
+        spec.system = system_of(kind, image)?;
     }
-    Ok(Spec {
-        installation,
-        conversation: ConversationKey::new("cli"),
-        id: SandboxId::random(),
-        system,
-        limits: config.terminal().limits.clone(),
-        mounts,
-        env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Creator,
-        lifetime: ALONE,
-    })
+    spec.mounts.extend(args.mounts.clone());
+    if args.here {
+        spec.mounts.push(wiring::this_folder()?);
+    }
+    Ok(spec)
 }
 
 fn system_of(kind: BackendKind, image: &str) -> Result<SystemView, Failure> {

@@ -1,22 +1,20 @@
 //! `hermetic mcp`: the tools for any agent that speaks MCP.
 
-use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use hermetic_config::{Config, resolve_cli_backend};
-use hermetic_mcp::{Door, House, over_http, over_stdio};
-use hermetic_sandbox::{Lifeline, Mount, MountMode, Network, Persistence, Spec};
-use hermetic_types::{BackendKind, ConversationKey, RunId, SandboxId, Secret};
+use hermetic_mcp::{Bounds, Door, House, over_http, over_stdio};
+use hermetic_sandbox::{Network, Spec};
+use hermetic_types::{BackendKind, Boundary, RunId, Secret};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::load;
+use super::{load, on_runtime};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -25,8 +23,8 @@ use crate::wiring::{self, Caller};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without --listen one client is served on stdin and stdout; the log is on stderr. Each client has a
-sandbox of its own, made at its first call and gone when it goes. What a person would have to allow
-is refused.
+sandbox of its own, made at its first call and gone when it goes; it reaches what gateway.egress
+allows. What a person has to allow is asked at the client, and refused where that cannot ask.
 
 Examples:
   hermetic mcp
@@ -48,23 +46,12 @@ pub(crate) struct Args {
 }
 
 const CALLER: Caller = Caller::CommandLine;
-const WORKSPACE: &str = "/workspace";
-/// A sandbox that lost its server ends itself after this.
-const ALONE: Duration = Duration::from_secs(60);
 /// Clients with a sandbox at once, where the file does not say.
 const MOST: usize = 64;
 const SHORTEST_TOKEN: usize = 16;
 
 pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
-    let served = runtime.block_on(serve(cli, args));
-    // A reader of our stdin may still sit in its system call; it has nothing to finish.
-    runtime.shutdown_background();
-    served
+    on_runtime(serve(cli, args))
 }
 
 async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
@@ -80,7 +67,17 @@ async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let backend = wiring::backend(&config, &installation, kind, CALLER)?;
     let spec = spec(&config, args, kind, installation)?;
     let most = config.gateway().max_sandboxes.unwrap_or(MOST);
-    let house = House::new(wiring::clients_kit(&config, kind), backend, spec, most);
+    let gate = match kind.boundary() {
+        Boundary::Sealed => wiring::gate(&config, None)?,
+        Boundary::Judged => None,
+    };
+    let gate = gate.filter(|gate| wiring::network(&config, kind, Some(gate)) != Network::Closed);
+    let bounds = Bounds {
+        most,
+        patience: config.approvals().timeout,
+    };
+    let kit = wiring::clients_kit(&config, kind);
+    let house = House::new(kit, backend, spec, gate, bounds);
     let stop = stop_on_signal()?;
     match args.listen {
         None => {
@@ -108,29 +105,11 @@ fn spec(
     kind: BackendKind,
     installation: hermetic_types::InstallationId,
 ) -> Result<Spec, Failure> {
-    let mut mounts = wiring::mounts(config, kind);
+    let mut spec = wiring::passing(config, kind, installation, "mcp");
     if args.here {
-        let here = std::env::current_dir()
-            .map_err(|error| Failure::caused(&error, "go to a folder that exists"))?;
-        mounts.push(Mount {
-            source: here,
-            target: WORKSPACE.into(),
-            mode: MountMode::ReadWrite,
-        });
+        spec.mounts.push(wiring::this_folder()?);
     }
-    Ok(Spec {
-        installation,
-        conversation: ConversationKey::new("mcp"),
-        id: SandboxId::random(),
-        system: wiring::system(config, kind, CALLER),
-        limits: config.terminal().limits.clone(),
-        mounts,
-        env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Creator,
-        lifetime: ALONE,
-    })
+    Ok(spec)
 }
 
 /// Read from its file; made, and put there for its owner only, if there is none.

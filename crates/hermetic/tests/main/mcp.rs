@@ -83,6 +83,44 @@ fn hermes_agent_has_the_tools_as_an_mcp_server() {
 }
 
 #[test]
+fn the_person_at_the_client_is_asked_where_the_client_can() {
+    let name = "the_person_at_the_client_is_asked_where_the_client_can";
+    let Some(python) = python(name, "mcp==2.3.0") else {
+        return;
+    };
+    let home = Hermetic::with("terminal:\n  backend: local\n");
+    play(
+        &python,
+        "asking.py",
+        PROGRAM,
+        home.path("").to_str().unwrap(),
+    );
+}
+
+#[test]
+fn a_client_reaches_what_the_configuration_allows_and_nothing_else() {
+    let origin = Origin::start();
+    let port = origin.port;
+    let home = Hermetic::with(&format!(
+        "gateway:\n  egress:\n    mode: allowlist\n    allow: [\"localhost:{port} in 127.0.0.0/8,::1/128\"]\n"
+    ));
+    let mut client = Raw::start(&home);
+    let fetch = |host: &str| {
+        let ask = format!("curl -sS --max-time 20 http://{host}:{port}/ 2>&1; echo; echo $?");
+        json!({"command": ask})
+    };
+    let said = client.call("terminal", &fetch("localhost"));
+    assert!(said.contains("from the origin"), "{said}");
+    let said = client.call("terminal", &fetch("other.example"));
+    assert!(!said.contains("from the origin"), "{said}");
+    let said = client.call(
+        "terminal",
+        &json!({"command": format!("curl --noproxy '*' -sS http://127.0.0.1:{port}/ 2>&1")}),
+    );
+    assert!(!said.contains("from the origin"), "{said}");
+}
+
+#[test]
 fn a_killed_server_takes_its_sandbox_along() {
     let home = Hermetic::new();
     let mut client = Raw::start(&home);
@@ -106,6 +144,32 @@ fn who_has_nobody_to_ask_is_refused() {
     assert!(said.contains("nobody to ask"), "{said}");
     let said = client.call("sing", &json!({}));
     assert!(said.contains("there is no tool"), "{said}");
+}
+
+/// A server on this machine's loopback that says who it is.
+struct Origin {
+    port: u16,
+}
+
+impl Origin {
+    fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let mut lines = BufReader::new(&stream);
+                let mut line = String::new();
+                while lines.read_line(&mut line).is_ok_and(|read| read > 2) {
+                    line.clear();
+                }
+                let _ = write!(
+                    &stream,
+                    "HTTP/1.1 200 OK\r\nContent-Length: 15\r\nConnection: close\r\n\r\nfrom the origin"
+                );
+            }
+        });
+        Self { port }
+    }
 }
 
 /// A client of a few lines, for what needs no library.

@@ -1,0 +1,182 @@
+//! Questions to the person at the client, by MCP's elicitation.
+//!
+//! Whoever starts this server, or holds its token, has the rights it runs with already; so a client
+//! that shows a question to its user may carry the answer back. A yes is for this one command. It has
+//! to be spelled out: a client that accepts whatever it is sent has not filled in the form.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use hermetic_policy::{Answer, Cleared, Question, Scope};
+use hermetic_redact::Redactor;
+use hermetic_tools::{Ask, Denied, NoOneToAsk};
+use hermetic_types::Program;
+use rmcp::RoleServer;
+use rmcp::model::{
+    BooleanSchema, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
+};
+use rmcp::service::{ElicitationMode, Peer};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// What has to be true in an answer.
+const ALLOW: &str = "allow";
+/// More of a command than this is not read by anybody.
+const SHOWN_CHARS: usize = 4000;
+
+pub(crate) struct AtClient<'a> {
+    pub(crate) peer: &'a Peer<RoleServer>,
+    pub(crate) redactor: &'a Redactor,
+    pub(crate) patience: Duration,
+}
+
+impl Ask for AtClient<'_> {
+    fn ask<'a>(
+        &'a self,
+        question: Question,
+        stop: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Cleared, Denied>> {
+        let modes = self.peer.supported_elicitation_modes();
+        if !modes.contains(&ElicitationMode::Form) {
+            return NoOneToAsk.ask(question, stop);
+        }
+        self.put(question, stop).boxed()
+    }
+}
+
+impl AtClient<'_> {
+    async fn put(&self, question: Question, stop: &CancellationToken) -> Result<Cleared, Denied> {
+        let asked = self
+            .peer
+            .create_elicitation_with_timeout(self.form(&question)?, Some(self.patience));
+        let answered = tokio::select! {
+            answered = asked => answered,
+            () = stop.cancelled() => return Err(no("was not answered before the call was cancelled")),
+        };
+        match answered {
+            Ok(answer) if allows(&answer) => {
+                let yes = Answer::yes(question.fingerprint().clone(), Scope::Once);
+                question
+                    .answered(&yes)
+                    .map_err(|mismatch| Denied(mismatch.to_string()))
+            }
+            Ok(_) => Err(no("was answered with no")),
+            Err(error) => {
+                tracing::warn!(%error, "a question to the client failed");
+                Err(no("was not answered in time"))
+            }
+        }
+    }
+
+    fn form(&self, question: &Question) -> Result<ElicitRequestParams, Denied> {
+        let allow = BooleanSchema::new()
+            .title("Let it run")
+            .description("Once, exactly as it is written above")
+            .with_default(false);
+        let schema = ElicitationSchema::builder()
+            .required_bool_property(ALLOW, |_| allow)
+            .build();
+        let requested_schema = schema.map_err(|error| Denied(error.to_owned()))?;
+        let text = format!(
+            "A tool wants to do what no sandbox holds in:\n\n{}\n\nWhy it is asked about: {}.",
+            shown(question),
+            question.reasons().join("; ")
+        );
+        Ok(ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message: self.redactor.redact(legible(&text)).into_inner(),
+            requested_schema,
+        })
+    }
+}
+
+fn allows(answer: &ElicitResult) -> bool {
+    let content = answer.content.as_ref();
+    answer.action == ElicitationAction::Accept
+        && content.and_then(|content| content.get(ALLOW)) == Some(&Value::Bool(true))
+}
+
+fn no(what: &str) -> Denied {
+    Denied(format!(
+        "This needs a person's yes; the question at the client {what}, so it is refused. Nothing was \
+         run. Do not try it in another way; say what you wanted to do and why."
+    ))
+}
+
+fn shown(question: &Question) -> String {
+    let command = question.command();
+    let text = match &command.program {
+        Program::Shell(text) | Program::Script(text) => text.clone(),
+        Program::Words(words) => words.join(" "),
+    };
+    let script = match &command.stdin {
+        hermetic_types::Stdin::Bytes(bytes) => format!("\n{}", String::from_utf8_lossy(bytes)),
+        _ => String::new(),
+    };
+    let whole = format!("{text}{script}");
+    match whole.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}\n[… the rest is not shown …]", &whole[..end]),
+        None => whole,
+    }
+}
+
+/// Nothing in it draws over the question.
+fn legible(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| match c {
+            '\n' | '\t' => vec![c],
+            c if c.is_control() || is_invisible(c) => c.escape_unicode().collect(),
+            c => vec![c],
+        })
+        .collect()
+}
+
+/// Characters that turn or hide what stands next to them.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+impl fmt::Debug for AtClient<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AtClient")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_yes_that_is_spelled_out_is_one() {
+        let answer = |action, content: Value| {
+            let mut answer = ElicitResult::new(action);
+            answer.content = Some(content);
+            allows(&answer)
+        };
+        assert!(answer(ElicitationAction::Accept, json!({"allow": true})));
+        for content in [
+            json!({}),
+            json!({"allow": false}),
+            json!({"allow": "true"}),
+            json!(true),
+        ] {
+            assert!(
+                !answer(ElicitationAction::Accept, content.clone()),
+                "{content}"
+            );
+        }
+        assert!(!answer(ElicitationAction::Decline, json!({"allow": true})));
+        assert!(!answer(ElicitationAction::Cancel, json!({"allow": true})));
+        assert!(!allows(&ElicitResult::new(ElicitationAction::Accept)));
+    }
+
+    #[test]
+    fn a_question_hides_nothing() {
+        assert_eq!(
+            legible("rm\u{1b}[2K -rf\u{202e}x\n"),
+            "rm\\u{1b}[2K -rf\\u{202e}x\n"
+        );
+    }
+}
