@@ -7,8 +7,9 @@ use zeroize::Zeroizing;
 
 type Form = Zeroizing<Vec<u8>>;
 
-/// Shorter pieces of an encoding would match by chance.
-const LEAST_ENCODED: usize = 8;
+/// Shorter pieces of an encoding would match by chance. The shortest known value, of six bytes, leaves
+/// seven characters that are its own in base64, wherever it stands.
+const LEAST_ENCODED: usize = 7;
 
 /// Lines of a value shorter than this stand only as part of the whole.
 const LEAST_LINE: usize = 16;
@@ -48,6 +49,8 @@ impl Forms {
         for escaped in json_escaped(value) {
             self.add_plain(escaped.into_bytes());
         }
+        self.add_plain(value.replace('\'', r"'\''").into_bytes());
+        self.add_plain(html_escaped(value).into_bytes());
         self.add_wrapped(hex(bytes, b"0123456789abcdef"));
         self.add_wrapped(hex(bytes, b"0123456789ABCDEF"));
         for before in 0..3 {
@@ -120,9 +123,20 @@ fn percent_encoded(value: &[u8], digits: &[u8; 16]) -> Vec<u8> {
     encoded
 }
 
+fn html_escaped(value: &str) -> String {
+    value
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}
+
 /// With and without the escapes that are optional in JSON.
-fn json_escaped(value: &str) -> [String; 3] {
+fn json_escaped(value: &str) -> [String; 4] {
     let (mut least, mut slashes, mut ascii) = (String::new(), String::new(), String::new());
+    // As encoders write it that have a web page in mind.
+    let mut page = String::new();
     for letter in value.chars() {
         let short = match letter {
             '"' => Some("\\\""),
@@ -134,12 +148,17 @@ fn json_escaped(value: &str) -> [String; 3] {
         };
         match short {
             Some(escape) => {
-                for form in [&mut least, &mut slashes, &mut ascii] {
+                for form in [&mut least, &mut slashes, &mut ascii, &mut page] {
                     form.push_str(escape);
                 }
             }
             None => {
                 least.push(letter);
+                if matches!(letter, '<' | '>' | '&') {
+                    page.push_str(&format!("\\u{:04x}", u32::from(letter)));
+                } else {
+                    page.push(letter);
+                }
                 if letter == '/' {
                     slashes.push('\\');
                 }
@@ -154,5 +173,5 @@ fn json_escaped(value: &str) -> [String; 3] {
             }
         }
     }
-    [least, slashes, ascii]
+    [least, slashes, ascii, page]
 }

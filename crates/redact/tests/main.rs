@@ -1,5 +1,6 @@
 //! What is taken out, what is left alone, and that cutting a stream changes nothing.
 
+mod attack;
 mod known;
 mod left_alone;
 mod properties;
