@@ -1,17 +1,19 @@
-//! Questions to the person at the client, by MCP's elicitation.
+//! Questions to the person at the client, by MCP's elicitation, and the record of what was decided.
 //!
 //! Whoever starts this server, or holds its token, has the rights it runs with already; so a client
 //! that shows a question to its user may carry the answer back. A yes is for this one command. It has
 //! to be spelled out: a client that accepts whatever it is sent has not filled in the form.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures::future::{BoxFuture, FutureExt};
+use hermetic_audit::{Audit, Decision, Event, Words};
 use hermetic_policy::{Answer, Cleared, Question, Scope};
 use hermetic_redact::Redactor;
-use hermetic_tools::{Ask, Denied, NoOneToAsk};
-use hermetic_types::Program;
+use hermetic_tools::shown::{command, legible};
+use hermetic_tools::{Ask, Decided, Denied, Judged, NoOneToAsk};
+use hermetic_types::{ConversationKey, Timestamp};
 use rmcp::RoleServer;
 use rmcp::model::{
     BooleanSchema, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
@@ -29,6 +31,8 @@ pub(crate) struct AtClient<'a> {
     pub(crate) peer: &'a Peer<RoleServer>,
     pub(crate) redactor: &'a Redactor,
     pub(crate) patience: Duration,
+    pub(crate) client: &'a ConversationKey,
+    pub(crate) audit: &'a Audit,
 }
 
 impl Ask for AtClient<'_> {
@@ -42,6 +46,31 @@ impl Ask for AtClient<'_> {
             return NoOneToAsk.ask(question, stop);
         }
         self.put(question, stop).boxed()
+    }
+
+    fn decided(&self, decided: Decided<'_>) -> Result<(), Denied> {
+        let words = |text: String| Words::from(self.redactor.redact(text));
+        let event = Event::Command {
+            conversation: self.client.clone(),
+            backend: decided.backend,
+            command: words(command(decided.command)),
+            decision: match decided.as_what {
+                Judged::Run(_) => Decision::Run,
+                Judged::Refused(_) => Decision::Refuse,
+                Judged::Denied(_) => Decision::Deny,
+            },
+            grounds: words(decided.as_what.grounds()),
+        };
+        let appended = self
+            .audit
+            .append(&event, Timestamp::from(SystemTime::now()));
+        appended.map(drop).map_err(|error| {
+            tracing::error!(%error, "what was decided could not be recorded");
+            Denied(
+                "What is run here is written down first, and that failed. Nothing was run."
+                    .to_owned(),
+            )
+        })
     }
 }
 
@@ -105,36 +134,11 @@ fn no(what: &str) -> Denied {
 }
 
 fn shown(question: &Question) -> String {
-    let command = question.command();
-    let text = match &command.program {
-        Program::Shell(text) | Program::Script(text) => text.clone(),
-        Program::Words(words) => words.join(" "),
-    };
-    let script = match &command.stdin {
-        hermetic_types::Stdin::Bytes(bytes) => format!("\n{}", String::from_utf8_lossy(bytes)),
-        _ => String::new(),
-    };
-    let whole = format!("{text}{script}");
+    let whole = command(question.command());
     match whole.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => format!("{}\n[… the rest is not shown …]", &whole[..end]),
         None => whole,
     }
-}
-
-/// Nothing in it draws over the question.
-fn legible(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| match c {
-            '\n' | '\t' => vec![c],
-            c if c.is_control() || is_invisible(c) => c.escape_unicode().collect(),
-            c => vec![c],
-        })
-        .collect()
-}
-
-/// Characters that turn or hide what stands next to them.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 impl fmt::Debug for AtClient<'_> {
@@ -170,13 +174,5 @@ mod tests {
         assert!(!answer(ElicitationAction::Decline, json!({"allow": true})));
         assert!(!answer(ElicitationAction::Cancel, json!({"allow": true})));
         assert!(!allows(&ElicitResult::new(ElicitationAction::Accept)));
-    }
-
-    #[test]
-    fn a_question_hides_nothing() {
-        assert_eq!(
-            legible("rm\u{1b}[2K -rf\u{202e}x\n"),
-            "rm\\u{1b}[2K -rf\\u{202e}x\n"
-        );
     }
 }

@@ -48,6 +48,8 @@ impl Client {
             peer: &context.peer,
             redactor: self.house.kit().terminal.redactor(),
             patience: self.house.patience(),
+            client: self.room.conversation(),
+            audit: self.house.audit(),
         };
         let toolbox = self.house.kit().toolbox(&self.room, &ask);
         // Cancelled by the client's word, and when the client is gone.

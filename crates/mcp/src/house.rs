@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use hermetic_audit::Audit;
 use hermetic_egress::Gate;
 use hermetic_sandbox::{Backend, Network, Sandbox, Spec};
 use hermetic_session::{Outlet, PROXY_PORT};
@@ -23,6 +24,7 @@ struct Inner {
     spec: Spec,
     /// The sandboxes' way out, if they have one.
     gate: Option<Arc<Gate>>,
+    audit: Audit,
     bounds: Bounds,
     taken: AtomicUsize,
     next: AtomicUsize,
@@ -47,6 +49,7 @@ impl House {
         backend: Arc<dyn Backend>,
         spec: Spec,
         gate: Option<Arc<Gate>>,
+        audit: Audit,
         bounds: Bounds,
     ) -> Self {
         Self(Arc::new(Inner {
@@ -54,6 +57,7 @@ impl House {
             backend,
             spec,
             gate,
+            audit,
             bounds,
             taken: AtomicUsize::new(0),
             next: AtomicUsize::new(1),
@@ -110,6 +114,10 @@ impl House {
         } = &*self.0;
         let gate = gate.as_ref()?;
         Some(Outlet::open(sandbox, conversation, gate, PROXY_PORT, works, stop).await)
+    }
+
+    pub(crate) fn audit(&self) -> &Audit {
+        &self.0.audit
     }
 
     pub(crate) fn patience(&self) -> Duration {

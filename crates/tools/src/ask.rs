@@ -3,7 +3,7 @@
 use std::fmt;
 
 use futures::future::{self, BoxFuture, FutureExt};
-use hermetic_policy::{Cleared, Question, Refusal, Verdict};
+use hermetic_policy::{Cleared, Question, Refusal, RefusedBy, Verdict};
 use hermetic_types::{BackendKind, Command};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +42,20 @@ pub enum Judged<'a> {
     Run(&'a Cleared),
     Refused(&'a Refusal),
     Denied(&'a Denied),
+}
+
+impl Judged<'_> {
+    /// Why, in words for a record.
+    pub fn grounds(&self) -> String {
+        match self {
+            Self::Run(cleared) => format!("{:?}", cleared.grounds()),
+            Self::Refused(refusal) => match refusal.by() {
+                RefusedBy::Floor => "floor".to_owned(),
+                RefusedBy::Deny { glob } => format!("deny {glob}"),
+            },
+            Self::Denied(denied) => denied.to_string(),
+        }
+    }
 }
 
 /// A no, with its reason in words for the model and the chat.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_policy::{Answer, Cleared, Lowerable, Question};
 use hermetic_store::{MessageRow, Scope, Subject};
+use hermetic_tools::shown::{command, legible};
 use hermetic_tools::{Ask, Decided, Denied, Judged};
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
-use super::{About, Approvals, Desk, cannot_ask, shown};
+use super::{About, Approvals, Desk, cannot_ask};
 
 /// Whose question it is.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ impl Approvals {
 impl Asker {
     async fn put(&self, question: Question, stop: &CancellationToken) -> Result<Cleared, Denied> {
         let fingerprint = question.fingerprint().clone();
-        let what = shown::legible(&shown::command(question.command()));
+        let what = legible(&command(question.command()));
         let what = self.approvals.0.redactor.redact(what);
         let reasons = self.reasons(&question);
         let about = About {
@@ -92,7 +93,7 @@ impl Asker {
         let redactor = &self.approvals.0.redactor;
         let reasons = question.reasons().into_iter();
         reasons
-            .map(|reason| redactor.redact(shown::legible(&reason)).into_inner())
+            .map(|reason| redactor.redact(legible(&reason)).into_inner())
             .collect()
     }
 }

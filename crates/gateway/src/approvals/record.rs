@@ -1,11 +1,10 @@
 //! What goes into the audit record.
 
 use hermetic_audit::{AppendError, Decision, Event, Words};
-use hermetic_policy::RefusedBy;
 use hermetic_store::{Request, State, Subject};
-use hermetic_tools::{Decided, Judged};
+use hermetic_tools::{Decided, Judged, shown};
 
-use super::{Approvals, Asked, shown};
+use super::{Approvals, Asked};
 use crate::wording::now;
 
 impl Approvals {
@@ -48,23 +47,17 @@ impl Approvals {
         asked: &Asked,
         decided: Decided<'_>,
     ) -> Result<(), AppendError> {
-        let (decision, grounds) = match decided.as_what {
-            Judged::Run(cleared) => (Decision::Run, format!("{:?}", cleared.grounds())),
-            Judged::Refused(refusal) => (
-                Decision::Refuse,
-                match refusal.by() {
-                    RefusedBy::Floor => "floor".to_owned(),
-                    RefusedBy::Deny { glob } => format!("deny {glob}"),
-                },
-            ),
-            Judged::Denied(denied) => (Decision::Deny, denied.to_string()),
+        let decision = match decided.as_what {
+            Judged::Run(_) => Decision::Run,
+            Judged::Refused(_) => Decision::Refuse,
+            Judged::Denied(_) => Decision::Deny,
         };
         self.append(&Event::Command {
             conversation: asked.conversation.clone(),
             backend: decided.backend,
             command: self.words(&shown::command(decided.command)),
             decision,
-            grounds: self.words(&grounds),
+            grounds: self.words(&decided.as_what.grounds()),
         })
     }
 

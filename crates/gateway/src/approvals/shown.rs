@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use hermetic_store::{Request, Scope, State, Subject};
-use hermetic_types::{Command, Program, Stdin, Timestamp};
+use hermetic_types::Timestamp;
 
 /// Shown of a text that is longer: its beginning and its end.
 const HEAD: usize = 1600;
@@ -104,57 +104,6 @@ pub(super) fn refusal(request: &Request, waited: Duration) -> String {
     }
 }
 
-/// The command as somebody would have to type it.
-pub(super) fn command(command: &Command) -> String {
-    let text = match &command.program {
-        Program::Script(text) | Program::Shell(text) => text.clone(),
-        Program::Words(words) => words
-            .iter()
-            .map(|word| quoted(word))
-            .collect::<Vec<_>>()
-            .join(" "),
-    };
-    // What is fed to it may be all there is to it: a script.
-    let text = match &command.stdin {
-        Stdin::Bytes(bytes) => format!("{text} <<'END'\n{}\nEND", String::from_utf8_lossy(bytes)),
-        Stdin::Empty | Stdin::Open => text,
-    };
-    match &command.workdir {
-        Some(workdir) => format!("cd {} && {text}", quoted(workdir)),
-        None => text,
-    }
-}
-
-/// Nothing in it can hide: what acts on a screen instead of showing is spelled out.
-pub(super) fn legible(text: &str) -> String {
-    let mut legible = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c == '\n' || c == '\t' || !(c.is_control() || unseen(c)) {
-            legible.push(c);
-        } else {
-            let _ = write!(legible, "\\u{{{:x}}}", u32::from(c));
-        }
-    }
-    legible
-}
-
-/// Zero-width, directional, filling and tag characters.
-fn unseen(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 /// In a fence that nothing inside can end.
 fn fenced(text: &str) -> String {
     let text = cut(text, HEAD, TAIL);
@@ -189,30 +138,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_command_can_hide() {
-        assert_eq!(
-            legible("rm\u{202e}x\u{200b}\r\u{1b}[2K\ny"),
-            "rm\\u{202e}x\\u{200b}\\u{d}\\u{1b}[2K\ny"
-        );
+    fn nothing_in_a_text_ends_its_fence() {
         assert_eq!(fenced("a ``` b"), "````\na ``` b\n````\n");
         let long = format!("{}{}", "a".repeat(5000), "the end");
         assert!(fenced(&long).contains("the end"), "the end is not shown");
-    }
-
-    #[test]
-    fn a_script_that_is_fed_to_a_program_is_shown() {
-        let mut fed = Command::words(["python3", "-"]);
-        fed.stdin = Stdin::Bytes(b"print(1)".to_vec());
-        assert_eq!(command(&fed), "python3 - <<'END'\nprint(1)\nEND");
-    }
-
-    #[test]
-    fn words_are_shown_as_somebody_would_type_them() {
-        let mut words = Command::words(["python3", "-c", "print('x')"]);
-        words.workdir = Some("/a b".to_owned());
-        assert_eq!(
-            command(&words),
-            r"cd '/a b' && python3 -c 'print('\''x'\'')'"
-        );
     }
 }

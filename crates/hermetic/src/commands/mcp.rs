@@ -77,7 +77,7 @@ async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         patience: config.approvals().timeout,
     };
     let kit = wiring::clients_kit(&config, kind);
-    let house = House::new(kit, backend, spec, gate, bounds);
+    let house = House::new(kit, backend, spec, gate, wiring::audit(&config)?, bounds);
     let stop = stop_on_signal()?;
     match args.listen {
         None => {
