@@ -9,6 +9,7 @@ mod desk;
 mod failed;
 mod gate;
 mod legible;
+mod lint;
 mod patch;
 mod place;
 mod read;
@@ -160,8 +161,9 @@ impl Files {
                 self.bounds.lines
             ),
             FileTool::Write => "Writes a whole file: it is created with its folders, or replaced at \
-                 once, keeping its mode. For a change of a part use patch. Better than echo or a \
-                 heredoc in the terminal."
+                 once, keeping its mode. For a change of a part use patch. Python, JSON, TOML and \
+                 YAML are read once to see whether they can be. Better than echo or a heredoc in the \
+                 terminal."
                 .to_owned(),
             FileTool::Patch => "Changes parts of files and shows the difference. mode=replace: \
                  old_string, which must occur once unless replace_all is set, becomes new_string. \

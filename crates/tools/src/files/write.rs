@@ -36,6 +36,9 @@ impl Desk<'_> {
             "resolved_path": place.shown(),
             "files_modified": [place.shown()],
         });
+        if let Some(lint) = self.lint(&place, content).await {
+            json["lint"] = lint;
+        }
         if let Some(warning) = warning {
             json["_warning"] = json!(warning);
         }

@@ -2,7 +2,7 @@
 
 use hermetic_redact::MASK;
 use hermetic_warden::protocol::Stamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
 use super::text::Text;
@@ -34,6 +34,8 @@ pub(super) struct Old {
     pub(super) stamp: Option<Stamp>,
 }
 
+/// Files of one patch that are looked at.
+const MOST_LINTED: usize = 16;
 /// How much of the differences is shown.
 const DIFF_CHARS: usize = 40_000;
 const DIFF_PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
@@ -122,8 +124,16 @@ impl<'a> Changes<'a> {
         let mut json = apply::apply(desk, &drafts).await?;
         json["success"] = json!(true);
         json["diff"] = json!(diffs(desk, &drafts));
-        if let [only] = &drafts[..] {
-            json["resolved_path"] = json!(only.place.shown());
+        let lint = lint(desk, &drafts).await;
+        match &drafts[..] {
+            [only] => {
+                json["resolved_path"] = json!(only.place.shown());
+                if let Some(lint) = lint.into_values().next() {
+                    json["lint"] = lint;
+                }
+            }
+            _ if lint.is_empty() => {}
+            _ => json["lint"] = Value::Object(lint),
         }
         if !warnings.is_empty() {
             json["_warning"] = json!(warnings.join(" "));
@@ -191,6 +201,19 @@ impl Draft {
             _ => Ok(()),
         }
     }
+}
+
+/// Of those files that somebody can tell about.
+async fn lint(desk: &Desk<'_>, drafts: &[Draft]) -> Map<String, Value> {
+    let mut all = Map::new();
+    for draft in drafts.iter().take(MOST_LINTED) {
+        if let Some(text) = &draft.new
+            && let Some(lint) = desk.lint(&draft.place, &text.lines).await
+        {
+            all.insert(draft.place.asked.clone(), lint);
+        }
+    }
+    all
 }
 
 /// Of texts without their secrets: the marks of a difference would hide them from the redactor.
