@@ -199,7 +199,7 @@ impl Background {
         let process = Arc::new(Process::new(row, terms));
         match begin(&held, &process.row.id, cleared).await {
             Ok((running, pid)) => {
-                process.started(pid, running.stdin());
+                process.started(pid, running.stdin(), held.warden().clone());
                 self.add(&process);
                 self.follow(Arc::clone(&process), Some((running, held)));
                 Ok(process)
@@ -240,17 +240,21 @@ impl Background {
     /// Ends a process and everything it started; returns when it is seen to be over.
     pub(crate) async fn kill(&self, process: &Process) -> Result<(), CallError> {
         let row = &process.row;
-        let reach = &self.shared.reach;
-        let Some(held) = reach.living(&row.conversation, &row.sandbox).await else {
-            // Its sandbox is gone, and the follower learns that by itself.
-            process.over().await;
-            return Ok(());
+        // Where there is no way back, the way it is followed by is the only one.
+        let warden = match process.warden() {
+            Some(warden) => Some(warden),
+            None => {
+                let living = self.shared.reach.living(&row.conversation, &row.sandbox);
+                living.await.map(|held| held.warden().clone())
+            }
         };
-        process.note_killed(true);
-        let killed = held.warden().kill(Kill::Run(row.id.clone())).await;
-        if let Err(error) = killed {
-            process.note_killed(false);
-            return Err(error);
+        // Without a sandbox it is over, and the follower learns that by itself.
+        if let Some(warden) = warden {
+            process.note_killed(true);
+            if let Err(error) = warden.kill(Kill::Run(row.id.clone())).await {
+                process.note_killed(false);
+                return Err(error);
+            }
         }
         process.over().await;
         Ok(())

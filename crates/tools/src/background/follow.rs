@@ -119,7 +119,7 @@ async fn reach(shared: &Shared, process: &Process) -> Result<(Running, Held), En
     let running = attached
         .await
         .map_err(|_| End::Lost("its sandbox does not answer"))?;
-    process.started(None, running.stdin());
+    process.started(None, running.stdin(), held.warden().clone());
     Ok((running, held))
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_store::ProcessRow;
 use hermetic_types::Timestamp;
-use hermetic_warden::client::Stdin;
+use hermetic_warden::client::{Stdin, Warden};
 use hermetic_warden::protocol::{Ended, Status};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -40,6 +40,8 @@ struct State {
     pid: Option<u32>,
     output: Rolling,
     stdin: Option<Stdin>,
+    /// The way it is followed by, as long as that is there.
+    warden: Option<Warden>,
     end: Option<(End, Instant)>,
     /// The model wanted its end.
     killed: bool,
@@ -62,6 +64,7 @@ impl Process {
                 pid: None,
                 output: Rolling::default(),
                 stdin: None,
+                warden: None,
                 end: None,
                 killed: false,
                 last_use: Instant::now(),
@@ -124,10 +127,15 @@ impl Process {
         self.state().end.map(|(_, at)| at.elapsed())
     }
 
-    pub(super) fn started(&self, pid: Option<u32>, stdin: Stdin) {
+    pub(super) fn warden(&self) -> Option<Warden> {
+        self.state().warden.clone()
+    }
+
+    pub(super) fn started(&self, pid: Option<u32>, stdin: Stdin, warden: Warden) {
         let mut state = self.state();
         state.pid = pid.or(state.pid);
         state.stdin = Some(stdin);
+        state.warden = Some(warden);
     }
 
     pub(super) fn set_pid(&self, pid: u32) {
@@ -150,13 +158,16 @@ impl Process {
     }
 
     pub(super) fn unplugged(&self) {
-        self.state().stdin = None;
+        let mut state = self.state();
+        state.stdin = None;
+        state.warden = None;
     }
 
     pub(super) fn ended(&self, end: End) {
         {
             let mut state = self.state();
             state.stdin = None;
+            state.warden = None;
             state.end = Some((end, Instant::now()));
         }
         self.ended.send_replace(true);
