@@ -113,7 +113,7 @@ impl House {
             gate, works, stop, ..
         } = &*self.0;
         let gate = gate.as_ref()?;
-        Some(Outlet::open(sandbox, conversation, gate, PROXY_PORT, works, stop).await)
+        Some(Outlet::open(sandbox, conversation, gate, None, PROXY_PORT, works, stop).await)
     }
 
     pub(crate) fn audit(&self) -> &Audit {

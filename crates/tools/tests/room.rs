@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub(crate) struct Lab {
 #[derive(Clone)]
 pub(crate) struct Wishes {
     pub(crate) backend: BackendKind,
+    /// Of the person whose machine `local` is; its folder `work` is where commands begin.
+    pub(crate) home: Option<PathBuf>,
     pub(crate) persistent_shell: bool,
     pub(crate) timeout: Duration,
     pub(crate) code: CodeSettings,
@@ -57,6 +59,7 @@ impl Default for Wishes {
     fn default() -> Self {
         Self {
             backend: BackendKind::Native,
+            home: None,
             persistent_shell: true,
             timeout: Duration::from_secs(30),
             code: CodeSettings {
@@ -80,7 +83,7 @@ impl Lab {
     pub(crate) async fn open_with(test: &str, wishes: Wishes) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let installation = InstallationId::random();
-        let backend = backend(wishes.backend, folder.path(), &installation);
+        let backend = backend(&wishes, folder.path(), &installation);
         if let Some(layer) = backend.readiness().await.missing() {
             eprintln!("SKIP: {test}: {} ({})", layer.name, layer.detail);
             return None;
@@ -110,8 +113,7 @@ impl Lab {
             origin: Some("alice".to_owned()),
         });
         let store = Store::open(&folder.path().join("state.db")).await.unwrap();
-        let workspace = folder.path().to_str().unwrap().to_owned();
-        let kit = kit(&wishes, &workspace, &store, Arc::clone(&room));
+        let kit = kit(&wishes, folder.path(), &store, Arc::clone(&room));
         Some(Self {
             kit,
             room,
@@ -128,8 +130,8 @@ impl Lab {
         let link = self.backend.connect(&self.spec.id).await.unwrap();
         let sandbox = Sandbox::greet(&self.spec.id, self.backend.kind(), link).await;
         *self.room.sandbox.lock().unwrap() = Arc::new(sandbox.unwrap());
-        let workspace = self.folder.path().to_str().unwrap().to_owned();
-        self.kit = kit(wishes, &workspace, &self.store, Arc::clone(&self.room));
+        let folder = self.folder.path();
+        self.kit = kit(wishes, folder, &self.store, Arc::clone(&self.room));
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
@@ -215,16 +217,26 @@ impl Lab {
     }
 }
 
-fn backend(kind: BackendKind, state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
-    match kind {
+/// Where commands begin, and whose home it is.
+fn ground(wishes: &Wishes, folder: &Path) -> (PathBuf, PathBuf) {
+    match &wishes.home {
+        Some(home) => (home.join("work"), home.clone()),
+        None => (folder.to_owned(), folder.to_owned()),
+    }
+}
+
+fn backend(wishes: &Wishes, state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
+    let (workdir, home) = ground(wishes, state);
+    std::fs::create_dir_all(&workdir).unwrap();
+    match wishes.backend {
         BackendKind::Local => Arc::new(
             hermetic_local::Local::open(hermetic_local::Config {
                 state: state.to_owned(),
                 program: hermetic_embedded::WARDEN,
-                workdir: state.to_owned(),
+                workdir,
                 env: [
                     ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
-                    ("HOME", state.display().to_string()),
+                    ("HOME", home.display().to_string()),
                 ]
                 .map(|(name, value)| (name.to_owned(), value))
                 .into(),
@@ -244,10 +256,12 @@ fn backend(kind: BackendKind, state: &Path, installation: &InstallationId) -> Ar
     }
 }
 
-fn kit(wishes: &Wishes, workspace: &str, store: &Store, reach: Arc<Room>) -> Kit {
+fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> Kit {
+    let (workspace, home) = ground(wishes, folder);
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
     let redactor = Redactor::new([Secret::new(SECRET)], hermetic_redact::Settings::default());
     let settings = Settings {
-        context: Context::new(wishes.backend, workspace, workspace),
+        context: Context::new(wishes.backend, text(&workspace), text(&home)),
         timeout: wishes.timeout,
         longest_timeout: Duration::from_secs(600),
         persistent_shell: wishes.persistent_shell,

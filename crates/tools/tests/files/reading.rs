@@ -127,7 +127,7 @@ fn what_is_no_text_is_not_shown_as_one() {
 #[test]
 fn secrets_do_not_show_and_are_not_overwritten_by_their_masks() {
     native(async |lab| {
-        lab.sh("printf 'a=1\\npassword=%s-%s-battery\\nb=2\\n' correct horse > env")
+        lab.sh("printf 'a=1\\npassword=%s-%s-battery-staple\\nb=2\\n' correct horse > env")
             .await;
         let shown = lab.call("read_file", json!({"path": "env"})).await;
         assert!(!shown.to_string().contains(SECRET), "{shown}");

@@ -168,7 +168,7 @@ fn a_hostile_tree_neither_hangs_nor_lies() {
 #[test]
 fn secrets_are_not_found_by_looking_for_them() {
     native(async |lab| {
-        lab.sh("echo token=correct-horse-batte''ry > env; \
+        lab.sh("echo token=correct-horse-batte''ry-staple > env; \
                 printf -- '-----BEGIN RSA PRIVATE KEY-----\\n%s\\n%s\\n-----END RSA PRIVATE KEY-----\\n' \
                 MIIEowIBAAKCAQEAx1y2z3a4b5c6d7e8f9g0h1i2j3k4l5m6n7o8p9q0r1s2t3u4 \
                 v5w6x7y8z9a0b1c2d3e4f5g6h7i8j9k0l1m2n3o4p5q6r7s8t9u0v1w2x3y4z5a6 > id_rsa").await;

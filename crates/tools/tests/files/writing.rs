@@ -96,3 +96,41 @@ fn what_cannot_be_written_says_why_and_where_one_can() {
         assert_eq!(lab.sh("ls -A /workspace").await, "");
     });
 }
+
+#[test]
+fn what_cannot_be_read_as_what_it_is_called_says_so() {
+    native(async |lab| {
+        for (name, content, wrong) in [
+            ("a.py", "def f(:\n", "line 1"),
+            ("b.py", "x = 1\n", ""),
+            ("c.json", "{\"a\": 1,}", "line 1"),
+            ("d.json", "[1]", ""),
+            ("e.toml", "a = \n", "line 1"),
+        ] {
+            let done = lab
+                .call("write_file", json!({"path": name, "content": content}))
+                .await;
+            let status = if wrong.is_empty() { "ok" } else { "error" };
+            assert_eq!(done["lint"]["status"], status, "{name}: {done}");
+            let said = done["lint"]["output"].as_str().unwrap();
+            assert!(said.contains(wrong), "{name}: {done}");
+        }
+        let text = lab
+            .call("write_file", json!({"path": "f.txt", "content": "{"}))
+            .await;
+        assert_eq!(text.get("lint"), None, "{text}");
+        // Nothing in the folder is taken for a part of Python.
+        lab.sh("mkdir w; echo 'raise SystemExit(0)' > w/ast.py; cd w")
+            .await;
+        let done = lab
+            .call("write_file", json!({"path": "g.py", "content": "1 +\n"}))
+            .await;
+        assert_eq!(done["lint"]["status"], "error", "{done}");
+        let patch = "*** Begin Patch\n*** Update File: g.py\n-1 +\n+1\n*** Add File: h.json\n+{\n*** End Patch";
+        let done = lab
+            .call("patch", json!({"mode": "patch", "patch": patch}))
+            .await;
+        assert_eq!(done["lint"]["g.py"]["status"], "ok", "{done}");
+        assert_eq!(done["lint"]["h.json"]["status"], "error", "{done}");
+    });
+}

@@ -83,6 +83,32 @@ async fn a_process_outlives_a_killed_gateway_and_its_end_is_told_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_script_that_was_cut_with_its_gateway_leaves_nothing() {
+    let shared = Shared::new();
+    let code = "open('/shared/pipe', 'w').write('at it\\n')\nopen('/shared/go').read()";
+    let looks = "ls -d /tmp/hermes_exec_* 2>/dev/null; ps -eo args | grep -c '[s]cript.py'; true";
+    let script = [
+        calls_tool("execute_code", &json!({"code": code})),
+        Reply::streams(&["Cut off."]),
+        calls_tool("execute_code", &json!({"code": "print(1)"})),
+        calls_tool("terminal", &json!({"command": looks})),
+        Reply::streams(&["Nothing is left."]),
+    ];
+    let test = "a_script_that_was_cut_with_its_gateway_leaves_nothing";
+    let access = "TELEGRAM_ALLOWED_USERS=7";
+    let Some(mut lab) = Lab::start_with(test, script, &shared.config(), access).await else {
+        return;
+    };
+    lab.telegram.says(ALICE, "run it");
+    assert_eq!(shared.heard().await, "at it\n");
+    lab.kill();
+    lab.restart();
+    assert_eq!(lab.replies(ALICE, 1).await[0], "Cut off.");
+    assert_eq!(lab.ask(ALICE, "look").await, "Nothing is left.");
+    assert_eq!(lab.tool_result(4)["output"], "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reset_ends_processes_and_nobody_is_told() {
     let shared = Shared::new();
     let script = [

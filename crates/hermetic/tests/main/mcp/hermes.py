@@ -50,9 +50,9 @@ def files():
     says("head -c 4096 /dev/urandom > /workspace/blob; ln -s /etc/passwd /workspace/link")
     assert "binary" in refusal("read_file", path="/workspace/blob")
     assert "root:" in call("read_file", path="/workspace/link")["content"]
-    assert "2 times" in refusal(
-        "patch", mode="replace", path="/workspace/odd name", old_string="not", new_string="x"
-    ) or call("search_files", pattern="not", path="/workspace/odd name")["total_count"] == 1
+    assert " times (lines" in refusal(
+        "patch", mode="replace", path="/workspace/odd name", old_string="e", new_string="x"
+    )
     assert "Search failed" in refusal("search_files", pattern="(")
     assert call("search_files", pattern="*.txt", target="files", path="/workspace")["total_count"] == 1
 
