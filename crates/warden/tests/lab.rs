@@ -10,8 +10,12 @@ use std::time::Duration;
 use hermetic_warden::client::{CallError, Event, Running, Warden};
 use hermetic_warden::protocol::{Ended, Run};
 use tokio::net::UnixStream;
+use tokio::process::{ChildStdin, ChildStdout};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+pub(crate) type Pipes = tokio::io::Join<ChildStdout, ChildStdin>;
 
 #[derive(Debug)]
 pub(crate) struct Lab {
@@ -36,14 +40,25 @@ impl Lab {
     }
 
     pub(crate) async fn with(options: &[&str], uid: Option<u32>) -> Self {
-        Self::start(options, uid, "/usr/local/bin:/usr/bin:/bin").await
+        Self::start(options, uid, PATH, Stdio::null).await
+    }
+
+    /// With its stdin and stdout for a first link.
+    pub(crate) async fn on_stdio(options: &[&str]) -> (Self, Pipes) {
+        let options: Vec<_> = ["--stdio"].iter().chain(options).copied().collect();
+        let mut lab = Self::start(&options, None, PATH, Stdio::piped).await;
+        let from = lab.program.stdout.take().unwrap();
+        let to = lab.program.stdin.take().unwrap();
+        let from = ChildStdout::from_std(from).unwrap();
+        let to = ChildStdin::from_std(to).unwrap();
+        (lab, tokio::io::join(from, to))
     }
 
     pub(crate) async fn with_path(path: &str) -> Self {
-        Self::start(&[], None, path).await
+        Self::start(&[], None, path, Stdio::null).await
     }
 
-    async fn start(options: &[&str], uid: Option<u32>, path: &str) -> Self {
+    async fn start(options: &[&str], uid: Option<u32>, path: &str, stdio: fn() -> Stdio) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let (shelf, program) = program();
@@ -56,8 +71,8 @@ impl Lab {
             .env("PATH", path)
             .env("HOME", folder.path())
             .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdin(stdio())
+            .stdout(stdio())
             .stderr(Stdio::null());
         if let Some(uid) = uid {
             command.uid(uid).gid(uid);

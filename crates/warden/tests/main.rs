@@ -15,3 +15,4 @@ mod links;
 mod protocol;
 mod runs;
 mod shell;
+mod stdio;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{env, fs, io};
 
 use super::sys::adopt;
-use super::{ServeConfig, serve};
+use super::{First, ServeConfig, serve};
 
 /// sysexits(3): the command line makes no sense.
 const USAGE: u8 = 64;
@@ -20,8 +20,8 @@ const CANNOT_CREATE: u8 = 73;
 
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(3600);
 
-/// `--listen PATH` makes the socket, `--listen-fd N` has it already; `--lifetime SECONDS`; `--tied`
-/// ends it with the first connection.
+/// `--listen PATH` makes the socket, `--listen-fd N` has it already; `--lifetime SECONDS`; `--stdio`
+/// has the first connection on its stdin and stdout; `--tied` ends it with the first connection.
 pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(options) = Options::parse(words) else {
         return ExitCode::from(USAGE);
@@ -29,9 +29,13 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok(listener) = options.place.open() else {
         return ExitCode::from(CANNOT_CREATE);
     };
+    let first = match options.stdio.then(take_stdio).transpose() {
+        Ok(first) => first,
+        Err(_) => return ExitCode::from(CANNOT_CREATE),
+    };
     let code = serve(ServeConfig {
         listener,
-        first: None,
+        first,
         lifetime: options.lifetime,
         oom_counter: None,
         is_init: std::process::id() == 1,
@@ -48,6 +52,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
 struct Options {
     place: Place,
     lifetime: Duration,
+    stdio: bool,
     tied: bool,
 }
 
@@ -60,23 +65,22 @@ impl Options {
     fn parse(mut words: impl Iterator<Item = OsString>) -> Option<Self> {
         let mut place = None;
         let mut lifetime = DEFAULT_LIFETIME;
-        let mut tied = false;
+        let (mut stdio, mut tied) = (false, false);
         while let Some(word) = words.next() {
-            if word == "--tied" {
-                tied = true;
-                continue;
-            }
-            let value = words.next()?;
+            let mut value = || words.next();
             match word.to_str()? {
-                "--listen" => place = Some(Place::Path(value.into())),
-                "--listen-fd" => place = Some(Place::Descriptor(value.to_str()?.parse().ok()?)),
-                "--lifetime" => lifetime = Duration::from_secs(value.to_str()?.parse().ok()?),
+                "--stdio" => stdio = true,
+                "--tied" => tied = true,
+                "--listen" => place = Some(Place::Path(value()?.into())),
+                "--listen-fd" => place = Some(Place::Descriptor(value()?.to_str()?.parse().ok()?)),
+                "--lifetime" => lifetime = Duration::from_secs(value()?.to_str()?.parse().ok()?),
                 _ => return None,
             }
         }
         Some(Self {
             place: place?,
             lifetime,
+            stdio,
             tied,
         })
     }
@@ -106,8 +110,17 @@ impl Place {
 
 /// The one descriptor that a plain spawn can hand over.
 fn take_stdin() -> io::Result<OwnedFd> {
-    let listener = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let taken = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let null = fs::File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(null)?;
-    Ok(listener)
+    Ok(taken)
+}
+
+/// Nothing that is said by accident may get between the frames.
+fn take_stdio() -> io::Result<First> {
+    let from = take_stdin()?;
+    let to = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    let null = fs::File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(null)?;
+    Ok(First::Pipes { from, to })
 }

@@ -4,8 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::process::getpid;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
@@ -26,7 +25,7 @@ pub(crate) struct Call {
 }
 
 /// Serves one connection until it closes.
-pub(crate) async fn tend(world: Rc<World>, mut stream: UnixStream) {
+pub(crate) async fn tend(world: Rc<World>, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     world.client_came();
     if let Ok(Ok(())) = timeout(HELLO_PATIENCE, greet(&mut stream)).await {
         let (opener, driver) = mux::over(stream, Side::Warden);
@@ -40,7 +39,7 @@ pub(crate) async fn tend(world: Rc<World>, mut stream: UnixStream) {
     world.client_left();
 }
 
-async fn greet(stream: &mut UnixStream) -> std::io::Result<()> {
+async fn greet(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::Result<()> {
     stream.write_all(&hello::hello()).await?;
     let mut theirs = [0; hello::LENGTH];
     stream.read_exact(&mut theirs).await?;

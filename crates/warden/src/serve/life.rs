@@ -8,6 +8,8 @@ use std::rc::Rc;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{DumpableBehavior, set_child_subreaper, set_dumpable_behavior};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::unix::pipe;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Builder;
 use tokio::task::{LocalSet, spawn_local};
@@ -15,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::sys::{Arrived, Signals, let_go_of_startup_code, uncatch_signals, watch_signals};
 use super::world::World;
-use super::{ServeConfig, client, tree};
+use super::{First, ServeConfig, client, tree};
 
 /// sysexits(3): the system would not let us.
 const OS_ERROR: u8 = 71;
@@ -59,10 +61,18 @@ async fn live(config: ServeConfig, signals: Signals) -> io::Result<()> {
     spawn_local(wait_for_signals(Rc::clone(&world), signals));
     spawn_local(Rc::clone(&world).expire(config.lifetime));
     let had_first = first.is_some();
-    if let Some(first) = first {
-        let stream = into_stream(first)?;
-        let world = Rc::clone(&world);
-        spawn_local(tend(world, stream, config.tied));
+    match first {
+        Some(First::Socket(socket)) => {
+            let stream = into_stream(socket)?;
+            spawn_local(tend(Rc::clone(&world), stream, config.tied));
+        }
+        Some(First::Pipes { from, to }) => {
+            let from = pipe::Receiver::from_owned_fd_unchecked(from)?;
+            let to = pipe::Sender::from_owned_fd_unchecked(to)?;
+            let stream = tokio::io::join(from, to);
+            spawn_local(tend(Rc::clone(&world), stream, config.tied));
+        }
+        None => {}
     }
     let tie = config.tied && !had_first;
     spawn_local(accept(Rc::clone(&world), listener, tie));
@@ -72,7 +82,7 @@ async fn live(config: ServeConfig, signals: Signals) -> io::Result<()> {
     Ok(())
 }
 
-async fn tend(world: Rc<World>, stream: UnixStream, tied: bool) {
+async fn tend(world: Rc<World>, stream: impl AsyncRead + AsyncWrite + Unpin, tied: bool) {
     client::tend(Rc::clone(&world), stream).await;
     if tied {
         world.stop();

@@ -37,7 +37,7 @@ pub struct ServeConfig {
     /// A Unix socket that listens already. Where the backend can, it was made outside.
     pub listener: OwnedFd,
     /// A stream that is connected already: the creator's own link.
-    pub first: Option<OwnedFd>,
+    pub first: Option<First>,
     /// How long to live with nobody connected and nothing asked.
     pub lifetime: Duration,
     /// `memory.events` (cgroup v2) or `memory.oom_control` (v1), opened before it went out of sight.
@@ -50,4 +50,15 @@ pub struct ServeConfig {
     pub cwd: PathBuf,
     /// End when the `first` stream closes, or the first that is accepted where none was given.
     pub tied: bool,
+}
+
+/// What the creator's own link is made of.
+#[derive(Debug)]
+pub enum First {
+    Socket(OwnedFd),
+    /// One for each direction, as a container's stdin and stdout are.
+    Pipes {
+        from: OwnedFd,
+        to: OwnedFd,
+    },
 }
