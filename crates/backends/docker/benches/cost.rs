@@ -64,6 +64,7 @@ impl Bench {
             own: Vec::new(),
             accepted: Vec::new(),
             options: Options::default(),
+            client_folder: None,
             tell: Tell::default(),
         });
         Self {

@@ -1,19 +1,24 @@
-//! What goes into a container before it starts, as the tar that the engine unpacks: the warden, a
+//! What goes into an image before it has containers, as the tar that the engine unpacks: the warden, a
 //! folder for its socket, and the workspace.
 
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
 
-/// The folder of ours, in the root of every container.
-pub(crate) const HOME: &str = "/.hermetic";
+/// Unpacked here.
+pub(crate) const ROOT: &str = "/";
 pub(crate) const WARDEN: &str = "/.hermetic/warden";
+pub(crate) const RUN: &str = "/.hermetic/run";
 pub(crate) const SOCKET: &str = "/.hermetic/run/warden.sock";
 pub(crate) const WORKSPACE: &str = "/workspace";
 
-/// Made once each: they are two megabytes that never change.
+/// Made once each: they are megabytes that never change.
 #[derive(Debug, Default)]
-pub(crate) struct Archives([[OnceLock<Bytes>; 2]; 2]);
+pub(crate) struct Archives {
+    tars: [OnceLock<Bytes>; 2],
+    digest: OnceLock<[u8; 32]>,
+}
 
 /// Who the container's processes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,49 +28,41 @@ pub(crate) enum Whose {
     SomebodyElse,
 }
 
-/// Where the engine unpacks it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In the root, which can be written.
-    Root,
-    /// In the one folder that can, where the root cannot.
-    Home,
-}
-
-impl Place {
-    pub(crate) fn path(self) -> &'static str {
-        match self {
-            Self::Root => "/",
-            Self::Home => HOME,
-        }
-    }
-}
-
 impl Archives {
-    pub(crate) fn get(&self, program: &[u8], place: Place, whose: Whose) -> Bytes {
-        let kept = &self.0[usize::from(place == Place::Home)][usize::from(whose == Whose::Root)];
-        kept.get_or_init(|| build(program, place, whose)).clone()
+    pub(crate) fn get(&self, program: &[u8], whose: Whose) -> Bytes {
+        let kept = &self.tars[usize::from(whose == Whose::Root)];
+        kept.get_or_init(|| build(program, whose)).clone()
+    }
+
+    /// By which one program is told from another.
+    pub(crate) fn digest(&self, program: &[u8]) -> &[u8; 32] {
+        self.digest.get_or_init(|| Sha256::digest(program).into())
     }
 }
 
-fn build(program: &[u8], place: Place, whose: Whose) -> Bytes {
-    let (run, workspace) = match whose {
-        Whose::Root => (0o700, 0o755),
-        Whose::SomebodyElse => (0o1777, 0o777),
-    };
-    let mut tar = Vec::with_capacity(program.len() + 8 * BLOCK);
-    match place {
-        Place::Root => {
-            folder(&mut tar, ".hermetic/", 0o755);
-            folder(&mut tar, ".hermetic/run/", run);
-            folder(&mut tar, "workspace/", workspace);
-            file(&mut tar, ".hermetic/warden", 0o555, program);
-        }
-        Place::Home => {
-            folder(&mut tar, "run/", run);
-            file(&mut tar, "warden", 0o555, program);
+impl Whose {
+    /// The mode of the folder that the warden's socket is in.
+    pub(crate) fn run_mode(self) -> u32 {
+        match self {
+            Self::Root => 0o700,
+            Self::SomebodyElse => 0o1777,
         }
     }
+
+    fn workspace_mode(self) -> u32 {
+        match self {
+            Self::Root => 0o755,
+            Self::SomebodyElse => 0o777,
+        }
+    }
+}
+
+fn build(program: &[u8], whose: Whose) -> Bytes {
+    let mut tar = Vec::with_capacity(program.len() + 8 * BLOCK);
+    folder(&mut tar, ".hermetic/", 0o755);
+    folder(&mut tar, ".hermetic/run/", whose.run_mode());
+    folder(&mut tar, "workspace/", whose.workspace_mode());
+    file(&mut tar, ".hermetic/warden", 0o555, program);
     tar.resize(tar.len() + 2 * BLOCK, 0);
     tar.into()
 }
@@ -114,7 +111,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let archive = Archives::default().get(&[7; 700], Place::Root, Whose::SomebodyElse);
+        let archive = Archives::default().get(&[7; 700], Whose::SomebodyElse);
         tar.stdin.take().unwrap().write_all(&archive).unwrap();
         let output = tar.wait_with_output().unwrap();
         assert!(output.status.success());

@@ -9,19 +9,21 @@ use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, StartContainerOptions, UploadToContainerOptionsBuilder,
 };
+use futures::TryFutureExt;
 use hermetic_sandbox::{BackendError, Link, Spec, SystemView};
 use hermetic_types::SandboxId;
 use tokio::sync::oneshot;
 
-use crate::archive::{Place, Whose};
+use crate::archive::{self, Whose};
 use crate::container::Look;
 use crate::death;
 use crate::docker::{Host, missing};
 use crate::engine::status;
 use crate::image;
 use crate::label;
+use crate::layer;
 use crate::link;
-use crate::shape::{self, RootView, Shape};
+use crate::shape;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
@@ -64,9 +66,12 @@ async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
     let docker = host.engine.docker().await?;
     let picture = image::provide(host, docker, image).await?;
     let facts = host.facts().await?;
-    let shape = shape::shape(&host.config.options, spec, image, &picture, &facts)?;
-    let key = make(host, docker, &spec.id, shape.body.clone()).await?;
-    let born = bring_up(host, docker, spec, &key, &shape).await;
+    let options = &host.config.options;
+    let whose = shape::whose_of(options, &picture);
+    let layered = layer::provide(host, docker, image, &picture, whose).await?;
+    let body = shape::shape(options, spec, &layered, &picture, &facts)?;
+    let key = make(host, docker, &spec.id, body).await?;
+    let born = bring_up(host, docker, spec, &key).await;
     if born.is_err() {
         death::clear(host, &spec.id).await;
     }
@@ -78,19 +83,15 @@ async fn bring_up(
     docker: &Docker,
     spec: &Spec,
     key: &str,
-    shape: &Shape,
 ) -> Result<Link, BackendError> {
     let trouble = |step: &'static str| move |error| host.engine.trouble(step, error);
-    place(host, docker, key, shape.place, shape.whose)
+    let link = link::attach(docker, key)
         .await
-        .map_err(trouble("place the warden in the container"))?;
+        .map_err(trouble("reach the warden"))?;
     docker
         .start_container(key, None::<StartContainerOptions>)
         .await
         .map_err(trouble("start the container"))?;
-    let link = link::reach(docker, key)
-        .await
-        .map_err(trouble("reach the warden"))?;
     host.watch_over(&spec.id, spec.limits.disk_bytes);
     Ok(link)
 }
@@ -107,23 +108,29 @@ async fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
     }
     let docker = host.engine.docker().await?;
     let trouble = |step: &'static str| move |error| host.engine.trouble(step, error);
-    if !found.is_running {
-        let place_of = match host.config.options.root {
-            RootView::Writable => Place::Root,
-            RootView::ReadOnly => Place::Home,
-        };
+    let reach = || link::reach(docker, &found.key).map_err(trouble("reach the warden"));
+    let link = if found.is_running {
+        reach().await?
+    } else {
         let whose = shape::whose(found.user.as_deref());
-        place(host, docker, &found.key, place_of, whose)
+        place(host, docker, &found.key, whose)
             .await
             .map_err(trouble("place the warden in the container"))?;
-        docker
-            .start_container(&found.key, None::<StartContainerOptions>)
-            .await
-            .map_err(trouble("start the container"))?;
-    }
-    let link = link::reach(docker, &found.key)
-        .await
-        .map_err(trouble("reach the warden"))?;
+        let start = || async {
+            docker
+                .start_container(&found.key, None::<StartContainerOptions>)
+                .await
+                .map_err(trouble("start the container"))
+        };
+        if found.speaks_on_stdio {
+            let link = link::attach(docker, &found.key).await;
+            start().await?;
+            link.map_err(trouble("reach the warden"))?
+        } else {
+            start().await?;
+            reach().await?
+        }
+    };
     host.watch_over(&spec.id, spec.limits.disk_bytes);
     Ok(link)
 }
@@ -173,16 +180,16 @@ fn is_about_storage(error: &Error) -> bool {
         if message.contains("storage-opt") || message.contains("quota"))
 }
 
-async fn place(
+/// Into a container that does not run.
+pub(crate) async fn place(
     host: &Host,
     docker: &Docker,
     key: &str,
-    place: Place,
     whose: Whose,
 ) -> Result<(), Error> {
-    let archive = host.archives.get(host.config.program, place, whose);
+    let archive = host.archives.get(host.config.program, whose);
     let options = UploadToContainerOptionsBuilder::new()
-        .path(place.path())
+        .path(archive::ROOT)
         .build();
     docker
         .upload_to_container(key, Some(options), body_full(archive))

@@ -17,6 +17,8 @@ pub(crate) struct Container {
     pub(crate) is_running: bool,
     /// On the engine's machine; zero when it does not run.
     pub(crate) pid: i64,
+    /// Whether its stdin and stdout are the first link; those of an earlier version are not.
+    pub(crate) speaks_on_stdio: bool,
     /// As the image or we said.
     pub(crate) user: Option<String>,
     /// What its layer takes, where that was asked.
@@ -63,6 +65,7 @@ impl Host {
                 Some(ContainerStateStatusEnum::RUNNING | ContainerStateStatusEnum::PAUSED)
             ),
             pid: state.pid.unwrap_or_default(),
+            speaks_on_stdio: config.open_stdin == Some(true),
             user: config.user,
             layer_bytes: found.size_rw.and_then(|size| u64::try_from(size).ok()),
         })

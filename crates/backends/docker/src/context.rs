@@ -11,14 +11,17 @@ use crate::address::AddressError;
 /// The one that means "no context".
 const DEFAULT: &str = "default";
 
+/// Where docker's own client keeps its settings.
+pub fn client_folder(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let named = variable("DOCKER_CONFIG").map(PathBuf::from);
+    named.or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".docker")))
+}
+
 /// The address in the context that is chosen by `DOCKER_CONTEXT` or in docker's own file.
 pub(crate) fn chosen(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<String>, AddressError> {
-    let folder = variable("DOCKER_CONFIG").map(PathBuf::from);
-    let folder =
-        folder.or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".docker")));
-    let Some(folder) = folder else {
+    let Some(folder) = client_folder(variable) else {
         return Ok(None);
     };
     let name = variable("DOCKER_CONTEXT").or_else(|| current(&folder));

@@ -38,6 +38,8 @@ pub struct Config {
     /// Volumes whose danger the operator accepts, by their source.
     pub accepted: Vec<String>,
     pub options: Options,
+    /// Docker's own settings, for its logins at registries.
+    pub client_folder: Option<PathBuf>,
     /// Hears how far a pull is.
     pub tell: Tell,
 }
@@ -51,8 +53,8 @@ pub(crate) struct Host {
     pub(crate) engine: Engine,
     pub(crate) archives: Archives,
     pub(crate) watch: Watch,
-    /// Held by whoever pulls.
-    pub(crate) pulling: tokio::sync::Mutex<()>,
+    /// Held by whoever pulls, or puts the warden on an image.
+    pub(crate) preparing: tokio::sync::Mutex<()>,
     sizes_refused: AtomicBool,
 }
 
@@ -63,7 +65,7 @@ impl Docker {
             engine: Engine::new(config.address.clone()),
             archives: Archives::default(),
             watch: Watch::default(),
-            pulling: tokio::sync::Mutex::default(),
+            preparing: tokio::sync::Mutex::default(),
             sizes_refused: AtomicBool::new(false),
             config,
         };

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::docker::Host;
 use crate::engine::status;
+use crate::login;
 
 /// Hears of a pull.
 #[derive(Clone, Default)]
@@ -34,6 +35,8 @@ pub struct Progress {
 /// What an image says about its containers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Picture {
+    /// The engine's own id: a name may move on to another image.
+    pub(crate) id: String,
     pub(crate) user: Option<String>,
     pub(crate) volumes: Vec<String>,
 }
@@ -54,7 +57,7 @@ pub(crate) async fn provide(
         return Ok(picture);
     }
     // Two first conversations want it at the same moment: one pulls.
-    let _turn = host.pulling.lock().await;
+    let _turn = host.preparing.lock().await;
     if let Some(picture) = look(host, docker, image).await? {
         return Ok(picture);
     }
@@ -73,6 +76,7 @@ pub(crate) async fn look(
         Ok(found) => {
             let config = found.config.unwrap_or_default();
             Ok(Some(Picture {
+                id: found.id.unwrap_or_else(|| image.to_owned()),
                 user: config.user,
                 volumes: config.volumes.unwrap_or_default(),
             }))
@@ -87,7 +91,11 @@ async fn pull(host: &Host, docker: &Docker, image: &str) -> Result<(), BackendEr
     let options = CreateImageOptionsBuilder::new()
         .from_image(&tagged(image))
         .build();
-    let mut news = std::pin::pin!(docker.create_image(Some(options), None, None));
+    let login = match &host.config.client_folder {
+        Some(folder) => login::of(folder, image).await,
+        None => None,
+    };
+    let mut news = std::pin::pin!(docker.create_image(Some(options), None, login));
     let mut pull = Pull::new(image);
     let mut last = Instant::now();
     loop {

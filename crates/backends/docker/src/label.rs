@@ -18,6 +18,10 @@ const DISK: &str = "hermetic.disk";
 /// The process that was making it, so that others can tell a create under way from a dead one.
 const MAKER: &str = "hermetic.maker";
 
+/// The image that ours is made of, as it was asked for and by its id.
+const LAYER: &str = "hermetic.layer";
+const BASE: &str = "hermetic.base";
+
 const KEPT: &str = "kept";
 const CREATOR: &str = "creator";
 
@@ -27,9 +31,8 @@ pub(crate) fn name(id: &SandboxId) -> String {
 }
 
 pub(crate) fn of(spec: &Spec) -> HashMap<String, String> {
-    let mut labels = HashMap::from([
-        (INSTALLATION.to_owned(), spec.installation.to_string()),
-        (SANDBOX.to_owned(), spec.id.to_string()),
+    let mut labels = of_seed(&spec.installation, &spec.id);
+    labels.extend([
         (CONVERSATION.to_owned(), spec.conversation.to_string()),
         (DISK.to_owned(), spec.limits.disk_bytes.to_string()),
     ]);
@@ -39,6 +42,15 @@ pub(crate) fn of(spec: &Spec) -> HashMap<String, String> {
     if spec.lifeline == Lifeline::Creator {
         labels.insert(LIFELINE.to_owned(), CREATOR.to_owned());
     }
+    labels
+}
+
+/// Of a container that will be an image, and no sandbox.
+pub(crate) fn of_seed(installation: &InstallationId, id: &SandboxId) -> HashMap<String, String> {
+    let mut labels = HashMap::from([
+        (INSTALLATION.to_owned(), installation.to_string()),
+        (SANDBOX.to_owned(), id.to_string()),
+    ]);
     let own = i32::try_from(std::process::id()).ok();
     if let Some(maker) = own.and_then(Process::observe)
         && let Ok(text) = serde_json::to_string(&maker)
@@ -46,6 +58,31 @@ pub(crate) fn of(spec: &Spec) -> HashMap<String, String> {
         labels.insert(MAKER.to_owned(), text);
     }
     labels
+}
+
+/// Of that image. What it would inherit of its seed is emptied: a container that a person makes of
+/// it is not ours.
+pub(crate) fn of_layer(asked: &str, base: &str) -> HashMap<String, String> {
+    [
+        (LAYER, asked),
+        (BASE, base),
+        (INSTALLATION, ""),
+        (SANDBOX, ""),
+        (MAKER, ""),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
+
+/// Whether it is of this image as it is now, or of another image altogether.
+pub(crate) fn is_layer_of(labels: &HashMap<String, String>, asked: &str, base: &str) -> bool {
+    labels.get(LAYER).is_some_and(|found| found != asked)
+        || labels.get(BASE).is_some_and(|found| found == base)
+}
+
+/// A filter that leaves only images of ours.
+pub(crate) fn layers() -> HashMap<String, Vec<String>> {
+    HashMap::from([("label".to_owned(), vec![LAYER.to_owned()])])
 }
 
 /// A filter that leaves only what is this installation's.

@@ -1,8 +1,9 @@
 //! Sandboxes as containers, over the engine's API: Docker, Podman, near or far.
 //!
 //! A container has no network, no capability and our warden as its first process. The warden is
-//! placed by the archive API before the start, so an engine on another machine serves as well as a
-//! near one, and the link is one attached `exec` of `warden connect`, for as long as it holds.
+//! placed by the archive API, once for each image, so an engine on another machine serves as well
+//! as a near one. The first link is the container's own stdin and stdout; one that comes later is an
+//! attached `exec` of `warden connect`.
 //!
 //! The engine is the only memory: a container's labels say whose it is and for which conversation,
 //! its writable layer holds the files, stopping it keeps them. What carries no label of this
@@ -22,7 +23,9 @@ mod extra;
 mod hidden;
 mod image;
 mod label;
+mod layer;
 mod link;
+mod login;
 mod readiness;
 mod shape;
 mod ssh;
@@ -30,6 +33,7 @@ mod volume;
 mod watch;
 
 pub use address::{Address, AddressError};
+pub use context::client_folder;
 pub use docker::{Config, Docker};
 pub use extra::{Extra, ExtraError};
 pub use image::{Progress, Tell};

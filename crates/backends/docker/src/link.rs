@@ -1,4 +1,8 @@
-//! The link: an attached `exec` of `warden connect`, for as long as it holds.
+//! The link: at first the container's own stdin and stdout, later an attached `exec` of `warden
+//! connect`.
+//!
+//! An engine takes long to start an exec. Stdin and stdout are there anyway, so whoever starts a
+//! container has them for his link; whoever comes later, or lost his, has an exec.
 
 use std::io;
 
@@ -6,10 +10,12 @@ use bollard::Docker;
 use bollard::container::LogOutput;
 use bollard::errors::Error;
 use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
+use bollard::query_parameters::AttachContainerOptionsBuilder;
 use bytes::Bytes;
-use futures::StreamExt;
 use futures::future::ready;
+use futures::{Stream, StreamExt};
 use hermetic_sandbox::Link;
+use tokio::io::AsyncWrite;
 use tokio_util::io::StreamReader;
 
 use crate::archive;
@@ -20,6 +26,22 @@ const CAPACITY: usize = 64 << 10;
 /// A warden that was just started may not listen yet: the far end waits for it.
 const SECONDS: &str = "15";
 
+/// None: Podman would look for them in bytes that no person typed.
+const DETACH_KEYS: &str = "";
+
+/// The stdin and stdout of a container that is not started yet: not a byte is missed.
+pub(crate) async fn attach(docker: &Docker, container: &str) -> Result<Link, Error> {
+    let options = AttachContainerOptionsBuilder::new()
+        .stream(true)
+        .stdin(true)
+        .stdout(true)
+        .detach_keys(DETACH_KEYS)
+        .build();
+    let attached = docker.attach_container(container, Some(options)).await?;
+    Ok(over(attached.output, attached.input))
+}
+
+/// By an exec, into a container that runs.
 pub(crate) async fn reach(docker: &Docker, container: &str) -> Result<Link, Error> {
     let words = [
         archive::WARDEN,
@@ -31,6 +53,7 @@ pub(crate) async fn reach(docker: &Docker, container: &str) -> Result<Link, Erro
     let exec = CreateExecOptions {
         attach_stdin: Some(true),
         attach_stdout: Some(true),
+        detach_keys: Some(DETACH_KEYS.to_owned()),
         cmd: Some(words.map(str::to_owned).to_vec()),
         ..CreateExecOptions::default()
     };
@@ -40,13 +63,18 @@ pub(crate) async fn reach(docker: &Docker, container: &str) -> Result<Link, Erro
         ..StartExecOptions::default()
     };
     match docker.start_exec(&exec.id, Some(options)).await? {
-        StartExecResults::Attached { output, input } => {
-            let output = output.filter_map(|item| ready(bytes_of(item)));
-            let reader = StreamReader::new(Box::pin(output));
-            Ok(Link::new(tokio::io::join(reader, input)))
-        }
+        StartExecResults::Attached { output, input } => Ok(over(output, input)),
         StartExecResults::Detached => Err(io::Error::from(io::ErrorKind::NotConnected).into()),
     }
+}
+
+fn over(
+    output: impl Stream<Item = Result<LogOutput, Error>> + Send + 'static,
+    input: impl AsyncWrite + Send + Unpin + 'static,
+) -> Link {
+    let output = output.filter_map(|item| ready(bytes_of(item)));
+    let reader = StreamReader::new(Box::pin(output));
+    Link::new(tokio::io::join(reader, input))
 }
 
 fn bytes_of(item: Result<LogOutput, Error>) -> Option<io::Result<Bytes>> {

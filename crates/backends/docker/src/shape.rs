@@ -10,7 +10,7 @@ use bollard::models::{
 use hermetic_sandbox::{BackendError, Lifeline, Mount, MountMode, Persistence, Spec};
 use hermetic_types::{Limits, Secret};
 
-use crate::archive::{self, Place, Whose};
+use crate::archive::{self, Whose};
 use crate::engine::Facts;
 use crate::extra::Extra;
 use crate::image::Picture;
@@ -42,6 +42,15 @@ pub enum User {
     },
 }
 
+impl User {
+    fn name(self) -> Option<String> {
+        match self {
+            Self::Image => None,
+            Self::Host { uid, gid } => Some(format!("{uid}:{gid}")),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RootView {
     #[default]
@@ -70,31 +79,27 @@ const PAGE: u64 = 4096;
 /// How long a tied sandbox waits for its creator.
 const UNTIL_FIRST: Duration = Duration::from_secs(20);
 
-/// What goes to the engine.
-pub(crate) struct Shape {
-    pub(crate) body: ContainerCreateBody,
-    pub(crate) place: Place,
-    pub(crate) whose: Whose,
-}
-
+/// What the engine is asked to make of an image that our layer is on.
 pub(crate) fn shape(
     options: &Options,
     spec: &Spec,
-    image: &str,
+    layered: &str,
     picture: &Picture,
     facts: &Facts,
-) -> Result<Shape, BackendError> {
+) -> Result<ContainerCreateBody, BackendError> {
     check(options, spec)?;
     let mut body = ContainerCreateBody {
-        image: Some(image.to_owned()),
+        image: Some(layered.to_owned()),
         hostname: Some("hermetic".to_owned()),
-        user: match options.user {
-            User::Image => None,
-            User::Host { uid, gid } => Some(format!("{uid}:{gid}")),
-        },
+        user: options.user.name(),
         env: Some(env(options, spec)?),
         entrypoint: Some(vec![archive::WARDEN.to_owned()]),
         cmd: Some(serve(spec)),
+        // The first link. Whose end closes stdin, also when it is killed.
+        open_stdin: Some(true),
+        stdin_once: Some(true),
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
         working_dir: Some(archive::WORKSPACE.to_owned()),
         stop_signal: Some("SIGTERM".to_owned()),
         // An image's own check would be a command that nobody judged.
@@ -102,22 +107,22 @@ pub(crate) fn shape(
             test: Some(vec!["NONE".to_owned()]),
             ..HealthConfig::default()
         }),
-        // The warden's own place, where the root cannot be written; it goes with the container.
-        volumes: (options.root == RootView::ReadOnly).then(|| vec![archive::HOME.to_owned()]),
         host_config: Some(host(options, spec, picture, facts)),
         ..ContainerCreateBody::default()
     };
     options.extra.apply(&mut body);
     body.labels.get_or_insert_default().extend(label::of(spec));
-    let whose = whose(body.user.as_deref().or(picture.user.as_deref()));
-    Ok(Shape {
-        body,
-        place: match options.root {
-            RootView::Writable => Place::Root,
-            RootView::ReadOnly => Place::Home,
-        },
-        whose,
-    })
+    Ok(body)
+}
+
+/// Who the container's processes will be.
+pub(crate) fn whose_of(options: &Options, picture: &Picture) -> Whose {
+    let mut body = ContainerCreateBody {
+        user: options.user.name(),
+        ..ContainerCreateBody::default()
+    };
+    options.extra.apply(&mut body);
+    whose(body.user.as_deref().or(picture.user.as_deref()))
 }
 
 fn check(options: &Options, spec: &Spec) -> Result<(), BackendError> {
@@ -144,6 +149,7 @@ fn serve(spec: &Spec) -> Vec<String> {
         "serve",
         "--listen",
         archive::SOCKET,
+        "--stdio",
         "--lifetime",
         &lifetime,
     ]
@@ -268,6 +274,9 @@ fn tmpfs(options: &Options, spec: &Spec, picture: &Picture) -> HashMap<String, S
             limits.disk_bytes.min(limits.memory_bytes).max(PAGE),
         );
         add("/root", least(256 << 20));
+        let mode = whose_of(options, picture).run_mode();
+        let socket = format!("rw,nosuid,nodev,noexec,size={PAGE},nr_inodes=16,mode={mode:o}");
+        mounts.insert(archive::RUN.to_owned(), socket);
     } else if workspace_in_memory(spec) {
         add(archive::WORKSPACE, limits.disk_bytes.max(PAGE));
     }

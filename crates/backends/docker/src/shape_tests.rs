@@ -24,8 +24,7 @@ fn made(options: &Options, spec: &Spec) -> ContainerCreateBody {
         cpus: Some(2),
         may_size: false,
     };
-    let shape = shape(options, spec, "debian", &Picture::default(), &facts);
-    shape.unwrap().body
+    shape(options, spec, "debian", &Picture::default(), &facts).unwrap()
 }
 
 fn host_of(options: &Options, spec: &Spec) -> HostConfig {

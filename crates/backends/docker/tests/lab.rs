@@ -62,6 +62,7 @@ pub(crate) fn open(installation: &InstallationId, change: impl FnOnce(&mut Confi
         own: Vec::new(),
         accepted: Vec::new(),
         options: Options::default(),
+        client_folder: None,
         tell: Tell::default(),
     };
     change(&mut config);

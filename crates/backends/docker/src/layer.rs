@@ -1,0 +1,217 @@
+//! The image a container is really made of: the asked one with our layer on top.
+//!
+//! Only the start takes an engine longer than unpacking an archive, and to a far one the program
+//! has to travel too. So it is placed once, in a container that is never started, and that becomes
+//! an image, kept by the engine for every later container of the same image and program. A file in
+//! a layer is each container's own, which one on a shared volume would not be: locks on it would
+//! reach from one conversation into another.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bollard::models::{ContainerConfig, ContainerCreateBody, HostConfig, ImageSummary};
+use bollard::query_parameters::{
+    CommitContainerOptionsBuilder, CreateContainerOptionsBuilder, ListImagesOptionsBuilder,
+    RemoveImageOptionsBuilder,
+};
+use bollard::{Docker, errors::Error};
+use hermetic_sandbox::BackendError;
+use hermetic_types::SandboxId;
+use sha2::{Digest, Sha256};
+
+use crate::archive::Whose;
+use crate::birth;
+use crate::death;
+use crate::docker::Host;
+use crate::image::{self, Picture};
+use crate::label;
+
+const REPOSITORY: &str = "hermetic-warden";
+/// Another number for another layout of what is placed.
+const LAYOUT: &[u8] = b"1";
+
+/// Younger ones may be another version's, at work at this moment.
+const STALE: Duration = Duration::from_secs(24 * 3600);
+
+/// The name of the image with our layer, which is there when this returns.
+pub(crate) async fn provide(
+    host: &Host,
+    docker: &Docker,
+    asked: &str,
+    picture: &Picture,
+    whose: Whose,
+) -> Result<String, BackendError> {
+    let program = host.archives.digest(host.config.program);
+    let name = name(program, &picture.id, whose);
+    if image::look(host, docker, &name).await?.is_some() {
+        return Ok(name);
+    }
+    let _turn = host.preparing.lock().await;
+    if image::look(host, docker, &name).await?.is_none() {
+        make(host, docker, &name, asked, picture, whose).await?;
+        tracing::info!(image = asked, layered = name, "the warden is in place");
+        sweep(docker, asked, picture).await;
+    }
+    Ok(name)
+}
+
+fn name(program: &[u8], base: &str, whose: Whose) -> String {
+    let whose: &[u8] = match whose {
+        Whose::Root => b"root",
+        Whose::SomebodyElse => b"somebody else",
+    };
+    let mut hash = Sha256::new();
+    for part in [LAYOUT, program, whose, base.as_bytes()] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    let tag: String = hash.finalize()[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("{REPOSITORY}:{tag}")
+}
+
+async fn make(
+    host: &Host,
+    docker: &Docker,
+    name: &str,
+    asked: &str,
+    picture: &Picture,
+    whose: Whose,
+) -> Result<(), BackendError> {
+    let seed = SandboxId::random();
+    let made = async {
+        let options = CreateContainerOptionsBuilder::new()
+            .name(&label::name(&seed))
+            .build();
+        let made = docker
+            .create_container(Some(options), unborn(host, &seed, picture))
+            .await?;
+        birth::place(host, docker, &made.id, whose).await?;
+        commit(docker, &made.id, name, asked, picture).await
+    };
+    let made = made
+        .await
+        .map_err(|error| host.engine.trouble("put the warden on the image", error));
+    let gone = death::destroy(host, &seed).await;
+    made.and(gone)
+}
+
+/// Never started. Labelled like a sandbox, so that one whose maker died is found and removed.
+fn unborn(host: &Host, seed: &SandboxId, picture: &Picture) -> ContainerCreateBody {
+    ContainerCreateBody {
+        image: Some(picture.id.clone()),
+        // An image may have no command, with which no container is made.
+        cmd: Some(vec![crate::archive::WARDEN.to_owned()]),
+        labels: Some(label::of_seed(&host.config.installation, seed)),
+        host_config: Some(HostConfig {
+            network_mode: Some("none".to_owned()),
+            // Or the engine would make a disk for each volume of the image, and a folder for it
+            // that stays in the layer.
+            tmpfs: Some(HashMap::from_iter(
+                picture
+                    .volumes
+                    .iter()
+                    .map(|path| (path.clone(), String::new())),
+            )),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    }
+}
+
+async fn commit(
+    docker: &Docker,
+    container: &str,
+    name: &str,
+    asked: &str,
+    picture: &Picture,
+) -> Result<(), Error> {
+    let (repository, tag) = name.split_once(':').unwrap_or((name, "latest"));
+    let options = CommitContainerOptionsBuilder::new()
+        .container(container)
+        .repo(repository)
+        .tag(tag)
+        .pause(false)
+        .build();
+    let config = ContainerConfig {
+        labels: Some(label::of_layer(asked, &picture.id)),
+        ..ContainerConfig::default()
+    };
+    docker.commit_container(options, config).await.map(drop)
+}
+
+/// Takes away what no container is made of and none will be: of another program, or of what this
+/// image was before. An engine refuses to remove what is in use.
+async fn sweep(docker: &Docker, asked: &str, picture: &Picture) {
+    let options = ListImagesOptionsBuilder::new()
+        .filters(&label::layers())
+        .build();
+    let Ok(all) = docker.list_images(Some(options)).await else {
+        return;
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default();
+    for old in all
+        .iter()
+        .filter(|one| is_stale(one, now, asked, &picture.id))
+    {
+        // What lies below is not ours, also when nobody else has a name for it any more.
+        let options = RemoveImageOptionsBuilder::new().noprune(true).build();
+        if let Err(error) = docker.remove_image(&old.id, Some(options), None).await {
+            tracing::debug!(image = old.id, %error, "an older layer stays");
+        }
+    }
+}
+
+fn is_stale(image: &ImageSummary, now: Duration, asked: &str, base: &str) -> bool {
+    let made = Duration::from_secs(u64::try_from(image.created).unwrap_or_default());
+    let is_ours = image.repo_tags.iter().all(|tag| {
+        tag.strip_prefix(REPOSITORY)
+            .is_some_and(|rest| rest.starts_with(':'))
+    });
+    let still_good = label::is_layer_of(&image.labels, asked, base);
+    is_ours && !still_good && now.saturating_sub(made) > STALE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_image_program_or_user_is_another_layer() {
+        let one = name(b"program", "sha256:1", Whose::Root);
+        assert_eq!(one, name(b"program", "sha256:1", Whose::Root));
+        for other in [
+            name(b"programme", "sha256:1", Whose::Root),
+            name(b"program", "sha256:2", Whose::Root),
+            name(b"program", "sha256:1", Whose::SomebodyElse),
+        ] {
+            assert_ne!(one, other);
+        }
+        assert!(one.starts_with("hermetic-warden:") && one.len() == 48);
+    }
+
+    #[test]
+    fn only_what_is_old_ours_and_of_no_use_goes() {
+        let image = |tags: &[&str], labels: HashMap<String, String>| ImageSummary {
+            created: 0,
+            repo_tags: tags.iter().map(|&tag| tag.to_owned()).collect(),
+            labels,
+            ..ImageSummary::default()
+        };
+        let tag = ["hermetic-warden:0"];
+        let day = STALE + Duration::from_secs(1);
+        let good = label::of_layer("debian", "sha256:1");
+        let before = label::of_layer("debian", "sha256:0");
+        let another = label::of_layer("python", "sha256:9");
+        let stale = |image: &ImageSummary, now| is_stale(image, now, "debian", "sha256:1");
+        assert!(stale(&image(&tag, before.clone()), day));
+        assert!(!stale(&image(&tag, before.clone()), STALE));
+        assert!(!stale(&image(&tag, good), day));
+        assert!(!stale(&image(&tag, another), day));
+        let named_by_a_person = ["hermetic-warden:0", "mine:1"];
+        assert!(!stale(&image(&named_by_a_person, before), day));
+    }
+}
