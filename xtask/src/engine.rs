@@ -97,7 +97,7 @@ impl Daemon {
             .create(&folder)
             .map_err(Failure::file(format!("make {}", folder.display())))?;
         let settings = folder.join("daemon.json");
-        fs::write(&settings, "{}").map_err(Failure::file("write the engine's settings"))?;
+        fs::write(&settings, runtimes()).map_err(Failure::file("write the engine's settings"))?;
         let log = kept.join("dockerd.log");
         let child = spawn(driver, &kept, &folder, &settings, &log)?;
         let mut daemon = Self {
@@ -149,6 +149,17 @@ impl Daemon {
         if let Err(why) = fs::remove_dir_all(&self.folder) {
             say::note(&format!("cannot remove {}: {why}", self.folder.display()));
         }
+    }
+}
+
+/// gVisor too, where it is installed. Of its platforms, only this one needs nothing of the host.
+fn runtimes() -> String {
+    match machine::find("runsc") {
+        Some(path) => format!(
+            r#"{{"runtimes": {{"runsc": {{"path": "{}", "runtimeArgs": ["--platform=ptrace"]}}}}}}"#,
+            path.display()
+        ),
+        None => "{}".to_owned(),
     }
 }
 
