@@ -143,10 +143,15 @@ pub(crate) async fn sandboxes(
     })
 }
 
+/// Whether somebody wrote that sandboxes of this kind have no way out at all.
+pub(crate) fn is_closed(config: &Config, backend: BackendKind) -> bool {
+    backend == BackendKind::Docker && docker::is_closed(config)
+}
+
 /// Sealed sandboxes have a proxy port where there is a gate. Elsewhere the network is the machine's.
 pub(crate) fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Gate>>) -> Network {
     match (backend.boundary(), gate) {
-        _ if backend == BackendKind::Docker && docker::is_closed(config) => Network::Closed,
+        _ if is_closed(config, backend) => Network::Closed,
         (Boundary::Sealed, Some(_)) => Network::Proxied { port: PROXY_PORT },
         _ => Network::Closed,
     }

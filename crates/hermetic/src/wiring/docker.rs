@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hermetic_config::{Config, Origin};
 use hermetic_docker::{
-    Address, Docker, Extra, Options, Progress, RootView, Seal, Tell, User, Volume,
+    Address, Docker, Extra, Options, Progress, RootView, Seal, Tell, User, Volume, client_folder,
 };
 use hermetic_sandbox::Backend;
 use hermetic_types::InstallationId;
@@ -41,6 +41,7 @@ pub(super) fn docker(
         own: vec![config.home().root().to_owned()],
         accepted: settings.accept_risks.clone(),
         options: options(config, caller)?,
+        client_folder: client_folder(&|name| env::var(name).ok()),
         tell: tell(caller),
     })?;
     Ok(Arc::new(docker))
@@ -98,7 +99,6 @@ fn volumes(config: &Config) -> Result<Vec<Volume>, Failure> {
 
 const KEY: &str = "terminal.docker_network";
 
-/// Whether somebody wrote that containers have no way out at all.
 pub(super) fn is_closed(config: &Config) -> bool {
     let written = config.origin(KEY).is_some_and(Origin::is_written);
     written && !config.terminal().docker.network

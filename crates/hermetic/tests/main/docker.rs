@@ -23,7 +23,7 @@ fn home(name: &str, more: &str) -> Option<Hermetic> {
 }
 
 /// The containers of one installation, by docker's own client.
-fn containers(installation: &str) -> Option<Vec<String>> {
+pub(crate) fn containers(installation: &str) -> Option<Vec<String>> {
     let filter = format!("label=hermetic.installation={installation}");
     let listed = Command::new("docker")
         .args(["ps", "-aq", "--filter", &filter])
@@ -215,4 +215,55 @@ fn every_backend_says_whether_it_is_there_and_what_to_do() {
     assert_eq!(local["boundary"], "judged");
     let text = home.run(&["backends"]).out;
     assert!(text.contains("docker       not available"), "{text}");
+}
+
+#[test]
+fn every_way_out_is_tried_from_inside_a_container() {
+    const NAME: &str = "every_way_out_is_tried_from_inside_a_container";
+    let Some(usual) = home(NAME, "") else {
+        return;
+    };
+    let verify = |home: &Hermetic| home.run(&["egress", "verify", "--backend", "docker", "--json"]);
+    let verified = verify(&usual).json();
+    assert_eq!(verified["held"], true, "{verified}");
+    let reached = "an allowed host, by the proxy";
+    let rows = verified["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["tried"] == reached), "{verified}");
+
+    let closed = home(NAME, "  docker_network: false\n").unwrap();
+    let verified = verify(&closed).json();
+    assert_eq!(verified["held"], true, "{verified}");
+    let why = verified["rows"].as_array().unwrap().last().unwrap();
+    assert_eq!(why["detail"], "none: terminal.docker_network is false");
+    assert_eq!(left(&closed), [""; 0]);
+}
+
+#[test]
+fn one_command_goes_out_by_the_proxy_unless_containers_are_closed() {
+    const NAME: &str = "one_command_goes_out_by_the_proxy_unless_containers_are_closed";
+    let asks = "env | grep -c https_proxy; ls /sys/class/net; exec 3<>/dev/tcp/127.0.0.1/3128; \
+        printf 'CONNECT b.test:443 HTTP/1.1\\r\\nHost: b.test:443\\r\\n\\r\\n' >&3; head -n1 <&3";
+    let words = ["exec", "--allow", "a.test", "--", "bash", "-c", asks];
+    let Some(usual) = home(NAME, "") else {
+        return;
+    };
+    let ended = usual.run(&words);
+    assert_eq!(
+        said(&ended),
+        (0, "1\nlo\nHTTP/1.1 403 Forbidden\r\n"),
+        "{}",
+        ended.err
+    );
+    let closed = home(NAME, "  docker_network: false\n").unwrap();
+    let session = [&["exec", "--session", "s"], &words[1..]].concat();
+    for words in [&words[..], &session] {
+        let ended = closed.run(words);
+        assert_eq!(ended.code, 125, "{}", ended.out);
+        assert!(
+            ended.err.contains("docker_network is false"),
+            "{}",
+            ended.err
+        );
+    }
+    assert_eq!(left(&closed), [""; 0]);
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use hermetic_sandbox::{Mount, MountMode};
 
+use super::house::House;
 use super::lab::{Lab, SECRET, Setup, story};
 
 /// Whether the sandbox has the program; if not, that is said aloud.
@@ -77,7 +78,10 @@ async fn a_credential_is_used_and_never_held() {
             said.out
         );
         assert!(!said.out.contains(SECRET), "{}", said.out);
-        // The certificate is also where programs look that read no variable.
+        if lab.house != House::Native {
+            return;
+        }
+        // There the certificate is also where programs look that read no variable.
         let bare = format!("env -u SSL_CERT_FILE -u CURL_CA_BUNDLE curl -sS {url}");
         assert_eq!(lab.run("alice", &bare).await.code, 0);
     })

@@ -1,4 +1,4 @@
-//! Native sandboxes with a gate, an origin behind it, and a record of what was decided.
+//! Sandboxes with a gate, an origin behind it, and a record of what was decided.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,14 +12,14 @@ use hermetic_egress::{
     Bundle, CertificateAuthority, Charter, Credential, Decision, Entry, Gate, Host, Issued, Limits,
     Proxy, Record, Resolver, Roots, RulesText, Scope,
 };
-use hermetic_native::{Config, Native};
 use hermetic_policy::Cleared;
-use hermetic_sandbox::{Backend, Mount, Network, Persistence, RunError, Sandbox, SystemView};
+use hermetic_sandbox::{Backend, Mount, Network, Persistence, RunError, Sandbox};
 use hermetic_session::{Lease, PROXY_PORT, Plan, Sandboxes, Spending};
 use hermetic_store::Store;
-use hermetic_types::{BackendKind, Command, ConversationKey, InstallationId, SandboxId, Secret};
+use hermetic_types::{Command, ConversationKey, InstallationId, SandboxId, Secret};
 use tokio_util::sync::CancellationToken;
 
+use super::house::{HOUSES, House};
 use super::origin::Origin;
 
 /// Far more than anything here takes.
@@ -37,7 +37,8 @@ pub(crate) struct Lab {
     gate: Arc<Gate>,
     plan: Plan,
     installation: InstallationId,
-    native: Arc<dyn Backend>,
+    pub(crate) house: House,
+    backend: Arc<dyn Backend>,
     store: Store,
     _folder: tempfile::TempDir,
 }
@@ -48,6 +49,7 @@ pub(crate) struct Said {
     pub(crate) code: i32,
 }
 
+#[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) persistence: Persistence,
     pub(crate) budget: Option<u64>,
@@ -64,20 +66,27 @@ impl Default for Setup {
     }
 }
 
-/// Tells a story in a lab that leaves nothing behind; says so aloud where no sandbox can be had.
-pub(crate) async fn story(test: &str, setup: Setup, tell: impl AsyncFnOnce(&Lab)) {
-    let Some(lab) = Lab::open(test, setup).await else {
-        return;
-    };
-    tokio::time::timeout(PATIENCE * 2, tell(&lab))
-        .await
-        .expect("the story ends");
-    lab.close().await;
+/// Tells a story in each kind of sandbox, with nothing left behind; says so aloud where one cannot
+/// be had.
+pub(crate) async fn story(test: &str, setup: Setup, tell: impl AsyncFn(&Lab)) {
+    for house in HOUSES {
+        if setup.persistence == Persistence::Kept && !house.keeps_files() {
+            continue;
+        }
+        let Some(lab) = Lab::open(test, house, setup.clone()).await else {
+            continue;
+        };
+        eprintln!("in {house:?}");
+        tokio::time::timeout(PATIENCE * 2, tell(&lab))
+            .await
+            .expect("the story ends");
+        lab.close().await;
+    }
 }
 
 impl Lab {
     /// `origin.test` is everybody's, `hers.test` and the credential for it are Alice's.
-    async fn open(test: &str, setup: Setup) -> Option<Self> {
+    async fn open(test: &str, house: House, setup: Setup) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let files = folder.path().join("files");
         let state = folder.path().join("state");
@@ -90,18 +99,16 @@ impl Lab {
 
         let authority = CertificateAuthority::open(&state).unwrap();
         let installation = InstallationId::random();
-        let native = Native::open(Config {
-            state: state.clone(),
-            installation: installation.clone(),
-            program: hermetic_embedded::WARDEN,
-            require: Vec::new(),
-            authority: Some(authority.certificate().to_owned()),
-        });
-        let native: Arc<dyn Backend> = Arc::new(native.unwrap());
-        if let Some(layer) = native.readiness().await.missing() {
-            eprintln!("SKIP: {test}: {}: {}", layer.name, layer.detail);
-            return None;
-        }
+        let backend = match house
+            .open(&state, &installation, authority.certificate())
+            .await
+        {
+            Ok(backend) => backend,
+            Err(why) => {
+                eprintln!("SKIP: {test} in {house:?}: {why}");
+                return None;
+            }
+        };
 
         let record = Arc::new(Seen::default());
         let limits = Limits {
@@ -121,8 +128,8 @@ impl Lab {
 
         let store = Store::open(&state.join("state.db")).await.unwrap();
         let plan = Plan {
-            backend: BackendKind::Native,
-            system: SystemView::Host,
+            backend: backend.kind(),
+            system: house.system(),
             limits: hermetic_types::Limits::default(),
             mounts: setup.mounts,
             env: BTreeMap::new(),
@@ -135,7 +142,7 @@ impl Lab {
         let sandboxes = Sandboxes::new(
             plan.clone(),
             installation.clone(),
-            [Arc::clone(&native)],
+            [Arc::clone(&backend)],
             store.ledger(),
         )
         .leaving_by(Arc::clone(&gate), Spending::in_store(store.documents()));
@@ -147,7 +154,8 @@ impl Lab {
             gate,
             plan,
             installation,
-            native,
+            house,
+            backend,
             store,
             _folder: folder,
         })
@@ -178,7 +186,7 @@ impl Lab {
         Sandboxes::new(
             self.plan.clone(),
             self.installation.clone(),
-            [Arc::clone(&self.native)],
+            [Arc::clone(&self.backend)],
             self.store.ledger(),
         )
         .leaving_by(
@@ -195,14 +203,14 @@ impl Lab {
 
     /// A link of its own to a sandbox, past the house.
     pub(crate) async fn apart(&self, id: &SandboxId) -> Sandbox {
-        let link = self.native.connect(id).await.unwrap();
-        Sandbox::greet(id, BackendKind::Native, link).await.unwrap()
+        let link = self.backend.connect(id).await.unwrap();
+        Sandbox::greet(id, self.backend.kind(), link).await.unwrap()
     }
 
     pub(crate) async fn stop(&self, lease: Lease) {
         let id = lease.id().clone();
         drop(lease);
-        self.native.stop(&id).await.unwrap();
+        self.backend.stop(&id).await.unwrap();
         self.store
             .ledger()
             .mark(&id, hermetic_store::LedgerState::Stopped)
@@ -212,10 +220,10 @@ impl Lab {
 
     async fn close(self) {
         self.sandboxes.drain().await;
-        for found in self.native.list().await.unwrap() {
-            self.native.destroy(&found.id).await.unwrap();
+        for found in self.backend.list().await.unwrap() {
+            self.backend.destroy(&found.id).await.unwrap();
         }
-        assert!(self.native.list().await.unwrap().is_empty());
+        assert!(self.backend.list().await.unwrap().is_empty());
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod attack;
 mod clients;
+mod house;
 mod lab;
 mod life;
 mod origin;

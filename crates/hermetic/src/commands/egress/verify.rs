@@ -133,9 +133,15 @@ async fn try_one(config: &Config, kind: BackendKind) -> Result<Vec<Row>, Failure
         lifeline: Lifeline::Creator,
         lifetime: LONGEST,
     };
-    let said = said_inside(backend.as_ref(), &spec, gate.as_ref(), stage.port).await;
+    let closed_by = match gate {
+        Some(_) => "terminal.docker_network is false",
+        None => "gateway.egress.mode is closed",
+    };
+    let trial = |proxied| trial(stage.port, proxied, closed_by);
+    let said = said_inside(backend.as_ref(), &spec, gate.as_ref(), trial).await;
     backend.destroy(&spec.id).await?;
-    Ok(judge(kind, &said?, gate.is_some().then_some(&stage)))
+    let leaves = matches!(spec.network, Network::Proxied { .. });
+    Ok(judge(kind, &said?, leaves.then_some(&stage)))
 }
 
 /// What the trial prints, from a sandbox made like any other.
@@ -143,7 +149,7 @@ async fn said_inside(
     backend: &dyn Backend,
     spec: &Spec,
     gate: Option<&Arc<Gate>>,
-    origin: u16,
+    trial: impl FnOnce(bool) -> Cleared,
 ) -> Result<String, Failure> {
     let again = "try again; if it persists, report it";
     let link = backend.create(spec).await?;
@@ -167,7 +173,7 @@ async fn said_inside(
         _ => None,
     };
     let ran = sandbox
-        .run(trial(origin, outlet.is_some()), MOST_OUTPUT, &stop)
+        .run(trial(outlet.is_some()), MOST_OUTPUT, &stop)
         .await
         .map_err(|error| Failure::caused(&error, "the image needs bash"));
     if let Some(outlet) = outlet {
@@ -177,7 +183,7 @@ async fn said_inside(
     Ok(String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned())
 }
 
-fn trial(origin: u16, proxied: bool) -> Cleared {
+fn trial(origin: u16, proxied: bool, closed_by: &str) -> Cleared {
     let mut command = Command::words(["bash", "-c", SCRIPT].map(str::to_owned));
     let proxy = if proxied {
         PROXY_PORT.to_string()
@@ -186,6 +192,7 @@ fn trial(origin: u16, proxied: bool) -> Cleared {
     };
     command.env = [
         ("PROXY", proxy),
+        ("CLOSED_BY", closed_by.to_owned()),
         ("ORIGIN", origin.to_string()),
         ("WRONG_HELLO", escaped(&client_hello(ELSEWHERE))),
         ("RIGHT_HELLO", escaped(&client_hello(ALLOWED))),

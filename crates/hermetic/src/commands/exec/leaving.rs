@@ -39,6 +39,12 @@ impl Leaving {
                 "leave --allow, --preset and --egress out, or use a sealed backend",
             ));
         }
+        if wiring::is_closed(config, kind) {
+            return Err(Failure::new(
+                "terminal.docker_network is false: containers have no way out",
+                "leave --allow, --preset and --egress out, or docker_network",
+            ));
+        }
         if self.egress {
             return wiring::gate(config, None)?.map(Some).ok_or_else(|| {
                 Failure::new(

@@ -1,5 +1,5 @@
 # Runs inside a sandbox. Each line it prints: what was tried, held|open|untried, a detail.
-# PROXY is the proxy's port or empty, ORIGIN the port of a listener on the host that knows the hellos.
+# PROXY is the proxy's port or empty, CLOSED_BY why then, ORIGIN the port of a listener on the host that knows the hellos.
 
 say() { printf '%s\t%s\t%s\n' "$1" "$2" "$3"; }
 
@@ -54,7 +54,7 @@ no_way_to "a container bridge's gateway" 172.17.0.1 80
 no_way_to "the host's own loopback" 127.0.0.1 "$ORIGIN"
 
 if [ -z "$PROXY" ]; then
-  say "the proxy port" held "none: gateway.egress.mode is closed"
+  say "the proxy port" held "none: $CLOSED_BY"
   exit
 fi
 answer=$(asks 'GET /health HTTP/1.1\r\nHost: proxy\r\n\r\n')
