@@ -374,6 +374,16 @@ async fn an_hour_of_awkward_calls_leaves_everything_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_same_hour_in_a_container() {
+    spend("the_same_hour_in_a_container", BackendKind::Docker).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_hour_on_a_remote_host() {
+    spend("the_same_hour_on_a_remote_host", BackendKind::Ssh).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_same_hour_on_the_host_itself() {
     spend("the_same_hour_on_the_host_itself", BackendKind::Local).await;
 }
@@ -397,6 +407,8 @@ async fn spend(test: &str, backend: BackendKind) {
             format!("{}/session", lab.folder.path().display()),
             "sleep 7150",
         ),
+        BackendKind::Ssh => (lab.says("echo ~/session").await, "sleep 7160"),
+        BackendKind::Docker => ("/tmp/session".to_owned(), "sleep 7170"),
         _ => ("/tmp/session".to_owned(), "sleep 7100"),
     };
     let here = |text: &str| {

@@ -1,5 +1,6 @@
 //! One conversation with its tools, in a sandbox of its own.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -31,6 +32,8 @@ pub(crate) struct Lab {
     spec: Spec,
     store: Store,
     pub(crate) folder: tempfile::TempDir,
+    /// What the backend itself lives on.
+    _holds: Box<dyn Any + Send + Sync>,
 }
 
 /// What a test wants otherwise than usual.
@@ -83,7 +86,10 @@ impl Lab {
     pub(crate) async fn open_with(test: &str, wishes: Wishes) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let installation = InstallationId::random();
-        let backend = backend(&wishes, folder.path(), &installation);
+        let Some((backend, holds)) = backend(&wishes, folder.path(), &installation) else {
+            eprintln!("SKIP: {test}: there is no {} here", wishes.backend);
+            return None;
+        };
         if let Some(layer) = backend.readiness().await.missing() {
             eprintln!("SKIP: {test}: {} ({})", layer.name, layer.detail);
             return None;
@@ -93,7 +99,10 @@ impl Lab {
             installation,
             conversation: conversation.clone(),
             id: SandboxId::random(),
-            system: SystemView::Host,
+            system: match wishes.backend {
+                BackendKind::Docker => SystemView::Image(image()?),
+                _ => SystemView::Host,
+            },
             limits: Limits::default(),
             mounts: Vec::new(),
             env: wishes.env.clone(),
@@ -121,6 +130,7 @@ impl Lab {
             spec,
             store,
             folder,
+            _holds: holds,
         })
     }
 
@@ -225,10 +235,17 @@ fn ground(wishes: &Wishes, folder: &Path) -> (PathBuf, PathBuf) {
     }
 }
 
-fn backend(wishes: &Wishes, state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
+type Opened = (Arc<dyn Backend>, Box<dyn Any + Send + Sync>);
+
+fn backend(wishes: &Wishes, state: &Path, installation: &InstallationId) -> Option<Opened> {
     let (workdir, home) = ground(wishes, state);
     std::fs::create_dir_all(&workdir).unwrap();
-    match wishes.backend {
+    let backend: Arc<dyn Backend> = match wishes.backend {
+        BackendKind::Docker => Arc::new(docker(installation)?),
+        BackendKind::Ssh => {
+            let host = crate::ssh_lab::Lab::open()?;
+            return Some((host.backend(installation), Box::new(host)));
+        }
         BackendKind::Local => Arc::new(
             hermetic_local::Local::open(hermetic_local::Config {
                 state: state.to_owned(),
@@ -253,7 +270,27 @@ fn backend(wishes: &Wishes, state: &Path, installation: &InstallationId) -> Arc<
             })
             .unwrap(),
         ),
-    }
+    };
+    Some((backend, Box::new(())))
+}
+
+fn docker(installation: &InstallationId) -> Option<hermetic_docker::Docker> {
+    let docker = hermetic_docker::Docker::open(hermetic_docker::Config {
+        address: hermetic_docker::Address::find(&|name| std::env::var(name).ok()).unwrap(),
+        installation: installation.clone(),
+        program: hermetic_embedded::WARDEN,
+        image: image()?,
+        own: Vec::new(),
+        accepted: Vec::new(),
+        options: hermetic_docker::Options::default(),
+        client_folder: None,
+        tell: hermetic_docker::Tell::default(),
+    });
+    Some(docker.unwrap())
+}
+
+fn image() -> Option<String> {
+    std::env::var("HERMETIC_TEST_IMAGE").ok()
 }
 
 fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> Kit {
