@@ -3,6 +3,7 @@
 mod afresh;
 mod answers;
 mod approvals;
+mod container;
 mod crash;
 mod doors;
 mod egress;

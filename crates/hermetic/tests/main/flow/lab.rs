@@ -48,6 +48,17 @@ impl Lab {
         more: &str,
         access: &str,
     ) -> Option<Self> {
+        Self::start_in(test, script, more, access, &[]).await
+    }
+
+    /// The same with more variables for the program.
+    pub(crate) async fn start_in(
+        test: &str,
+        script: impl IntoIterator<Item = Reply>,
+        more: &str,
+        access: &str,
+        variables: &[(&str, &str)],
+    ) -> Option<Self> {
         let telegram = TelegramServer::start().await.unwrap();
         let model = ScriptedServer::start(script).await.unwrap();
         let config = format!(
@@ -56,7 +67,10 @@ impl Lab {
             telegram.url()
         );
         let env = format!("TELEGRAM_BOT_TOKEN={TOKEN}\nOPENAI_API_KEY={KEY}\n{access}\n");
-        let hermetic = Hermetic::with(&config).file(".env", &env);
+        let mut hermetic = Hermetic::with(&config).file(".env", &env);
+        for (name, value) in variables {
+            hermetic = hermetic.variable(name, value);
+        }
         if !hermetic.has_sandboxes(test) {
             return None;
         }
