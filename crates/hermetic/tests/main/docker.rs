@@ -241,7 +241,7 @@ fn every_way_out_is_tried_from_inside_a_container() {
 #[test]
 fn one_command_goes_out_by_the_proxy_unless_containers_are_closed() {
     const NAME: &str = "one_command_goes_out_by_the_proxy_unless_containers_are_closed";
-    let asks = "env | grep -c https_proxy; ls /sys/class/net; exec 3<>/dev/tcp/127.0.0.1/3128; \
+    let asks = "env | grep -c '^https_proxy='; ls /sys/class/net; exec 3<>/dev/tcp/127.0.0.1/3128; \
         printf 'CONNECT b.test:443 HTTP/1.1\\r\\nHost: b.test:443\\r\\n\\r\\n' >&3; head -n1 <&3";
     let words = ["exec", "--allow", "a.test", "--", "bash", "-c", asks];
     let Some(usual) = home(NAME, "") else {

@@ -6,8 +6,15 @@ use std::process::Command;
 
 use hermetic_sandbox::{Mount, MountMode};
 
-use super::house::House;
+use super::house::{ALL, House};
 use super::lab::{Lab, SECRET, Setup, story};
+
+fn everywhere() -> Setup {
+    Setup {
+        houses: ALL,
+        ..Setup::default()
+    }
+}
 
 /// Whether the sandbox has the program; if not, that is said aloud.
 async fn has(lab: &Lab, test: &str, program: &str) -> bool {
@@ -36,7 +43,7 @@ fn prepare(test: &str, folder: &Path, script: &str) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn curl_reaches_what_is_allowed_and_reads_why_not() {
     let test = "curl_reaches_what_is_allowed_and_reads_why_not";
-    story(test, Setup::default(), async |lab| {
+    story(test, everywhere(), async |lab| {
         if !has(lab, test, "curl").await {
             return;
         }
@@ -62,7 +69,7 @@ async fn curl_reaches_what_is_allowed_and_reads_why_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_credential_is_used_and_never_held() {
     let test = "a_credential_is_used_and_never_held";
-    story(test, Setup::default(), async |lab| {
+    story(test, everywhere(), async |lab| {
         if !has(lab, test, "curl").await {
             return;
         }

@@ -8,7 +8,8 @@ use hermetic_native::Native;
 use hermetic_sandbox::{Backend, SystemView};
 use hermetic_types::InstallationId;
 
-pub(crate) const HOUSES: [House; 3] = [House::Native, House::Container, House::StrictContainer];
+pub(crate) const USUAL: &[House] = &[House::Native, House::Container];
+pub(crate) const ALL: &[House] = &[House::Native, House::Container, House::StrictContainer];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum House {
@@ -19,10 +20,6 @@ pub(crate) enum House {
 }
 
 impl House {
-    pub(crate) fn keeps_files(self) -> bool {
-        self != Self::StrictContainer
-    }
-
     pub(crate) fn system(self) -> SystemView {
         match self {
             Self::Native => SystemView::Host,
@@ -36,10 +33,10 @@ impl House {
         state: &Path,
         installation: &InstallationId,
         certificate: &str,
-    ) -> Result<Arc<dyn Backend>, String> {
-        let backend: Arc<dyn Backend> = match self {
-            Self::Native => Arc::new(native(state, installation, certificate)),
-            Self::Container => Arc::new(docker(installation, Options::default())?),
+    ) -> Opened {
+        match self {
+            Self::Native => native(state, installation, certificate).await,
+            Self::Container => docker(installation, Options::default()).await,
             Self::StrictContainer => {
                 let strict = Options {
                     user: User::Host {
@@ -49,28 +46,30 @@ impl House {
                     root: RootView::ReadOnly,
                     ..Options::default()
                 };
-                Arc::new(docker(installation, strict)?)
+                docker(installation, strict).await
             }
-        };
-        match backend.readiness().await.missing() {
-            Some(layer) => Err(format!("{}: {}", layer.name, layer.detail)),
-            None => Ok(backend),
         }
     }
 }
 
-fn native(state: &Path, installation: &InstallationId, certificate: &str) -> Native {
-    Native::open(hermetic_native::Config {
+type Opened = Result<Arc<dyn Backend>, String>;
+
+async fn native(state: &Path, installation: &InstallationId, certificate: &str) -> Opened {
+    let native = Native::open(hermetic_native::Config {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         require: Vec::new(),
         authority: Some(certificate.to_owned()),
     })
-    .unwrap()
+    .unwrap();
+    match native.readiness().await.missing() {
+        Some(layer) => Err(format!("{}: {}", layer.name, layer.detail)),
+        None => Ok(Arc::new(native)),
+    }
 }
 
-fn docker(installation: &InstallationId, options: Options) -> Result<Docker, String> {
+async fn docker(installation: &InstallationId, options: Options) -> Opened {
     if image().is_empty() {
         return Err("no HERMETIC_TEST_IMAGE; `cargo xtask test` provides one".to_owned());
     }
@@ -84,8 +83,12 @@ fn docker(installation: &InstallationId, options: Options) -> Result<Docker, Str
         options,
         client_folder: None,
         tell: Tell::default(),
-    });
-    Ok(docker.unwrap())
+    })
+    .unwrap();
+    match docker.list().await {
+        Ok(_) => Ok(Arc::new(docker)),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn image() -> String {

@@ -19,7 +19,7 @@ use hermetic_store::Store;
 use hermetic_types::{Command, ConversationKey, InstallationId, SandboxId, Secret};
 use tokio_util::sync::CancellationToken;
 
-use super::house::{HOUSES, House};
+use super::house::{House, USUAL};
 use super::origin::Origin;
 
 /// Far more than anything here takes.
@@ -51,6 +51,7 @@ pub(crate) struct Said {
 
 #[derive(Clone)]
 pub(crate) struct Setup {
+    pub(crate) houses: &'static [House],
     pub(crate) persistence: Persistence,
     pub(crate) budget: Option<u64>,
     pub(crate) mounts: Vec<Mount>,
@@ -59,6 +60,7 @@ pub(crate) struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Self {
+            houses: USUAL,
             persistence: Persistence::Ephemeral,
             budget: None,
             mounts: Vec::new(),
@@ -69,10 +71,7 @@ impl Default for Setup {
 /// Tells a story in each kind of sandbox, with nothing left behind; says so aloud where one cannot
 /// be had.
 pub(crate) async fn story(test: &str, setup: Setup, tell: impl AsyncFn(&Lab)) {
-    for house in HOUSES {
-        if setup.persistence == Persistence::Kept && !house.keeps_files() {
-            continue;
-        }
+    for &house in setup.houses {
         let Some(lab) = Lab::open(test, house, setup.clone()).await else {
             continue;
         };
