@@ -135,7 +135,7 @@ async fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
     Ok(link)
 }
 
-/// The container, not started. An engine that turns out to know no sizes is asked without.
+/// The container, not started.
 async fn make(
     host: &Host,
     docker: &Docker,
@@ -146,18 +146,14 @@ async fn make(
         let name = label::name(id);
         Some(CreateContainerOptionsBuilder::new().name(&name).build())
     };
-    let mut made = docker.create_container(options(), body.clone()).await;
-    let sized = body
-        .host_config
-        .as_mut()
-        .is_some_and(|config| config.storage_opt.take().is_some());
-    if let Err(error) = &made
-        && sized
-        && is_about_storage(error)
-    {
-        host.knows_no_sizes();
-        made = docker.create_container(options(), body).await;
-    }
+    let made = loop {
+        host.lacks.leave_out(&mut body);
+        let made = docker.create_container(options(), body.clone()).await;
+        match &made {
+            Err(refusal) if host.lacks.learn(&body, refusal) => {}
+            _ => break made,
+        }
+    };
     match made {
         Ok(made) => Ok(made.id),
         Err(error) if status(&error) == Some(409) => Err(BackendError::Refused {
@@ -173,11 +169,6 @@ async fn make(
             Err(refused)
         }
     }
-}
-
-fn is_about_storage(error: &Error) -> bool {
-    matches!(error, Error::DockerResponseServerError { message, .. }
-        if message.contains("storage-opt") || message.contains("quota"))
 }
 
 /// Into a container that does not run.

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use futures::FutureExt;
@@ -19,6 +18,7 @@ use crate::death;
 use crate::engine::{Engine, Facts};
 use crate::image::Tell;
 use crate::label::{self, Owned};
+use crate::lacks::Lacks;
 use crate::link;
 use crate::readiness;
 use crate::shape::{self, Options};
@@ -55,7 +55,7 @@ pub(crate) struct Host {
     pub(crate) watch: Watch,
     /// Held by whoever pulls, or puts the warden on an image.
     pub(crate) preparing: tokio::sync::Mutex<()>,
-    sizes_refused: AtomicBool,
+    pub(crate) lacks: Lacks,
 }
 
 impl Docker {
@@ -66,7 +66,7 @@ impl Docker {
             archives: Archives::default(),
             watch: Watch::default(),
             preparing: tokio::sync::Mutex::default(),
-            sizes_refused: AtomicBool::new(false),
+            lacks: Lacks::default(),
             config,
         };
         for volume in &host.config.options.volumes {
@@ -159,12 +159,8 @@ impl Host {
     /// The engine's own word, corrected by what it was seen to refuse.
     pub(crate) async fn facts(&self) -> Result<Facts, BackendError> {
         let mut facts = self.engine.facts().await?.clone();
-        facts.may_size &= !self.sizes_refused.load(Ordering::Relaxed);
+        facts.may_size &= !self.lacks.sizes();
         Ok(facts)
-    }
-
-    pub(crate) fn knows_no_sizes(&self) {
-        self.sizes_refused.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn check_mounts(&self, spec: &Spec) -> Result<(), BackendError> {

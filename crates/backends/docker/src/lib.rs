@@ -23,6 +23,7 @@ mod extra;
 mod hidden;
 mod image;
 mod label;
+mod lacks;
 mod layer;
 mod link;
 mod login;
