@@ -15,7 +15,4 @@ mod hour;
 mod lab;
 mod room;
 mod shell;
-#[path = "../../backends/ssh/tests/lab.rs"]
-#[allow(dead_code, reason = "its own tests use the rest")]
-mod ssh_lab;
 mod terminal;

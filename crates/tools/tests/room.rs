@@ -1,5 +1,9 @@
 //! One conversation with its tools, in a sandbox of its own.
 
+#[path = "../../backends/ssh/tests/lab.rs"]
+#[allow(dead_code, reason = "its own tests use the rest")]
+mod ssh_lab;
+
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -243,7 +247,7 @@ fn backend(wishes: &Wishes, state: &Path, installation: &InstallationId) -> Opti
     let backend: Arc<dyn Backend> = match wishes.backend {
         BackendKind::Docker => Arc::new(docker(installation)?),
         BackendKind::Ssh => {
-            let host = crate::ssh_lab::Lab::open()?;
+            let host = ssh_lab::Lab::open()?;
             return Some((host.backend(installation), Box::new(host)));
         }
         BackendKind::Local => Arc::new(
