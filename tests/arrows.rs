@@ -40,8 +40,12 @@ const NEIGHBOURS: [(&str, &str, &str); 2] = [
 
 /// Crates outside the layers, and all of ours that each may depend on.
 const APART: [(&str, &[&str]); 4] = [
-    // The static program: the warden, the search, the attack, the native cage and ssh's far side in one file.
-    ("inside", &["warden", "native", "search", "attack", "ssh"]),
+    // The static program: the warden, the search, the attack, the native cage and the far sides of
+    // ssh and Daytona in one file.
+    (
+        "inside",
+        &["daytona", "warden", "native", "search", "attack", "ssh"],
+    ),
     // Stands in for the world in tests of everything up to the gateway.
     (
         "testkit",

@@ -8,12 +8,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The packages the program is made of; a change in one builds it again.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 10] = [
     "inside",
     "attack",
     "search",
     "warden",
     "types",
+    "backends/daytona/src/frame.rs",
+    "backends/daytona/src/inside.rs",
     "backends/native",
     "backends/ssh/src",
     "../Cargo.lock",

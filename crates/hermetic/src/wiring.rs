@@ -2,6 +2,7 @@
 
 mod access;
 mod asking;
+mod daytona;
 mod desk;
 mod docker;
 mod egress;
@@ -76,6 +77,7 @@ pub(crate) fn backend(
 ) -> Result<Arc<dyn Backend>, Failure> {
     match kind {
         BackendKind::Native => native(config, installation),
+        BackendKind::Daytona => daytona::daytona(config, installation, caller),
         BackendKind::Docker => docker::docker(config, installation, caller),
         BackendKind::Local => local(config),
         BackendKind::Ssh => ssh::ssh(config, installation),

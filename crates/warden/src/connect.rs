@@ -23,7 +23,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     let Some((path, patience)) = parse(words) else {
         return ExitCode::from(USAGE);
     };
-    match connect(&path, patience) {
+    match reach(&path, patience) {
         Ok(socket) => bridge(&socket),
         Err(_) => ExitCode::from(UNAVAILABLE),
     }
@@ -60,7 +60,7 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Option<(OsString, Duratio
 }
 
 /// A warden that was started a moment ago may not listen yet.
-fn connect(path: &OsString, patience: Duration) -> io::Result<UnixStream> {
+pub fn reach(path: &OsString, patience: Duration) -> io::Result<UnixStream> {
     let begun = Instant::now();
     loop {
         match UnixStream::connect(path) {

@@ -271,6 +271,27 @@ fn elsewhere() -> Vec<Key> {
             "image of a Daytona sandbox; docker_image if not written",
         )
         .mirrored_by("TERMINAL_DAYTONA_IMAGE"),
+        key(
+            "terminal.daytona_api_url",
+            Shape::Text,
+            "https://app.daytona.io/api",
+            "address of Daytona's API",
+        )
+        .mirrored_by("DAYTONA_API_URL"),
+        key(
+            "terminal.daytona_target",
+            Shape::Text,
+            "",
+            "region of Daytona sandboxes; the organisation's own if not written",
+        )
+        .mirrored_by("DAYTONA_TARGET"),
+        key(
+            "terminal.daytona_organization",
+            Shape::Text,
+            "",
+            "organisation whose Daytona sandboxes they are, where the key alone does not say",
+        )
+        .mirrored_by("DAYTONA_ORGANIZATION_ID"),
         key("terminal.ssh_host", Shape::Text, "", "remote host (ssh)")
             .mirrored_by("TERMINAL_SSH_HOST"),
         key("terminal.ssh_user", Shape::Text, "", "user on it (ssh)")

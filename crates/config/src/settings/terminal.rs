@@ -34,9 +34,18 @@ pub struct Terminal {
     pub singularity_image: Option<String>,
     pub modal_image: Option<String>,
     pub daytona_image: Option<String>,
+    pub daytona: Daytona,
     pub ssh: Ssh,
     pub native: Native,
     pub sudo_password: Option<Secret>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Daytona {
+    pub api_key: Option<Secret>,
+    pub api_url: String,
+    pub target: Option<String>,
+    pub organization: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -113,6 +122,12 @@ impl Terminal {
             singularity_image: pick.maybe_text("terminal.singularity_image"),
             modal_image: pick.maybe_text("terminal.modal_image"),
             daytona_image: pick.maybe_text("terminal.daytona_image"),
+            daytona: Daytona {
+                api_key: pick.secret("DAYTONA_API_KEY"),
+                api_url: pick.text("terminal.daytona_api_url"),
+                target: pick.maybe_text("terminal.daytona_target"),
+                organization: pick.maybe_text("terminal.daytona_organization"),
+            },
             ssh: Ssh {
                 host: pick.maybe_text("terminal.ssh_host"),
                 user: pick.maybe_text("terminal.ssh_user"),

@@ -142,7 +142,7 @@ fn show_never_prints_a_secret() {
     )
     .file(
         ".env",
-        "SUDO_PASSWORD=hunter2\nOPENAI_API_KEY=hunter2\nSLACK_APP_TOKEN=hunter2\nSECRET=hunter2\nDAYTONA_API_KEY=hunter2\n",
+        "SUDO_PASSWORD=hunter2\nOPENAI_API_KEY=hunter2\nSLACK_APP_TOKEN=hunter2\nSECRET=hunter2\nDAYTONA_API_KEY=hunter2\nDAYTONA_API_URL=http://127.0.0.1:1/api\n",
     );
     for arguments in [
         &["config", "show"][..],

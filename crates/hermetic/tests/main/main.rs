@@ -10,6 +10,7 @@
 mod audit;
 mod chat;
 mod configuration;
+mod daytona;
 mod docker;
 mod doctor;
 mod egress;

@@ -1,0 +1,194 @@
+//! The backend itself.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hermetic_sandbox::{Backend, BackendError, Found, Link, Readiness, Spec};
+use hermetic_types::{BackendKind, InstallationId, SandboxId, Secret};
+use reqwest::Url;
+
+use super::birth::{self, Start};
+use super::death;
+use super::label::{self, Owned};
+use super::readiness;
+use super::service::Service;
+use super::shapes::Sandbox;
+use super::size::DiskWish;
+use super::state::State;
+use super::terminal::ReachError;
+use super::trouble::Trouble;
+use super::wire::Wire;
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub key: Secret,
+    /// The provider's API, such as `https://app.daytona.io/api`.
+    pub url: String,
+    /// Whose sandboxes they are, where the key alone does not say.
+    pub organisation: Option<String>,
+    /// The region; the organisation's own where there is none.
+    pub target: Option<String>,
+    pub installation: InstallationId,
+    /// The embedded warden program.
+    pub program: &'static [u8],
+    pub disk: DiskWish,
+    pub patience: Patience,
+}
+
+/// How long is waited before somebody is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For an answer, all repetitions together.
+    pub requests: Duration,
+    /// For a sandbox to stop, start or go.
+    pub state: Duration,
+    /// For a new one, whose image may have to be fetched first.
+    pub build: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            requests: Duration::from_secs(40),
+            state: Duration::from_secs(120),
+            build: Duration::from_secs(600),
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct Daytona(Arc<Host>);
+
+/// What making, finding and ending sandboxes shares.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) config: Config,
+    pub(crate) service: Service,
+}
+
+impl Daytona {
+    /// Reaches for nothing yet: whether the provider answers is [`Backend::readiness`]'s to say.
+    pub fn open(config: Config) -> Result<Self, BackendError> {
+        let wrong = |why: &str| BackendError::Unavailable {
+            what: format!("DAYTONA_API_URL makes no sense: {why}"),
+            remedy: "write an address such as https://app.daytona.io/api".to_owned(),
+        };
+        let base: Url = config.url.parse().map_err(|_| wrong("it is no address"))?;
+        if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
+            return Err(wrong("it is neither http nor https"));
+        }
+        let wire = Wire::new(
+            config.key.clone(),
+            config.organisation.clone(),
+            &base,
+            config.patience.requests,
+        )
+        .map_err(|error| BackendError::failed("make an HTTP client", error))?;
+        let service = Service { wire, base };
+        Ok(Self(Arc::new(Host { config, service })))
+    }
+}
+
+impl Backend for Daytona {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Daytona
+    }
+
+    fn is_distant(&self) -> bool {
+        true
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+        readiness::examine(&self.0).boxed()
+    }
+
+    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        birth::start(&self.0, spec, Start::Fresh).boxed()
+    }
+
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+        self.0.connect(id).boxed()
+    }
+
+    fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        death::stop(&self.0, id).boxed()
+    }
+
+    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        birth::start(&self.0, spec, Start::Again).boxed()
+    }
+
+    fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        death::destroy(&self.0, id).boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+        self.0.list().boxed()
+    }
+}
+
+impl Host {
+    async fn connect(self: &Arc<Self>, id: &SandboxId) -> Result<Link, BackendError> {
+        let found = self.find(id).await?;
+        let (sandbox, _) = found
+            .filter(|(sandbox, _)| State::of(sandbox) == State::Started)
+            .ok_or_else(|| missing(id))?;
+        match self.reach(&sandbox).await {
+            // Its processes ended behind our back; a kept one comes back by `resume`.
+            Err(ReachError::Nobody { said }) => {
+                tracing::debug!(sandbox = %id, said, "no warden there");
+                Err(missing(id))
+            }
+            reached => reached.map_err(|error| error.at("reach the warden")),
+        }
+    }
+
+    /// Nothing where there is none, or none of ours.
+    pub(crate) async fn find(
+        &self,
+        id: &SandboxId,
+    ) -> Result<Option<(Sandbox, Owned)>, BackendError> {
+        match self.service.look(&label::name(id)).await {
+            Ok(found) => Ok(self.ours(found).filter(|(_, owned)| &owned.id == id)),
+            Err(Trouble::Missing) => Ok(None),
+            Err(trouble) => Err(trouble.at("look at the sandbox")),
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<Found>, BackendError> {
+        let listed = self
+            .service
+            .list(&label::filter(&self.config.installation))
+            .await
+            .map_err(|trouble| trouble.at("list the sandboxes"))?;
+        let ours = listed.into_iter().filter_map(|one| self.ours(one));
+        let mut found: Vec<Found> = ours
+            .map(|(sandbox, owned)| Found {
+                state: State::of(&sandbox).found(&owned),
+                id: owned.id,
+                conversation: owned.conversation,
+                lifeline: Some(owned.lifeline),
+            })
+            .collect();
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(found)
+    }
+
+    fn ours(&self, sandbox: Sandbox) -> Option<(Sandbox, Owned)> {
+        let owned = Owned::read(&sandbox.labels, &self.config.installation)?;
+        (State::of(&sandbox) != State::Gone).then_some((sandbox, owned))
+    }
+}
+
+impl fmt::Debug for Daytona {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Daytona").field(&self.0.config.url).finish()
+    }
+}
+
+pub(crate) fn missing(id: &SandboxId) -> BackendError {
+    BackendError::NoSuchSandbox { id: id.clone() }
+}

@@ -1,0 +1,125 @@
+//! The link: bytes through the terminal, for as long as somebody holds the other end.
+
+use std::time::Duration;
+
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use hermetic_sandbox::{BackendError, Link};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::terminal::{self, ReachError, Socket, Terminal, message};
+use super::toolbox::Toolbox;
+use crate::frame::{self, BEAT, CREDIT, Frame, Frames, LONGEST, SILENCE};
+
+/// How much waits on its way through this process.
+const CAPACITY: usize = 256 << 10;
+/// How long a terminal's end is waited for when the link is over.
+const FAREWELL: Duration = Duration::from_secs(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// `auto_stop` is the provider's own idle time: it counts requests, and a link is none.
+pub(crate) async fn reach(toolbox: &Toolbox, auto_stop: Duration) -> Result<Link, ReachError> {
+    let terminal = terminal::open(toolbox).await?;
+    let (ours, theirs) = tokio::io::duplex(CAPACITY);
+    tokio::spawn(hold(toolbox.clone(), terminal, ours, auto_stop));
+    Ok(Link::new(theirs))
+}
+
+impl ReachError {
+    pub(crate) fn at(self, step: &str) -> BackendError {
+        match self {
+            Self::Trouble(trouble) => trouble.at(step),
+            nobody @ Self::Nobody { .. } => BackendError::failed(step, nobody),
+        }
+    }
+}
+
+/// Ends with whichever side ends first, and takes the terminal along.
+async fn hold(toolbox: Toolbox, terminal: Terminal, pipe: DuplexStream, auto_stop: Duration) {
+    let Terminal { socket, id, rest } = terminal;
+    let (sink, stream) = socket.split();
+    let (from_us, to_us) = tokio::io::split(pipe);
+    let (arrived, arrivals) = mpsc::channel(usize::from(CREDIT));
+    tokio::select! {
+        () = hear(stream, rest, to_us, arrived) => {}
+        () = tell(sink, from_us, arrivals) => {}
+        () = stay_in_use(&toolbox, auto_stop) => {}
+    }
+    // Our program there would notice by itself, a minute later.
+    let _ = timeout(FAREWELL, toolbox.end_terminal(&id)).await;
+}
+
+/// From the terminal to whoever holds the link. Each piece is acknowledged when it was taken.
+async fn hear(
+    mut stream: SplitStream<Socket>,
+    rest: Vec<u8>,
+    mut pipe: WriteHalf<DuplexStream>,
+    arrived: mpsc::Sender<()>,
+) {
+    let mut frames = Frames::default();
+    frames.push(&rest);
+    loop {
+        loop {
+            match frames.next() {
+                Ok(None) => break,
+                Ok(Some(Frame::Data(bytes))) => {
+                    let taken = pipe.write_all(&bytes).await;
+                    if taken.is_err() || arrived.send(()).await.is_err() {
+                        return;
+                    }
+                }
+                Ok(Some(Frame::Beat | Frame::Ack(_))) => {}
+                Err(error) => return tracing::warn!(%error, "a link to Daytona is cut"),
+            }
+        }
+        match timeout(SILENCE, stream.next()).await {
+            Ok(Some(Ok(Message::Binary(bytes)))) => frames.push(&bytes),
+            Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) | Err(_) => return,
+            Ok(Some(Ok(_))) => {}
+        }
+    }
+}
+
+/// From whoever holds the link to the terminal.
+async fn tell(
+    mut sink: SplitSink<Socket, Message>,
+    mut pipe: ReadHalf<DuplexStream>,
+    mut arrivals: mpsc::Receiver<()>,
+) {
+    let mut beat = interval(BEAT);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut buffer = vec![0; LONGEST];
+    loop {
+        let bytes = tokio::select! {
+            read = pipe.read(&mut buffer) => match read {
+                Ok(0) | Err(_) => return drop(sink.close().await),
+                Ok(read) => frame::data(&buffer[..read]),
+            },
+            Some(()) = arrivals.recv() => {
+                let mut count = 1;
+                while arrivals.try_recv().is_ok() {
+                    count += 1;
+                }
+                Frame::Ack(count).to_bytes()
+            }
+            _ = beat.tick() => Frame::Beat.to_bytes(),
+        };
+        if sink.send(message(bytes)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// While the link holds, the provider does not take the sandbox for idle.
+async fn stay_in_use(toolbox: &Toolbox, auto_stop: Duration) {
+    let pause = (auto_stop / 3).min(LONGEST_PAUSE);
+    loop {
+        sleep(pause).await;
+        if let Err(trouble) = toolbox.host.service.touch(&toolbox.sandbox).await {
+            tracing::debug!(%trouble, "Daytona was not told that a sandbox is in use");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What the provider has to offer, told by asking it. No sandbox is tried: that would be billed.
+
+use hermetic_sandbox::{BackendError, Layer, LayerState, Readiness};
+
+use super::daytona::Host;
+use super::label;
+use super::size::MOST_DISK;
+use super::wire::is_loopback;
+
+pub(crate) async fn examine(host: &Host) -> Readiness {
+    let asked = host
+        .service
+        .list(&label::filter(&host.config.installation))
+        .await;
+    let listed = match asked {
+        Ok(listed) => listed,
+        Err(trouble) => {
+            return Readiness {
+                layers: vec![broken("service", &trouble.at("list the sandboxes"))],
+            };
+        }
+    };
+    let count = listed.len();
+    let service = format!(
+        "{} takes the key; sandboxes of ours: {count}",
+        host.config.url
+    );
+    Readiness {
+        layers: vec![
+            held("service", &service),
+            connection(host),
+            held(
+                "network",
+                "blocked by Daytona; bytes leave by the link alone",
+            ),
+            held("cpu limit", "Daytona's, in whole cores"),
+            held("memory limit", "Daytona's, rounded up to GiB"),
+            held("disk limit", &format!("Daytona's, {MOST_DISK} GiB at most")),
+            held("open files limit", "an rlimit"),
+            Layer {
+                name: "process limit",
+                state: LayerState::Missing,
+                detail: "Daytona bounds no processes; the memory limit does in the end".to_owned(),
+                remedy: None,
+            },
+            held(
+                "bill",
+                "Daytona stops what is idle for the sandbox's lifetime, and deletes what is not kept",
+            ),
+        ],
+    }
+}
+
+fn connection(host: &Host) -> Layer {
+    let base = &host.service.base;
+    if base.scheme() == "https" {
+        return held("connection", "TLS");
+    }
+    if is_loopback(base) {
+        return held("connection", "on this machine");
+    }
+    Layer {
+        name: "connection",
+        state: LayerState::Weaker,
+        detail: "neither hidden nor proven: whoever is on the way has the key".to_owned(),
+        remedy: Some("write an https address in DAYTONA_API_URL".to_owned()),
+    }
+}
+
+fn held(name: &'static str, detail: &str) -> Layer {
+    Layer {
+        name,
+        state: LayerState::Active,
+        detail: detail.to_owned(),
+        remedy: None,
+    }
+}
+
+fn broken(name: &'static str, error: &BackendError) -> Layer {
+    let remedy = match error {
+        BackendError::Unavailable { remedy, .. } => Some(remedy.clone()),
+        _ => None,
+    };
+    Layer {
+        name,
+        state: LayerState::Required,
+        detail: error.to_string(),
+        remedy,
+    }
+}

@@ -1,0 +1,262 @@
+//! Requests and answers: bounded, repeated where that is safe, and never carried elsewhere.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hermetic_types::Secret;
+use reqwest::header::RETRY_AFTER;
+use reqwest::{Client, Method, Response, StatusCode, Url, redirect};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
+
+use super::trouble::Trouble;
+
+/// A page of a hundred sandboxes is the longest answer.
+const LONGEST_ANSWER: usize = 4 << 20;
+/// What of an error's text a person is shown.
+const LONGEST_WORD: usize = 300;
+
+const CONNECT: Duration = Duration::from_secs(10);
+const ANSWER: Duration = Duration::from_secs(60);
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LONGEST_WAIT: Duration = Duration::from_secs(4);
+
+#[derive(Debug)]
+pub(crate) struct Wire {
+    client: Client,
+    key: Secret,
+    organisation: Option<String>,
+    /// How long a request is repeated.
+    patience: Duration,
+}
+
+pub(crate) struct Ask {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    /// Its kind, and the bytes.
+    pub(crate) body: Option<(String, Bytes)>,
+    pub(crate) repeat: Repeat,
+}
+
+/// What may be asked again when there was no good answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// Asking twice is as good as asking once.
+    Freely,
+    /// Only what certainly was not carried out.
+    IfUndone,
+}
+
+impl Ask {
+    pub(crate) fn get(url: Url) -> Self {
+        Self::bare(Method::GET, url)
+    }
+
+    pub(crate) fn post(url: Url) -> Self {
+        Self::bare(Method::POST, url)
+    }
+
+    pub(crate) fn delete(url: Url) -> Self {
+        Self::bare(Method::DELETE, url)
+    }
+
+    pub(crate) fn json(url: Url, body: &impl serde::Serialize) -> Result<Self, Trouble> {
+        let body = serde_json::to_vec(body).map_err(|error| Trouble::nonsense(&error))?;
+        Ok(Self::post(url).with("application/json".to_owned(), body.into()))
+    }
+
+    pub(crate) fn with(mut self, kind: String, body: Bytes) -> Self {
+        self.body = Some((kind, body));
+        self
+    }
+
+    pub(crate) fn once(mut self) -> Self {
+        self.repeat = Repeat::IfUndone;
+        self
+    }
+
+    fn bare(method: Method, url: Url) -> Self {
+        Self {
+            method,
+            url,
+            body: None,
+            repeat: Repeat::Freely,
+        }
+    }
+}
+
+impl Wire {
+    pub(crate) fn new(
+        key: Secret,
+        organisation: Option<String>,
+        base: &Url,
+        patience: Duration,
+    ) -> Result<Self, reqwest::Error> {
+        let mut client = Client::builder()
+            .connect_timeout(CONNECT)
+            // A redirect would carry the key elsewhere.
+            .redirect(redirect::Policy::none());
+        if is_loopback(base) {
+            client = client.no_proxy();
+        }
+        Ok(Self {
+            client: client.build()?,
+            key,
+            organisation,
+            patience,
+        })
+    }
+
+    /// Asks until there is an answer, or no hope of one.
+    pub(crate) async fn ask(&self, ask: &Ask) -> Result<Bytes, Trouble> {
+        let deadline = Instant::now() + self.patience;
+        let mut wait = FIRST_WAIT;
+        loop {
+            let (trouble, told) = match self.ask_once(ask).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            let hope = match &trouble {
+                Trouble::TooMany => true,
+                Trouble::Unreachable { .. } => true,
+                Trouble::Lost { .. } => ask.repeat == Repeat::Freely,
+                _ => false,
+            };
+            let pause = told.unwrap_or(wait);
+            if !hope || Instant::now() + pause > deadline {
+                return Err(trouble);
+            }
+            tracing::debug!(url = %ask.url, %trouble, "asked again in {pause:?}");
+            sleep(pause).await;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+    }
+
+    pub(crate) async fn ask_for<T: DeserializeOwned>(&self, ask: &Ask) -> Result<T, Trouble> {
+        let answer = self.ask(ask).await?;
+        serde_json::from_slice(&answer).map_err(|error| Trouble::nonsense(&error))
+    }
+
+    /// A request with who we are, for what is more than an answer.
+    pub(crate) fn request(&self, method: Method, url: Url) -> reqwest::RequestBuilder {
+        let request = self
+            .client
+            .request(method, url)
+            .bearer_auth(self.key.expose());
+        match &self.organisation {
+            Some(organisation) => request.header("X-Daytona-Organization-ID", organisation),
+            None => request,
+        }
+    }
+
+    /// With the failure comes how long to wait, where that was said.
+    async fn ask_once(&self, ask: &Ask) -> Result<Bytes, (Trouble, Option<Duration>)> {
+        let mut request = self
+            .request(ask.method.clone(), ask.url.clone())
+            .timeout(ANSWER);
+        if let Some((kind, body)) = &ask.body {
+            request = request.header("content-type", kind).body(body.clone());
+        }
+        let response = request
+            .send()
+            .await
+            .map_err(|error| (self.unsent(ask, error), None))?;
+        let status = response.status();
+        let told = retry_after(&response);
+        let body = read(response).await.map_err(|trouble| (trouble, None))?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        Err((self.trouble(status, &body), told))
+    }
+
+    fn unsent(&self, ask: &Ask, error: reqwest::Error) -> Trouble {
+        let error = error.without_url();
+        if error.is_connect() {
+            let at = ask.url.host_str().unwrap_or_default().to_owned();
+            return Trouble::Unreachable { at, source: error };
+        }
+        Trouble::Lost {
+            said: format!("no answer: {error}"),
+        }
+    }
+
+    pub(crate) fn trouble(&self, status: StatusCode, body: &[u8]) -> Trouble {
+        let said = self.said(status, body);
+        match status.as_u16() {
+            401 => Trouble::Key,
+            402 | 403 => Trouble::Forbidden { said },
+            404 | 410 => Trouble::Missing,
+            409 => Trouble::Conflict { said },
+            429 => Trouble::TooMany,
+            400..=499 => Trouble::Refused { said },
+            _ => Trouble::Lost { said },
+        }
+    }
+
+    /// The words of an error, which come from elsewhere: short, in one line, and without the key.
+    fn said(&self, status: StatusCode, body: &[u8]) -> String {
+        let told = serde_json::from_slice::<serde_json::Value>(body).ok();
+        let word = |name: &str| match told.as_ref()?.get(name)? {
+            serde_json::Value::String(text) => Some(text.clone()),
+            serde_json::Value::Array(texts) => {
+                let texts: Vec<_> = texts.iter().filter_map(|text| text.as_str()).collect();
+                Some(texts.join("; "))
+            }
+            _ => None,
+        };
+        let text = word("message").or_else(|| word("error"));
+        let text = text.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+        let text = text.replace(self.key.expose(), "***");
+        let line = one_line(&text, LONGEST_WORD);
+        if line.is_empty() {
+            return status.to_string();
+        }
+        line
+    }
+}
+
+pub(crate) fn one_line(text: &str, longest: usize) -> String {
+    let words: Vec<&str> = text
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.join(" ").chars().take(longest).collect()
+}
+
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+/// Seconds; a date is not worth a calendar here.
+fn retry_after(response: &Response) -> Option<Duration> {
+    let text = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
+    text.trim().parse().ok().map(Duration::from_secs)
+}
+
+async fn read(mut response: Response) -> Result<Bytes, Trouble> {
+    let mut whole = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(None) => return Ok(whole.into()),
+            Ok(Some(piece)) if whole.len() + piece.len() <= LONGEST_ANSWER => {
+                whole.extend_from_slice(&piece);
+            }
+            Ok(Some(_)) => {
+                return Err(Trouble::Nonsense {
+                    why: "it has no end".to_owned(),
+                });
+            }
+            Err(error) => {
+                return Err(Trouble::Lost {
+                    said: format!("the answer was cut off: {}", error.without_url()),
+                });
+            }
+        }
+    }
+}
