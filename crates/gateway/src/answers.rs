@@ -57,7 +57,7 @@ impl Gateway {
             "" | "once" => Scope::Once,
             "session" => Scope::Session,
             "10m" | "10 minutes" => Scope::TenMinutes,
-            "always" => return Ok(Redacted::constant(NO_RULES_HERE)),
+            "always" => Scope::Always,
             _ => {
                 return Ok(Redacted::constant(
                     "Write /approve, or /approve with the question's name, and `session` after it \
@@ -113,12 +113,20 @@ impl Gateway {
             via: "chat",
         };
         let approvals = &self.asking.approvals;
+        if given == Given::Yes(Scope::Always) && !self.is_about_a_host(&id).await? {
+            return Ok(Redacted::constant(NO_RULES_HERE));
+        }
         let outcome = approvals.answer(&id, given, answerer, reason).await?;
         Ok(match outcome {
             Outcome::First(request) => self.redactor.redact(said_of(&request)),
             Outcome::TooLate(request) => self.redactor.redact(too_late(&request)),
             Outcome::Unknown => self.redactor.redact(format!("No question is called {id}.")),
         })
+    }
+
+    async fn is_about_a_host(&self, id: &RequestId) -> Result<bool, StoreError> {
+        let found = self.asking.approvals.rows().find(id).await?;
+        Ok(found.is_some_and(|request| request.subject == Subject::Host))
     }
 
     /// The only question of this conversation, or the only one there is.

@@ -8,6 +8,7 @@ mod crash;
 mod doors;
 mod egress;
 mod files;
+mod hosts;
 pub(crate) mod lab;
 mod processes;
 mod streaming;

@@ -1,7 +1,7 @@
 //! The stand-alone proxy under attack, in a network of its own where the DNS lies and every address that
 //! must not be reached is there to be reached.
 
-mod dns;
+pub(crate) mod dns;
 mod hello;
 mod http;
 mod names;
