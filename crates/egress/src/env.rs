@@ -14,6 +14,18 @@ pub enum Trust<'a> {
 /// Never proxied: what runs inside the sandbox itself.
 const NO_PROXY: &str = "localhost,127.0.0.1,::1";
 
+/// Standard input and output to `$1`, port `$2`, by CONNECT. In bash alone: not every system has a netcat, and
+/// fewer have one that speaks to proxies. Half closes are not passed on; ssh needs none.
+const TUNNEL: &str = r#"exec 3<>/dev/tcp/127.0.0.1/@PORT@ || exit 1
+printf 'CONNECT %s:%s HTTP/1.1\r\nHost: %s:%s\r\n\r\n' "$1" "$2" "$1" "$2" >&3
+read -r _ code _ <&3
+while IFS= read -r line <&3 && [ "$line" != $'\r' ]; do :; done
+if [ "$code" != 200 ]; then cat <&3 >&2; exit 1; fi
+cat <&3 & exec cat >&3"#;
+
+/// The script is in a variable of its own, so that neither git's shell nor ssh's `%` reads it.
+const GIT_SSH: &str = r#"ssh -o ProxyCommand='bash -c "$HERMETIC_TUNNEL" tunnel %h %p' -o StrictHostKeyChecking=accept-new"#;
+
 /// What every command of a sandbox needs, whose warden listens on `proxy_port` of its loopback.
 pub fn sandbox_env(proxy_port: u16, trust: Trust<'_>) -> BTreeMap<String, String> {
     let http = format!("http://127.0.0.1:{proxy_port}");
@@ -23,9 +35,7 @@ pub fn sandbox_env(proxy_port: u16, trust: Trust<'_>) -> BTreeMap<String, String
         format!("-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort={proxy_port}"),
         "-Dhttp.nonProxyHosts=localhost|127.*|[::1]".to_owned(),
     ];
-    let git_ssh = format!(
-        "ssh -o ProxyCommand='nc -X 5 -x 127.0.0.1:{proxy_port} %h %p' -o StrictHostKeyChecking=accept-new"
-    );
+    let tunnel = TUNNEL.replace("@PORT@", &proxy_port.to_string());
 
     let mut env = BTreeMap::new();
     let mut set = |name: &str, value: &str| {
@@ -45,7 +55,8 @@ pub fn sandbox_env(proxy_port: u16, trust: Trust<'_>) -> BTreeMap<String, String
     }
     set("FTP_PROXY", &http);
     set("ftp_proxy", &http);
-    set("GIT_SSH_COMMAND", &git_ssh);
+    set("HERMETIC_TUNNEL", &tunnel);
+    set("GIT_SSH_COMMAND", GIT_SSH);
     set("PIP_PROXY", &http);
     set("npm_config_proxy", &http);
     set("npm_config_https_proxy", &http);

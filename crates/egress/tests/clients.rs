@@ -21,6 +21,9 @@ use crate::lab::origin::{Origin, head};
 use crate::lab::tls::Identity;
 use crate::lab::{Journal, Liar, PATIENCE, local};
 
+/// For programs that take long to get going.
+const LONG: Duration = Duration::from_secs(120);
+
 struct Listening {
     at: SocketAddr,
     stop: CancellationToken,
@@ -80,6 +83,10 @@ impl Listening {
 
     /// The program with exactly the environment a sandbox would have.
     async fn run(&self, program: &Path, arguments: &[&str]) -> Output {
+        self.run_for(PATIENCE, program, arguments).await
+    }
+
+    async fn run_for(&self, patience: Duration, program: &Path, arguments: &[&str]) -> Output {
         let bundle = self.path("bundle.pem");
         let mut command = Command::new(program);
         command
@@ -94,7 +101,7 @@ impl Listening {
             .current_dir(self.folder.path())
             .stdin(Stdio::null())
             .kill_on_drop(true);
-        timeout(PATIENCE, command.output())
+        timeout(patience, command.output())
             .await
             .expect("the program hangs")
             .unwrap()
@@ -246,6 +253,116 @@ async fn python_reaches_what_is_allowed() {
         .run(&python, &["-c", script, "https://evil.test/"])
         .await);
     assert!(refused.contains("403"), "{refused}");
+}
+
+#[tokio::test]
+async fn pythons_requests_finds_proxy_and_certificates() {
+    let test = "pythons_requests_finds_proxy_and_certificates";
+    let Some(python) = find(test, "python3") else {
+        return;
+    };
+    let identity = Identity::of("secure.test");
+    let secure = tls_origin(&identity).await;
+    let proxy = listen(
+        &[local("secure.test", secure.at)],
+        Vec::new(),
+        Some(&identity),
+    )
+    .await;
+    for library in ["requests", "httpx"] {
+        let script = format!("import {library}, sys; print({library}.get(sys.argv[1]).text)");
+        let there = proxy
+            .run(&python, &["-c", &format!("import {library}")])
+            .await;
+        if !there.status.success() {
+            eprintln!("SKIP: {test}: {library} is not installed");
+            continue;
+        }
+        let url = format!("https://secure.test:{}/", secure.at.port());
+        let said = proxy.run(&python, &["-c", &script, &url]).await;
+        assert_eq!(out(&said), "hello\n", "{library}");
+    }
+}
+
+#[tokio::test]
+async fn java_finds_the_proxy() {
+    let Some(java) = find("java_finds_the_proxy", "java") else {
+        return;
+    };
+    let (plain, _) = Origin::answering(OK).await;
+    let proxy = listen(&[local("plain.test", plain.at)], Vec::new(), None).await;
+    let program = "import java.net.*; import java.net.http.*;\n\
+        class Fetch { public static void main(String[] a) throws Exception {\n\
+        var request = HttpRequest.newBuilder(URI.create(a[0])).build();\n\
+        var text = HttpResponse.BodyHandlers.ofString();\n\
+        System.out.println(HttpClient.newHttpClient().send(request, text).body());\n\
+        System.out.println(new String(new URL(a[0]).openStream().readAllBytes()));\n\
+        } }\n";
+    std::fs::write(proxy.path("Fetch.java"), program).unwrap();
+    let url = format!("http://plain.test:{}/", plain.at.port());
+    let told = proxy.run_for(LONG, &java, &["Fetch.java", &url]).await;
+    if out(&told).contains("jdk.compiler") {
+        eprintln!("SKIP: java_finds_the_proxy: there is no compiler");
+        return;
+    }
+    let told = String::from_utf8_lossy(&told.stdout).into_owned() + &out(&told);
+    assert!(told.starts_with("hello\nhello\n"), "{told}");
+}
+
+const PACKAGES: &str = "Package: hermetic-nothing\nVersion: 1\nArchitecture: all\n\
+    Maintainer: Nobody <nobody@example.com>\nFilename: ./nothing.deb\nSize: 1\n\
+    SHA256: 0000000000000000000000000000000000000000000000000000000000000000\n";
+
+/// Names the index by its hash, as apt wants it; nobody signed it.
+const RELEASE: &str = "Suite: test\nDate: Sun, 15 Nov 2026 00:00:00 UTC\nSHA256:\n \
+    046405c86ff0865c473bee0c94b6a9d79b7e887a261cbfb1cc3e0c3510349cd2 200 Packages\n";
+
+#[tokio::test]
+async fn apt_updates_from_a_mirror() {
+    let Some(apt) = find("apt_updates_from_a_mirror", "apt-get") else {
+        return;
+    };
+    let mirror = Origin::start(|mut stream| async move {
+        while let Some(head) = head(&mut stream).await {
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            let (status, body) = match path.rsplit('/').next() {
+                Some("Release") => ("200 OK", RELEASE),
+                Some("Packages") => ("200 OK", PACKAGES),
+                _ => ("404 No", ""),
+            };
+            let length = body.len();
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}");
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    })
+    .await;
+    let proxy = listen(&[local("deb.test", mirror.at)], Vec::new(), None).await;
+    let folder = proxy.folder.path().display().to_string();
+    for name in ["lists/partial", "cache/partial", "parts"] {
+        std::fs::create_dir_all(proxy.path(name)).unwrap();
+    }
+    let line = format!(
+        "deb [trusted=yes] http://deb.test:{}/ ./\n",
+        mirror.at.port()
+    );
+    std::fs::write(proxy.path("sources.list"), line).unwrap();
+    std::fs::write(proxy.path("status"), "").unwrap();
+    let options = [
+        format!("Dir::Etc::sourcelist={folder}/sources.list"),
+        format!("Dir::Etc::sourceparts={folder}/parts"),
+        format!("Dir::Etc::parts={folder}/parts"),
+        "Dir::Etc::main=/dev/null".to_owned(),
+        format!("Dir::State::lists={folder}/lists"),
+        format!("Dir::State::status={folder}/status"),
+        format!("Dir::Cache={folder}/cache"),
+        "APT::Sandbox::User=".to_owned(),
+    ];
+    let mut words: Vec<&str> = options.iter().flat_map(|option| ["-o", option]).collect();
+    words.push("update");
+    let told = proxy.run_for(LONG, &apt, &words).await;
+    assert!(told.status.success(), "{}", out(&told));
+    let fetched = |line: &str| line.starts_with("Get:") && line.contains(" Packages ");
+    assert!(out(&told).lines().any(fetched), "{}", out(&told));
 }
 
 #[tokio::test]

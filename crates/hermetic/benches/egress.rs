@@ -22,7 +22,7 @@ const ROLE: &str = "EGRESS_BENCH_ROLE";
 const ORIGIN: &str = "EGRESS_BENCH_ORIGIN";
 const PROXY: &str = "EGRESS_BENCH_PROXY";
 /// Where the program is inside.
-const INSIDE: &str = "/tmp/bench";
+const INSIDE: &str = "/mnt/bench";
 
 const TIME: Duration = Duration::from_secs(3);
 const TURNS: usize = 5;

@@ -142,6 +142,7 @@ const SANDBOXES_INSIDE: &str = concat!(
 const NETWORKS: &str = "\
 networks:
   # No default route and no address of the host's own on its bridge: nothing to reach but each other.
+  # Engines before Docker 28 pass over `isolated`: there, what listens on the bridge's address is reached.
   internal:
     driver: bridge
     internal: true

@@ -1,17 +1,27 @@
 //! The image all services of a compose file share.
 
+/// Whom the image's services run as where nobody else was named.
+const USER: (u32, u32) = (1000, 1000);
+
 /// Expects the binary beside it. Nothing is fetched but the base image and its certificates.
-pub fn dockerfile() -> &'static str {
+pub fn dockerfile(user: Option<(u32, u32)>) -> String {
+    let (user, group) = user.unwrap_or(USER);
     DOCKERFILE
+        .replace("@USER@", &user.to_string())
+        .replace("@GROUP@", &group.to_string())
 }
 
+/// The folder of the volume is made here: a volume takes its owner from the image, and is root's where the
+/// image has no such folder.
 const DOCKERFILE: &str = r#"# Written by `hermetic compose`. Build it with: docker build -t hermetic .
 FROM debian:12-slim
 
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --create-home --uid 1000 hermetic
+ && groupadd --non-unique --gid @GROUP@ hermetic \
+ && useradd --non-unique --create-home --uid @USER@ --gid @GROUP@ hermetic \
+ && install -d -m 700 -o @USER@ -g @GROUP@ /home/hermetic/.hermes
 
 COPY hermetic /usr/local/bin/hermetic
 
@@ -27,9 +37,20 @@ mod tests {
 
     #[test]
     fn the_image_does_not_run_as_root() {
-        let lines: Vec<&str> = dockerfile().lines().collect();
+        let text = dockerfile(None);
+        let lines: Vec<&str> = text.lines().collect();
         let user = lines.iter().position(|line| *line == "USER hermetic");
         let entry = lines.iter().position(|line| line.starts_with("ENTRYPOINT"));
         assert!(user.is_some() && user < entry, "{lines:?}");
+    }
+
+    #[test]
+    fn the_volumes_folder_belongs_to_whoever_runs() {
+        let text = dockerfile(Some((1234, 56)));
+        assert!(
+            text.contains("-o 1234 -g 56 /home/hermetic/.hermes"),
+            "{text}"
+        );
+        assert!(!text.contains('@'), "{text}");
     }
 }

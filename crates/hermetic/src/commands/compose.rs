@@ -91,7 +91,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     }
     let mut files = vec![
         ("docker-compose.yml", compose.yaml()),
-        ("Dockerfile", dockerfile().to_owned()),
+        ("Dockerfile", dockerfile(args.user)),
     ];
     if args.squid {
         let list = squid_allowlist(&rules)

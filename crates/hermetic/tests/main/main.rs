@@ -16,6 +16,7 @@ mod doctor;
 mod egress;
 mod flow;
 mod gateway;
+mod git_ssh;
 mod hermetic;
 mod mcp;
 mod probes;
