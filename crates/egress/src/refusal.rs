@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::account::BudgetSpent;
 use crate::address::NotPublic;
 use crate::dial::DialError;
+use crate::remedy::{Allowing, Remedy};
 use crate::resolve::LocateError;
 use crate::rules::{Authority, Ground, Refused, Via};
 
@@ -21,27 +22,6 @@ pub struct Refusal {
     pub reason: String,
     pub rule: Option<String>,
     pub remedy: Option<Remedy>,
-}
-
-/// What a person can do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remedy {
-    Allow(Box<str>),
-    /// The same, though TLS may do already.
-    AllowOrUseTls(Box<str>),
-    /// The same, where the host is meant to be at such an address.
-    AllowThere(Box<str>),
-    Do(&'static str),
-}
-
-/// How a person lets a host through, where this proxy runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Allowing {
-    /// By a rule; a gateway takes it up as it runs.
-    #[default]
-    ByRule,
-    /// By a flag of the command that runs.
-    ByFlagOf(&'static str),
 }
 
 /// Reply codes of SOCKS5 (RFC 1928, section 6).
@@ -314,33 +294,6 @@ impl Refusal {
             self.code,
         )
         .into_bytes()
-    }
-}
-
-impl Remedy {
-    fn allow(target: &Authority) -> Self {
-        let what = match target.port {
-            crate::rules::DEFAULT_PORT => target.host.to_string(),
-            _ => target.to_string(),
-        };
-        Self::Allow(what.into())
-    }
-
-    fn words(&self, allowing: Allowing) -> String {
-        let allow = |what: &str| match allowing {
-            Allowing::ByRule => format!("hermetic egress allow {what}"),
-            Allowing::ByFlagOf(command) => format!("start `{command}` with --allow {what}"),
-        };
-        match self {
-            Self::Allow(what) => allow(what),
-            Self::AllowOrUseTls(what) => {
-                format!("{} (or https:// where the host is allowed)", allow(what))
-            }
-            Self::AllowThere(what) => {
-                format!("if this host is meant to be there: {}", allow(what))
-            }
-            Self::Do(words) => (*words).to_owned(),
-        }
     }
 }
 

@@ -1,0 +1,51 @@
+//! What a person can do about a refusal, in the words of the command they ran.
+
+use crate::rules::{Authority, DEFAULT_PORT};
+
+/// What a person can do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    Allow(Box<str>),
+    /// The same, though TLS may do already.
+    AllowOrUseTls(Box<str>),
+    /// The same, where the host is meant to be at such an address.
+    AllowThere(Box<str>),
+    Do(&'static str),
+}
+
+/// How a person lets a host through, where this proxy runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Allowing {
+    /// By a rule; a gateway takes it up as it runs.
+    #[default]
+    ByRule,
+    /// By a flag of the command that runs.
+    ByFlagOf(&'static str),
+}
+
+impl Remedy {
+    pub(crate) fn allow(target: &Authority) -> Self {
+        let what = match target.port {
+            DEFAULT_PORT => target.host.to_string(),
+            _ => target.to_string(),
+        };
+        Self::Allow(what.into())
+    }
+
+    pub(crate) fn words(&self, allowing: Allowing) -> String {
+        let allow = |what: &str| match allowing {
+            Allowing::ByRule => format!("hermetic egress allow {what}"),
+            Allowing::ByFlagOf(command) => format!("start `{command}` with --allow {what}"),
+        };
+        match self {
+            Self::Allow(what) => allow(what),
+            Self::AllowOrUseTls(what) => {
+                format!("{} (or https:// where the host is allowed)", allow(what))
+            }
+            Self::AllowThere(what) => {
+                format!("if this host is meant to be there: {}", allow(what))
+            }
+            Self::Do(words) => (*words).to_owned(),
+        }
+    }
+}
