@@ -1,5 +1,6 @@
 //! Daytona, as somebody at a keyboard meets it. Nothing here reaches further than loopback.
 
+use crate::daytona_server::{KEY, Server, lacking};
 use crate::hermetic::{Ended, Hermetic};
 
 /// Nobody listens on port 1 of this machine.
@@ -36,4 +37,54 @@ fn a_disk_that_daytona_does_not_have_is_refused_when_it_was_written() {
     let ended = hermetic.run(&["exec", "--backend", "daytona", "--", "true"]);
     assert_eq!(ended.code, 125, "{}", ended.err);
     assert!(ended.err.contains("10 GiB at most"), "{}", ended.err);
+}
+
+/// Each command of the program is a process of its own, so the service goes on beside it.
+async fn run(hermetic: &Hermetic, words: &[&str]) -> Ended {
+    tokio::task::block_in_place(|| hermetic.run(words))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn commands_run_there_and_nothing_is_left_that_was_not_kept() {
+    if let Some(why) = lacking() {
+        return eprintln!("SKIP: commands_run_there_and_nothing_is_left_that_was_not_kept: {why}");
+    }
+    let server = Server::start().await;
+    let keys = format!("DAYTONA_API_KEY={KEY}\nDAYTONA_API_URL={}\n", server.url());
+    let hermetic = Hermetic::with("terminal: {daytona_image: 'debian:12'}\n").file(".env", &keys);
+
+    let found = row(&run(&hermetic, &["backends", "--json"]).await);
+    assert_eq!(found["available"], true, "{found}");
+
+    let exec = ["exec", "--backend", "daytona"];
+    let once = [&exec[..], &["--", "sh", "-c", "pwd; cat; exit 7"]].concat();
+    let ended = run(&hermetic, &once).await;
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (7, "/workspace\n"),
+        "{}",
+        ended.err
+    );
+    assert_eq!(server.names(), Vec::<String>::new());
+
+    let kept = [&exec[..], &["--session", "mine", "--"]].concat();
+    let ended = run(
+        &hermetic,
+        &[&kept[..], &["sh", "-c", "echo mine > note"]].concat(),
+    )
+    .await;
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert_eq!(server.names().len(), 1);
+    // Whoever leaves it alone finds it stopped, and its files there.
+    server.let_idle_time_pass().await;
+    let ended = run(&hermetic, &[&kept[..], &["cat", "note"]].concat()).await;
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (0, "mine\n"),
+        "{}",
+        ended.err
+    );
+    let listed = run(&hermetic, &["sandbox", "list", "--json"]).await;
+    assert!(listed.out.contains("daytona"), "{}", listed.out);
+    server.end().await;
 }

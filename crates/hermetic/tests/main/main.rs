@@ -11,6 +11,9 @@ mod audit;
 mod chat;
 mod configuration;
 mod daytona;
+#[path = "../../../backends/daytona/tests/server/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "its own tests use the rest")]
+mod daytona_server;
 mod docker;
 mod doctor;
 mod egress;
