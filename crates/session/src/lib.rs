@@ -12,20 +12,25 @@
 
 #![forbid(unsafe_code)]
 
+mod errors;
 mod house;
 mod lease;
+mod leaving;
 mod living;
+mod making;
 mod outlet;
 mod plan;
 mod pool;
+mod room;
 mod sandboxes;
 mod settle;
 mod slot;
 mod spending;
 
+pub use errors::{LeaseError, LetGoError};
 pub use lease::Lease;
 pub use outlet::{Outlet, PROXY_PORT};
 pub use plan::Plan;
-pub use sandboxes::{LeaseError, LetGoError, Sandboxes};
+pub use sandboxes::Sandboxes;
 pub use settle::{SettleError, Settled};
 pub use spending::Spending;

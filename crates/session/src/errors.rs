@@ -1,0 +1,46 @@
+//! Why a sandbox could not be had, or not be let go.
+
+use hermetic_sandbox::{BackendError, GreetError};
+use hermetic_store::StoreError;
+use hermetic_types::{BackendKind, SandboxId};
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum LeaseError {
+    #[error("all {most} sandboxes are in use; raise gateway.max_sandboxes or wait for one to end")]
+    Full { most: usize },
+    #[error("no backend {0} in this program")]
+    NoBackend(BackendKind),
+    #[error("the sandbox could not be started")]
+    Start(#[from] BackendError),
+    #[error("the sandbox does not answer")]
+    Greet(#[from] GreetError),
+    #[error("the ledger could not be written")]
+    Ledger(#[from] StoreError),
+    #[error("the ledger holds a sandbox that cannot be read")]
+    Spec(#[from] serde_json::Error),
+    #[error("the program is stopping")]
+    Stopping,
+}
+
+#[derive(Debug, Error)]
+pub enum LetGoError {
+    #[error("no backend {0} in this program")]
+    NoBackend(BackendKind),
+    #[error("sandbox {id} could not be removed; it stays in the ledger and is tried again")]
+    Destroy {
+        id: SandboxId,
+        #[source]
+        source: BackendError,
+    },
+    #[error("the ledger could not be written")]
+    Ledger(#[from] StoreError),
+}
+
+impl LeaseError {
+    /// The sandbox may be as well as ever; only the way to it is not there now. Its files are not given
+    /// up for that.
+    pub(crate) fn is_out_of_reach(&self) -> bool {
+        matches!(self, Self::Start(BackendError::Unavailable { .. }))
+    }
+}

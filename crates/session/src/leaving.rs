@@ -1,0 +1,96 @@
+//! Sandboxes let go: stopped, destroyed, given up.
+
+use std::sync::Arc;
+
+use hermetic_sandbox::Persistence;
+use hermetic_store::{Entry, LedgerState};
+use hermetic_types::{BackendKind, ConversationKey, SandboxId};
+use tokio::time::Instant;
+
+use crate::{LetGoError, Sandboxes};
+
+impl Sandboxes {
+    /// Stops or destroys an idle conversation's sandbox, unless it was used after `since`.
+    pub(crate) async fn let_go(
+        &self,
+        conversation: &ConversationKey,
+        since: Instant,
+    ) -> Result<(), LetGoError> {
+        let slot = self.slot(conversation);
+        let mut tenant = slot.gate.lock().await;
+        if slot.idle_since().is_none_or(|idle| idle > since) {
+            return Ok(());
+        }
+        let Some(leaving) = tenant.take() else {
+            return Ok(());
+        };
+        let spec = Arc::clone(&leaving.spec);
+        leaving.close_outlet().await;
+        let kind = self.plan.backend;
+        let gone = match spec.persistence {
+            Persistence::Ephemeral => self.destroy(&spec.id, kind).await,
+            Persistence::Kept => self.stop(&spec.id, kind).await,
+        };
+        // Also after a failure: the house goes on trying, the conversation may start afresh.
+        slot.vacate();
+        gone
+    }
+
+    pub(crate) async fn stop(&self, id: &SandboxId, kind: BackendKind) -> Result<(), LetGoError> {
+        let backend = self
+            .backends
+            .get(&kind)
+            .ok_or(LetGoError::NoBackend(kind))?;
+        self.ledger.mark(id, LedgerState::Stopping).await?;
+        match backend.stop(id).await {
+            Ok(()) => {
+                self.ledger.mark(id, LedgerState::Stopped).await?;
+                tracing::info!(sandbox = %id, "sandbox stopped, files kept");
+                Ok(())
+            }
+            Err(source) => {
+                self.ledger.note_failure(id, &source.to_string()).await?;
+                self.changed.notify_one();
+                Err(LetGoError::Destroy {
+                    id: id.clone(),
+                    source,
+                })
+            }
+        }
+    }
+
+    /// The row goes when the thing was seen to be gone, not before.
+    pub(crate) async fn destroy(
+        &self,
+        id: &SandboxId,
+        kind: BackendKind,
+    ) -> Result<(), LetGoError> {
+        let backend = self
+            .backends
+            .get(&kind)
+            .ok_or(LetGoError::NoBackend(kind))?;
+        self.ledger.mark(id, LedgerState::Destroying).await?;
+        match backend.destroy(id).await {
+            Ok(()) => {
+                self.ledger.forget(id).await?;
+                tracing::info!(sandbox = %id, "sandbox destroyed");
+                Ok(())
+            }
+            Err(source) => {
+                self.ledger.note_failure(id, &source.to_string()).await?;
+                self.changed.notify_one();
+                Err(LetGoError::Destroy {
+                    id: id.clone(),
+                    source,
+                })
+            }
+        }
+    }
+
+    /// Gives a row up: destroyed now, or marked so that the house tries until it is gone.
+    pub(crate) async fn write_off(&self, entry: &Entry) {
+        if let Err(error) = self.destroy(&entry.id, entry.backend).await {
+            tracing::warn!(sandbox = %entry.id, %error, "an old sandbox could not be removed yet");
+        }
+    }
+}

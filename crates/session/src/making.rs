@@ -1,0 +1,133 @@
+//! Sandboxes made, brought back and met again.
+
+use std::sync::Arc;
+
+use hermetic_sandbox::{BackendError, Network, Persistence, Sandbox, Spec};
+use hermetic_store::{Entry, LedgerState};
+use hermetic_types::ConversationKey;
+use tokio::time::Instant;
+
+use crate::sandboxes::now;
+use crate::slot::Tenant;
+use crate::{LeaseError, Sandboxes};
+
+impl Sandboxes {
+    pub(crate) async fn create(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
+        match self.take_warm(conversation).await? {
+            Some(warm) => Ok(warm),
+            None => self.make(conversation).await,
+        }
+    }
+
+    pub(crate) async fn make(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
+        let backend = self.backend(self.plan.backend)?;
+        let spec = self.spec(conversation);
+        let text = serde_json::to_string(&spec)?;
+        self.ledger
+            .name(&spec.id, conversation, backend.kind(), &text, now())
+            .await?;
+
+        let begun = Instant::now();
+        let made = async {
+            let link = backend.create(&spec).await?;
+            let sandbox = Sandbox::greet(&spec.id, backend.kind(), link).await?;
+            Ok::<_, LeaseError>(Arc::new(sandbox.with_way_back(backend)))
+        };
+        match made.await {
+            Ok(sandbox) => {
+                self.ledger.mark(&spec.id, LedgerState::Running).await?;
+                tracing::info!(
+                    sandbox = %spec.id,
+                    %conversation,
+                    backend = %backend.kind(),
+                    took = ?begun.elapsed(),
+                    "sandbox created"
+                );
+                Ok((spec, sandbox))
+            }
+            Err(error) => {
+                // A create that failed leaves nothing; if even that fails, the house is told.
+                if let Err(rest) = self.destroy(&spec.id, backend.kind()).await {
+                    tracing::warn!(sandbox = %spec.id, error = %rest, "a failed create left a rest");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn spec(&self, conversation: &ConversationKey) -> Spec {
+        let mut spec = self.plan.spec(&self.installation, conversation);
+        if let (Network::Proxied { port }, Some(gate)) = (&spec.network, &self.gate) {
+            let mut env = gate.env(conversation, *port);
+            // What the operator wrote counts more.
+            env.extend(spec.env);
+            spec.env = env;
+        }
+        spec
+    }
+
+    pub(crate) async fn bring_back(
+        &self,
+        entry: &Entry,
+    ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
+        let backend = self.backend(entry.backend)?;
+        let spec: Spec = serde_json::from_str(&entry.spec)?;
+        let link = match entry.state {
+            LedgerState::Running => match backend.connect(&entry.id).await {
+                // Its processes ended behind our back (an engine that was restarted, a limit); its
+                // files are still somebody's work.
+                Err(BackendError::NoSuchSandbox { .. })
+                    if spec.persistence == Persistence::Kept =>
+                {
+                    backend.resume(&spec).await?
+                }
+                link => link?,
+            },
+            _ => backend.resume(&spec).await?,
+        };
+        let sandbox = match Sandbox::greet(&entry.id, entry.backend, link).await {
+            // There, and not answering: what it ran is lost, its files are not.
+            Err(error) if spec.persistence == Persistence::Kept => {
+                tracing::warn!(sandbox = %entry.id, %error, "a sandbox is started anew");
+                backend.stop(&entry.id).await?;
+                let link = backend.resume(&spec).await?;
+                Sandbox::greet(&entry.id, entry.backend, link).await?
+            }
+            greeted => greeted?,
+        };
+        self.ledger.mark(&entry.id, LedgerState::Running).await?;
+        self.ledger.touch(&entry.id, now()).await?;
+        Ok((spec, Arc::new(sandbox.with_way_back(backend))))
+    }
+
+    /// The tenant's sandbox, over a new link if the old one is gone.
+    pub(crate) async fn meet(&self, tenant: &mut Tenant) -> Result<Arc<Sandbox>, LeaseError> {
+        if let Some(sandbox) = &tenant.sandbox
+            && sandbox.is_reachable()
+        {
+            return Ok(Arc::clone(sandbox));
+        }
+        let sandbox = self.reach(&tenant.spec).await?;
+        // Held over the change: a new link is no new budget.
+        let _held = match tenant.outlet.take() {
+            Some(old) => Some(old.close().await),
+            None => None,
+        };
+        tenant.outlet = self.open_outlet(&tenant.spec, &sandbox).await;
+        tenant.sandbox = Some(Arc::clone(&sandbox));
+        Ok(sandbox)
+    }
+
+    async fn reach(&self, spec: &Spec) -> Result<Arc<Sandbox>, LeaseError> {
+        let backend = self.backend(self.plan.backend)?;
+        let link = backend.connect(&spec.id).await?;
+        let sandbox = Sandbox::greet(&spec.id, backend.kind(), link).await?;
+        Ok(Arc::new(sandbox.with_way_back(backend)))
+    }
+}
