@@ -8,7 +8,7 @@ use crate::inputs::Inputs;
 use crate::origin::Origin;
 use crate::place::Place;
 use crate::problem::Problem;
-use crate::schema::{Key, SCHEMA, Stronger};
+use crate::schema::{Key, SCHEMA, Stronger, why_without_effect};
 use crate::shape::Shape;
 use crate::value::Value;
 
@@ -23,6 +23,28 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// That somebody wrote it, and it does nothing. What only repeats the default is let be.
+    pub(crate) fn without_effect(&self) -> Option<Problem> {
+        let why = why_without_effect(&self.key.path)?;
+        let said =
+            |value: Option<&Value>| value.filter(|value| !value.is_empty()).map(Value::shown);
+        let default = fallback(self.key);
+        if self.origin == Origin::Default || said(self.value.as_ref()) == said(default.as_ref()) {
+            return None;
+        }
+        let name = self.name();
+        let problem = Problem::warning(format!("{name} has no effect yet: {why}")).of_key(name);
+        Some(match (&self.place, &self.origin) {
+            (Some(place), _) => problem.at(place),
+            (None, Origin::Managed { file, line } | Origin::File { file, line }) => {
+                problem.in_line(file, *line)
+            }
+            (None, Origin::DotEnv { file, line, .. }) => problem.in_line(file, *line),
+            (None, Origin::Variable { name }) => problem.in_variable(name),
+            (None, Origin::Default) => problem,
+        })
+    }
+
     /// The dotted name, or the variable's where there is no key.
     pub fn name(&self) -> &str {
         &self.key.path

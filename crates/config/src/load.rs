@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::check::{self, Checked, Strictness};
 use crate::config::{Config, Unused};
 use crate::dotenv;
-use crate::effective::{Sources, doubled};
+use crate::effective::{Setting, Sources, doubled};
 use crate::exposure;
 use crate::inputs::Inputs;
 use crate::nearest::nearest;
@@ -70,6 +70,7 @@ pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
         dotenv: &lines,
     };
     let settled = sources.settle(&mut problems);
+    problems.extend(settled.iter().filter_map(Setting::without_effect));
     let parts = settings::Parts::build(&settled, &variable, &mut problems);
 
     let (errors, warnings) = problems

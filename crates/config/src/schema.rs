@@ -9,6 +9,7 @@ mod approvals;
 mod egress;
 mod gateway;
 mod model;
+mod not_yet;
 mod platforms;
 mod session;
 mod terminal;
@@ -20,6 +21,7 @@ use std::sync::LazyLock;
 
 use crate::shape::{Item, Shape};
 
+pub(crate) use not_yet::why as why_without_effect;
 pub(crate) use variables::PROVIDER_KEYS;
 
 /// One key.

@@ -85,6 +85,18 @@ impl Value {
         }
     }
 
+    /// Written, and nothing said by it.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_empty(),
+            Self::Texts(texts) => texts.is_empty(),
+            Self::Tree(tree) => {
+                tree.is_null() || tree.as_object().is_some_and(serde_json::Map::is_empty)
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn holds_secret(&self) -> bool {
         let inside = |record: &Record| record.fields.values().any(Self::holds_secret);
         match self {

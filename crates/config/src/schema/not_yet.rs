@@ -1,0 +1,139 @@
+//! Keys that are understood and have no effect yet. Whoever writes one is told so, and why.
+
+/// By their dotted names; one that ends in a dot is all below it.
+const KEYS: &[(&str, &str)] = &[
+    (
+        "agent.clarify_timeout",
+        "the agent has no tool to ask you with",
+    ),
+    (
+        "agent.gateway_auto_continue_freshness",
+        "what a restart cut is taken up again whatever its age",
+    ),
+    (
+        "agent.gateway_notify_interval",
+        "long turns show typing and, where they can, the growing answer",
+    ),
+    (
+        "agent.gateway_timeout",
+        "the model's silence and every tool have bounds of their own",
+    ),
+    (
+        "agent.gateway_timeout_warning",
+        "the model's silence and every tool have bounds of their own",
+    ),
+    ("approvals.cron_mode", "nothing runs on a schedule"),
+    (
+        "approvals.destructive_slash_confirm",
+        "/new and /reset act at once",
+    ),
+    ("approvals.mcp_reload_confirm", "there is nothing to reload"),
+    (
+        "display.busy_ack_enabled",
+        "a message that waits is not acknowledged",
+    ),
+    ("filter_silence_narration", "answers are sent as they are"),
+    ("gateway.api_server.", "there is no API server yet"),
+    (
+        "gateway.delivery_ledger",
+        "replies are always written down first",
+    ),
+    (
+        "gateway.media_delivery_allow_dirs",
+        "files leave from a conversation's workspace and from nowhere else",
+    ),
+    (
+        "gateway.message_timestamps.",
+        "the model is not told when something was said",
+    ),
+    (
+        "gateway.platform_connect_timeout",
+        "platforms are tried again until they answer",
+    ),
+    (
+        "gateway.respawn_storm.",
+        "restarts are the service manager's to limit",
+    ),
+    (
+        "gateway.restart_loop_guard.",
+        "restarts are the service manager's to limit",
+    ),
+    (
+        "gateway.strict",
+        "files leave from a conversation's workspace and from nowhere else",
+    ),
+    (
+        "platforms.telegram.channel_overrides",
+        "all channels have one model and one prompt",
+    ),
+    ("platforms.telegram.fallback_ips", "its name has to resolve"),
+    (
+        "platforms.telegram.gateway_restart_notification",
+        "a restart is told only where it cut something",
+    ),
+    (
+        "platforms.telegram.home_channel",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.telegram.home_channel_name",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.telegram.home_channel_thread_id",
+        "nothing is announced by itself",
+    ),
+    ("platforms.telegram.reactions", "progress shows as typing"),
+    (
+        "platforms.telegram.reply_to_mode",
+        "answers quote in groups, and only their first part",
+    ),
+    (
+        "platforms.telegram.typing_status_text",
+        "the platform has words of its own",
+    ),
+    (
+        "privacy.redact_pii",
+        "secrets are redacted, names and addresses are not",
+    ),
+    (
+        "security.allow_private_urls",
+        "gateway.egress.allow_private is what holds here",
+    ),
+    (
+        "security.website_blocklist.",
+        "gateway.egress.deny is what holds here",
+    ),
+    (
+        "streaming.fresh_final_after_seconds",
+        "an answer ends in the message in which it grew",
+    ),
+];
+
+/// Why a key has no effect; nothing for one that has.
+pub(crate) fn why(path: &str) -> Option<&'static str> {
+    let named = |key: &str| match key.strip_suffix('.') {
+        Some(section) => path
+            .strip_prefix(section)
+            .is_some_and(|rest| rest.starts_with('.')),
+        None => key == path,
+    };
+    KEYS.iter().find(|(key, _)| named(key)).map(|(_, why)| *why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::SCHEMA;
+
+    #[test]
+    fn every_name_is_one_of_the_schema() {
+        for (key, _) in KEYS {
+            let known = match key.strip_suffix('.') {
+                Some(section) => SCHEMA.is_section(section),
+                None => SCHEMA.key(key).is_some(),
+            };
+            assert!(known, "{key}");
+        }
+    }
+}
