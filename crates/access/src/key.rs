@@ -186,6 +186,8 @@ mod tests {
                 let shared = !speaks_alone(&settings, &place);
                 let who = if shared { None } else { Some(user.clone()) };
                 let key = key(&settings, kind, &chat, thread.as_deref(), &user);
+                let read = ConversationKey::new(key.clone()).platform();
+                prop_assert_eq!(read, Some(Platform::Telegram));
                 let meant = (kind, chat, thread, who);
                 prop_assert_eq!(seen.entry(key).or_insert_with(|| meant.clone()), &meant);
             }

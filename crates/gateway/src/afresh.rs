@@ -48,7 +48,11 @@ impl Gateway {
         let Some(why) = resets.is_over(last, &Zoned::now()) else {
             return Ok(None);
         };
+        if self.worksites.background().holds_up(message.conversation()) {
+            return Ok(None);
+        }
         self.history.clear(message.conversation()).await?;
+        self.asking.approvals.revoke(message.conversation()).await?;
         let quiet = resets.silent || resets.silent_on.contains(&message.said().platform);
         Ok((!quiet).then_some(why.told()))
     }

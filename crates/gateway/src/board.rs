@@ -179,7 +179,7 @@ impl Desk for ChatDesk {
                 _ => self.board.approvers().collect(),
             };
             if places.is_empty() {
-                return Err(NobodyToAsk);
+                return Err(NobodyToAsk::NoApprover);
             }
             for (platform, place) in &places {
                 if let Err(error) = self.board.show(*platform, place, request).await {

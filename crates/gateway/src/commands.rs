@@ -51,7 +51,7 @@ impl Gateway {
                 // All are tried, whatever comes of the first.
                 let cleared = self.history.clear(conversation).await;
                 let revoked = self.asking.approvals.revoke(conversation).await;
-                let forgotten = self.kit.background.forget(conversation).await;
+                let forgotten = self.worksites.background().forget(conversation).await;
                 self.sandboxes.reset(conversation).await?;
                 cleared?;
                 revoked?;
@@ -92,7 +92,8 @@ impl Gateway {
         }
         let own = Own::of(&self.sandboxes, message);
         let asker = self.asking.asker(message);
-        let toolbox = self.kit.toolbox(&own, &asker);
+        let site = self.worksites.of(message.said().platform);
+        let toolbox = site.kit.toolbox(&own, &asker);
         match toolbox.run(request, &control.stop).await {
             Ok(Outcome::Ran { output, code, .. }) => {
                 self.redactor.redact(ran(output.as_str(), code))
@@ -104,7 +105,7 @@ impl Gateway {
 
     fn status(&self, message: &Kept) -> Redacted<String> {
         let (at_work, waiting) = self.lanes.state(message.conversation());
-        let facts = &self.settings.facts;
+        let facts = &self.worksites.of(message.said().platform).facts;
         let seal = match facts.boundary {
             hermetic_types::Boundary::Sealed => "sealed",
             hermetic_types::Boundary::Judged => "not sealed: commands are judged",

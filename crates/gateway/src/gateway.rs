@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_access::Access;
-use hermetic_agent::{Agent, prompt};
+use hermetic_agent::Agent;
 use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
 use hermetic_session::Sandboxes;
 use hermetic_store::{History, Inbox, Store, ToolCalls};
-use hermetic_tools::Kit;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +18,7 @@ use crate::asking::Asking;
 use crate::files::Outbound;
 use crate::lanes::Lanes;
 use crate::post::Post;
-use crate::{Resets, Stage, Streaming};
+use crate::{Gates, Resets, Stage, Streaming, Worksites};
 
 /// What a gateway is made of. The binary builds them from the configuration.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ pub struct Parts {
     pub store: Store,
     pub sandboxes: Sandboxes,
     pub agent: Agent,
-    pub kit: Kit,
+    pub worksites: Worksites,
     pub asking: Asking,
     pub redactor: Redactor,
     pub settings: Settings,
@@ -41,6 +40,7 @@ pub struct Parts {
 pub struct Settings {
     pub busy: Busy,
     pub resets: Resets,
+    pub gates: Gates,
     /// How many conversations have a turn at work at once.
     pub most_at_work: Option<usize>,
     /// How long a silent conversation is remembered.
@@ -56,8 +56,6 @@ pub struct Settings {
     pub attempts: u32,
     /// How long turns may go on when the gateway is asked to stop.
     pub grace: Duration,
-    /// What the system prompt tells; the chat's name is put in for each message.
-    pub facts: prompt::Facts,
     pub model: String,
     /// What everybody who looks at the state should read: that chats run on the host.
     pub warnings: Vec<String>,
@@ -80,7 +78,7 @@ pub struct Gateway {
     pub(crate) tool_calls: ToolCalls,
     pub(crate) sandboxes: Sandboxes,
     pub(crate) agent: Agent,
-    pub(crate) kit: Kit,
+    pub(crate) worksites: Arc<Worksites>,
     pub(crate) asking: Asking,
     pub(crate) redactor: Redactor,
     pub(crate) settings: Settings,
@@ -100,12 +98,13 @@ impl Gateway {
         let turns = TaskTracker::new();
         let cut = CancellationToken::new();
         let most_at_work = parts.settings.most_at_work.unwrap_or(usize::MAX);
+        let worksites = Arc::new(parts.worksites);
         let post = Post::new(
             parts.chats.iter().cloned(),
             &parts.store,
             Outbound {
                 sandboxes: parts.sandboxes.clone(),
-                workspace: parts.settings.facts.workspace.clone(),
+                worksites: Arc::clone(&worksites),
                 redactor: parts.redactor.clone(),
             },
             turns.clone(),
@@ -119,7 +118,7 @@ impl Gateway {
             tool_calls: parts.store.tool_calls(),
             sandboxes: parts.sandboxes,
             agent: parts.agent,
-            kit: parts.kit,
+            worksites,
             asking: parts.asking,
             redactor: parts.redactor,
             settings: parts.settings,

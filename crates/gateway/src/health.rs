@@ -21,12 +21,19 @@ async fn health(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
     let platforms: Vec<_> = gateway
         .chats
         .iter()
-        .map(|chat| json!({"name": chat.platform().name(), "state": state(&chat.state())}))
+        .map(|chat| {
+            let platform = chat.platform();
+            json!({
+                "name": platform.name(),
+                "state": state(&chat.state()),
+                "backend": gateway.worksites.of(platform).facts.backend,
+            })
+        })
         .collect();
     Json(json!({
         "status": "ok",
         "version": env!("CARGO_PKG_VERSION"),
-        "backend": gateway.settings.facts.backend,
+        "backend": gateway.worksites.usual().facts.backend,
         "active_conversations": gateway.lanes.active(),
         "platforms": platforms,
     }))

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use hermetic_access::Admitted;
 use hermetic_store::{Inbox, MessageRow, Open, StoreError};
-use hermetic_types::{ChatKind, ConversationKey, Incoming, MessageId};
+use hermetic_types::{ChatKind, ConversationKey, Incoming, MessageId, Platform};
 
 use crate::wording::now;
 
@@ -71,10 +71,12 @@ impl Kept {
         inbox.note_draft(self.row, draft.as_str()).await
     }
 
-    /// The message that an answer quotes: in a group somebody else may have spoken meanwhile.
+    /// The message that an answer quotes: in a group somebody else may have spoken meanwhile, and of
+    /// several requests to a webhook each waits for its own.
     pub(crate) fn to_quote(&self) -> Option<&MessageId> {
         let said = self.said();
-        (said.place.kind != ChatKind::Dm).then_some(&said.message)
+        let named = said.place.kind != ChatKind::Dm || said.platform == Platform::Webhook;
+        named.then_some(&said.message)
     }
 
     pub(crate) fn row(&self) -> MessageRow {

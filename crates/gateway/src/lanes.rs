@@ -29,6 +29,8 @@ struct Lane {
     waiting: VecDeque<Kept>,
     /// Commands that run next to the turn.
     asides: Vec<CancellationToken>,
+    /// Somebody was told that no more can wait.
+    told_full: bool,
 }
 
 /// A handle on something at work.
@@ -52,7 +54,14 @@ pub(crate) enum Joined {
     Starts(Box<Kept>, Control),
     Waits,
     Rides,
-    Full(Box<Kept>),
+    /// No more can wait. Whoever sends on and on is told once.
+    Full(Box<Kept>, Told),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Now,
+    Before,
 }
 
 impl Lanes {
@@ -78,7 +87,7 @@ impl Lanes {
             return Joined::Rides;
         }
         if lane.waiting.len() >= MOST_WAITING {
-            return Joined::Full(Box::new(message));
+            return Joined::Full(Box::new(message), lane.tell_full());
         }
         lane.waiting.push_back(message);
         if busy == Busy::Interrupt {
@@ -127,6 +136,7 @@ impl Lanes {
             Some(message) => {
                 let control = self.control();
                 lane.turn = Some(control.clone());
+                lane.told_full = false;
                 Some((message, control))
             }
             None => {
@@ -140,16 +150,16 @@ impl Lanes {
         }
     }
 
-    /// Something next to the turn, which `/stop` ends too. `None` if there is enough of it.
-    pub(crate) fn aside(&self, conversation: &ConversationKey) -> Option<Control> {
+    /// Something next to the turn, which `/stop` ends too; an error if there is enough of it.
+    pub(crate) fn aside(&self, conversation: &ConversationKey) -> Result<Control, Told> {
         let mut lanes = self.lock();
         let lane = lanes.entry(conversation.clone()).or_default();
         if lane.asides.len() >= MOST_ASIDES {
-            return None;
+            return Err(lane.tell_full());
         }
         let control = self.control();
         lane.asides.push(control.stop.clone());
-        Some(control)
+        Ok(control)
     }
 
     pub(crate) fn aside_ended(&self, conversation: &ConversationKey, control: &Control) {
@@ -157,6 +167,7 @@ impl Lanes {
         let mut lanes = self.lock();
         if let Some(lane) = lanes.get_mut(conversation) {
             lane.asides.retain(|stop| !stop.is_cancelled());
+            lane.told_full = false;
             if lane.asides.is_empty() && lane.turn.is_none() {
                 lanes.remove(conversation);
             }
@@ -200,6 +211,15 @@ impl Lanes {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ConversationKey, Lane>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    fn tell_full(&mut self) -> Told {
+        match std::mem::replace(&mut self.told_full, true) {
+            true => Told::Before,
+            false => Told::Now,
+        }
     }
 }
 

@@ -82,7 +82,7 @@ impl Gateway {
         let growing = Growing::new(&self.redactor);
         let turn = session.take_turn(&self.agent, control, &growing);
         let answer = self.showing(message, &growing, turn).await?;
-        let answer = Answer::read(&answer, &self.settings.facts.workspace);
+        let answer = Answer::read(&answer, self.worksites.workspace(message.said().platform));
         let text = format!("{}{}", afresh.unwrap_or_default(), answer.text);
         let reply = self.redactor.redact(text);
         Ok(self

@@ -38,7 +38,7 @@ impl Reach for Reachable {
 impl Gateway {
     /// Until it is dropped. What was not taken over by then is told at the next start.
     pub(crate) async fn hear_notices(self: &Arc<Self>) -> Infallible {
-        let Some(mut notices) = self.kit.background.notices() else {
+        let Some(mut notices) = self.worksites.background().notices() else {
             return std::future::pending().await;
         };
         while let Some(notice) = notices.recv().await {
@@ -63,7 +63,7 @@ impl Gateway {
                 }
             }
         }
-        self.kit.background.told(notice).await
+        self.worksites.background().told(notice).await
     }
 }
 

@@ -2,12 +2,12 @@
 
 use hermetic_sandbox::BackendError;
 use hermetic_session::{LeaseError, LetGoError};
-use hermetic_tools::{Blocked, NoOneToAsk, Outcome, Request};
+use hermetic_tools::{Blocked, NoOneToAsk, Outcome, Request, Terminal};
 use hermetic_types::ConversationKey;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::Gateway;
+use crate::{Gateway, ServeError};
 
 #[derive(Debug, Error)]
 pub enum ProofError {
@@ -33,18 +33,32 @@ impl ProofError {
 }
 
 impl Gateway {
-    pub(crate) async fn prove_backend(&self) -> Result<(), ProofError> {
-        let nobody = ConversationKey::new("hermetic:proof");
+    /// Each that a platform's commands run on.
+    pub(crate) async fn prove_backends(&self) -> Result<(), ServeError> {
+        for (platform, site) in self.worksites.all() {
+            let nobody = match platform {
+                None => ConversationKey::new("hermetic:proof"),
+                Some(platform) => ConversationKey::new(format!("hermetic:proof:{platform}")),
+            };
+            let proven = self.prove(&nobody, &site.kit.terminal).await;
+            proven.map_err(|source| ServeError::Proof {
+                backend: site.facts.backend,
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn prove(&self, nobody: &ConversationKey, terminal: &Terminal) -> Result<(), ProofError> {
         let stop = CancellationToken::new();
-        let terminal = &self.kit.terminal;
         let cleared = terminal
             .clear(Request::shell("true"), &NoOneToAsk, &stop)
             .await?;
         let outcome = {
-            let lease = self.sandboxes.lease(&nobody).await?;
+            let lease = self.sandboxes.lease(nobody).await?;
             terminal.run(lease.sandbox(), cleared, &stop).await
         };
-        self.sandboxes.reset(&nobody).await?;
+        self.sandboxes.reset(nobody).await?;
         match outcome {
             Outcome::Ran { code: 0, .. } => Ok(()),
             Outcome::Ran { output, code, .. } => {

@@ -18,18 +18,10 @@ impl Gateway {
     /// Replies first, then messages in the order they came. Each is let in anew: who lost access
     /// meanwhile is not answered.
     pub(crate) async fn resume(self: &Arc<Self>) -> Result<(), StoreError> {
-        self.inbox.prune(before_now(KEPT)).await?;
-        self.asking.approvals.rows().prune(before_now(KEPT)).await?;
-        if let Some(memory) = self.settings.memory {
-            let silent = before_now(memory);
-            let forgotten = self.history.forget_silent(silent).await?;
-            if forgotten > 0 {
-                tracing::info!(forgotten, "silent conversations are forgotten");
-            }
-        }
+        self.forget_old().await?;
         let replies = self.post.take_over().await?;
         let open = self.inbox.open().await?;
-        let processes = self.kit.background.take_up().await?;
+        let processes = self.worksites.background().take_up().await?;
         if replies > 0 || processes > 0 || !open.is_empty() {
             tracing::info!(
                 replies,
@@ -42,6 +34,20 @@ impl Gateway {
             if let Some(message) = self.take_up(&open).await? {
                 // In order: a message that waits must not interrupt the one before it.
                 self.dispatch(message, Busy::Queue).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is over for long. A gateway that is never restarted must not grow for ever.
+    pub(crate) async fn forget_old(&self) -> Result<(), StoreError> {
+        self.inbox.prune(before_now(KEPT)).await?;
+        self.asking.approvals.rows().prune(before_now(KEPT)).await?;
+        if let Some(memory) = self.settings.memory {
+            let silent = before_now(memory);
+            let forgotten = self.history.forget_silent(silent).await?;
+            if forgotten > 0 {
+                tracing::info!(forgotten, "silent conversations are forgotten");
             }
         }
         Ok(())

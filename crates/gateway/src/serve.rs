@@ -8,6 +8,7 @@ use hermetic_chat::{Event, Received};
 use hermetic_redact::Redacted;
 use hermetic_session::SettleError;
 use hermetic_store::{End, StoreError};
+use hermetic_types::BackendKind;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
@@ -15,10 +16,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::kept::Kept;
-use crate::lanes::{Control, Joined};
+use crate::lanes::{Control, Joined, Told};
 use crate::slash::Slash;
 use crate::wording::{self, now};
 use crate::{Busy, Condition, Gateway, Parts, ProofError, Stage, health};
+
+/// How often what is over for long is forgotten.
+const FORGET_EVERY: Duration = Duration::from_secs(3600);
 
 /// How often questions that nobody waits for are looked for.
 const TIDY_EVERY: Duration = Duration::from_secs(10);
@@ -37,8 +41,11 @@ pub enum Drained {
 pub enum ServeError {
     #[error("the sandboxes of an earlier run could not be settled")]
     Settle(#[from] SettleError),
-    #[error("the backend does not work")]
-    Proof(#[from] ProofError),
+    #[error("the {backend} backend does not work")]
+    Proof {
+        backend: BackendKind,
+        source: ProofError,
+    },
     #[error("what was left open could not be read")]
     Resume(#[from] StoreError),
     #[error("no chat platform is left to listen to")]
@@ -56,7 +63,7 @@ pub async fn serve(
     let doors = std::mem::take(&mut parts.doors);
     let gateway = Arc::new(Gateway::new(parts));
     gateway.sandboxes.settle().await?;
-    gateway.prove_backend().await?;
+    gateway.prove_backends().await?;
 
     let household = Household::start(&gateway, health, doors, report);
     let listened = match gateway.resume().await {
@@ -73,7 +80,7 @@ pub async fn serve(
     let drained = gateway.drain().await;
     household.end().await;
     gateway.asking.board.close().await;
-    gateway.kit.background.close().await;
+    gateway.worksites.background().close().await;
     gateway.sandboxes.drain().await;
     listened.map(|()| drained)
 }
@@ -134,6 +141,9 @@ impl Gateway {
     /// Hands a message to whoever works on it. Commands do not wait for a turn.
     pub(crate) async fn dispatch(self: &Arc<Self>, message: Kept, busy: Busy) {
         match self.slash(&message) {
+            Some(slash) if !self.settings.gates.let_through(&message, &slash) => {
+                self.turn_away(message, wording::NOT_FOR_YOU);
+            }
             Some(slash) if slash.clears_the_lane() => {
                 let (joined, dropped) = self.lanes.cut_in(message);
                 for message in dropped {
@@ -161,16 +171,31 @@ impl Gateway {
                     .spawn(async move { gateway.work_off(*message, control).await });
             }
             Joined::Waits | Joined::Rides => {}
-            Joined::Full(message) => {
-                let gateway = Arc::clone(self);
-                self.turns.spawn(async move {
-                    let reply = Redacted::constant(wording::QUEUE_FULL);
-                    if let Err(error) = gateway.post.deliver(&message, &reply, End::Refused).await {
-                        tracing::error!(%error, "a message stays open");
-                    }
-                });
-            }
+            Joined::Full(message, Told::Now) => self.turn_away(*message, wording::QUEUE_FULL),
+            Joined::Full(message, Told::Before) => self.drop_unheard(*message),
         }
+    }
+
+    /// One reply for each message of a flood would be a flood of our own.
+    fn drop_unheard(self: &Arc<Self>, message: Kept) {
+        let gateway = Arc::clone(self);
+        self.turns.spawn(async move {
+            let note = Some("too many waited");
+            let ended = gateway.inbox.end(message.row(), End::Refused, note, now());
+            if let Err(error) = ended.await {
+                tracing::error!(%error, "a message stays open");
+            }
+        });
+    }
+
+    fn turn_away(self: &Arc<Self>, message: Kept, why: &'static str) {
+        let gateway = Arc::clone(self);
+        self.turns.spawn(async move {
+            let reply = Redacted::constant(why);
+            if let Err(error) = gateway.post.deliver(&message, &reply, End::Refused).await {
+                tracing::error!(%error, "a message stays open");
+            }
+        });
     }
 
     /// One message of a conversation after the other, until none waits.
@@ -188,14 +213,16 @@ impl Gateway {
     fn run_aside(self: &Arc<Self>, message: Kept, slash: &Slash) {
         let conversation = message.conversation().clone();
         let gateway = Arc::clone(self);
-        if !matches!(slash, Slash::Sh(_) | Slash::Py(_)) {
+        // Those end what runs or let it go on, so there is always room for them.
+        if matches!(slash, Slash::Stop | Slash::Approve(_) | Slash::Deny(_)) {
             self.turns.spawn(async move {
                 gateway.tend(&message, &gateway.lanes.control()).await;
             });
             return;
         }
-        let Some(control) = self.lanes.aside(&conversation) else {
-            return self.follow(Joined::Full(Box::new(message)));
+        let control = match self.lanes.aside(&conversation) {
+            Ok(control) => control,
+            Err(told) => return self.follow(Joined::Full(Box::new(message), told)),
         };
         self.turns.spawn(async move {
             gateway.tend(&message, &control).await;
@@ -228,6 +255,18 @@ impl Household {
             while until.run_until_cancelled(tidy.tidy()).await.is_some() {
                 if until.run_until_cancelled(sleep(TIDY_EVERY)).await.is_none() {
                     return;
+                }
+            }
+        });
+        let (old, until) = (Arc::clone(gateway), stop.clone());
+        tasks.spawn(async move {
+            while until
+                .run_until_cancelled(sleep(FORGET_EVERY))
+                .await
+                .is_some()
+            {
+                if let Err(error) = old.forget_old().await {
+                    tracing::error!(%error, "what is over could not be forgotten");
                 }
             }
         });

@@ -10,19 +10,20 @@ use hermetic_store::{End, MessageRow, StoreError};
 use hermetic_tools::Terminal;
 use hermetic_types::Boundary;
 
-use crate::Gateway;
 use crate::approvals::Asker;
 use crate::journal::{Line, StoreJournal};
 use crate::kept::Kept;
 use crate::lanes::Control;
 use crate::toolbox::{AgentTools, Own};
 use crate::wording::{self, now};
+use crate::{Gateway, Worksite};
 
 /// How much of a conversation is read; the agent shows the model what fits.
 const MOST_LINES: u32 = 500;
 
 pub(crate) struct Session<'a> {
     gateway: &'a Gateway,
+    site: &'a Worksite,
     system: String,
     history: Vec<Message>,
     journal: StoreJournal,
@@ -67,17 +68,20 @@ impl Gateway {
             !matches!(stand, Stand::Fresh(_)),
         );
         let history = mend(lines.into_iter().map(|line| line.message).collect(), &begun);
-        let mut facts = self.settings.facts.clone();
-        facts.chat = message.said().platform.to_string();
+        let platform = message.said().platform;
+        let site = self.worksites.of(platform);
+        let mut facts = site.facts.clone();
+        facts.chat = platform.to_string();
         if facts.boundary == Boundary::Sealed {
             facts.network = network(self.sandboxes.reach_of(message.conversation()).await);
         }
         facts.files = self
             .post
-            .chat(message.said().platform)
+            .chat(platform)
             .is_some_and(|chat| chat.carries_files());
         Ok(Session {
             gateway: self,
+            site,
             system: prompt::system(&facts),
             history,
             journal,
@@ -155,7 +159,7 @@ impl Session<'_> {
             Stand::Fresh(text) => Input::Says(text),
             Stand::Resumed => Input::Resume,
         };
-        let tools = AgentTools::new(self.gateway.kit.toolbox(&self.own, &self.asker));
+        let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker));
         let turn = Turn {
             system: &self.system,
             history: &self.history,

@@ -37,6 +37,21 @@ impl Slash {
         })
     }
 
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Reset => "reset",
+            Self::Stop => "stop",
+            Self::Status => "status",
+            Self::Sh(_) => "sh",
+            Self::Py(_) => "py",
+            Self::Whoami => "whoami",
+            Self::Help => "help",
+            Self::Approve(_) => "approve",
+            Self::Deny(_) => "deny",
+        }
+    }
+
     /// Whether running it once more after a crash does no harm.
     pub(crate) fn may_be_repeated(&self) -> bool {
         !matches!(self, Self::Sh(_) | Self::Py(_))

@@ -16,6 +16,8 @@ pub(crate) const RESUMED: &str = "[The gateway was restarted in the middle of th
 pub(crate) const CUT: &str =
     "[The gateway is being stopped. Write again when it is back, and I will go on.]";
 pub(crate) const QUEUE_FULL: &str = "Too many messages wait in this conversation already. Please send it again later, or /stop first.";
+pub(crate) const NOT_FOR_YOU: &str =
+    "This command is not for you here. /help and /whoami are; the operator says which others.";
 pub(crate) const HELP: &str = "\
 Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 

@@ -1,6 +1,7 @@
 //! Why a command did not do what was asked: one line of what happened, one of what to do.
 
 use std::error::Error;
+use std::fmt;
 use std::path::Path;
 
 use hermetic_config::{BackendDoubt, NoHome, Problems};
@@ -53,6 +54,14 @@ impl Failure {
             cause = error.source();
         }
         Self::new(what, remedy)
+    }
+
+    /// The same, and what it happened to.
+    pub(crate) fn during(self, doing: impl fmt::Display) -> Self {
+        match self {
+            Self::Other { what, remedy } => Self::new(format!("{doing}: {what}"), remedy),
+            other => other,
+        }
     }
 
     pub(crate) fn with(self, code: u8) -> Self {

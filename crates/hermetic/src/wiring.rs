@@ -16,6 +16,7 @@ mod ssh;
 mod telegram;
 mod terminal;
 mod webhook;
+mod worksites;
 
 use std::collections::BTreeMap;
 use std::env;
@@ -119,7 +120,9 @@ pub(crate) fn all_backends(
 
 /// The tools for clients whose sandboxes end with them.
 pub(crate) fn clients_kit(config: &Config, kind: BackendKind) -> Kit {
-    kit::kit(config, kind, &redactor(config), None, Arc::new(NoWayBack))
+    let redactor = redactor(config);
+    let background = kit::background(config, &redactor, None, Arc::new(NoWayBack));
+    kit::kit(config, kind, &redactor, background)
 }
 
 pub(crate) async fn store(config: &Config) -> Result<Store, Failure> {

@@ -24,9 +24,8 @@ impl Sandboxes {
         let Some(leaving) = tenant.take() else {
             return Ok(());
         };
-        let spec = Arc::clone(&leaving.spec);
+        let (spec, kind) = (Arc::clone(&leaving.spec), leaving.backend);
         leaving.close_outlet().await;
-        let kind = self.plan.backend;
         let gone = match spec.persistence {
             Persistence::Ephemeral => self.destroy(&spec.id, kind).await,
             Persistence::Kept => self.stop(&spec.id, kind).await,

@@ -16,17 +16,20 @@ impl Sandboxes {
         &self,
         conversation: &ConversationKey,
     ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
-        match self.take_warm(conversation).await? {
-            Some(warm) => Ok(warm),
-            None => self.make(conversation).await,
+        // Those that wait are what most conversations need.
+        if std::ptr::eq(self.plan_of(conversation), &*self.plan)
+            && let Some(warm) = self.take_warm(conversation).await?
+        {
+            return Ok(warm);
         }
+        self.make(conversation).await
     }
 
     pub(crate) async fn make(
         &self,
         conversation: &ConversationKey,
     ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
-        let backend = self.backend(self.plan.backend)?;
+        let backend = self.backend(self.plan_of(conversation).backend)?;
         let spec = self.spec(conversation);
         let text = serde_json::to_string(&spec)?;
         self.ledger
@@ -62,7 +65,8 @@ impl Sandboxes {
     }
 
     pub(crate) fn spec(&self, conversation: &ConversationKey) -> Spec {
-        let mut spec = self.plan.spec(&self.installation, conversation);
+        let plan = self.plan_of(conversation);
+        let mut spec = plan.spec(&self.installation, conversation);
         if let (Network::Proxied { port }, Some(gate)) = (&spec.network, &self.gate) {
             let mut env = gate.env(conversation, *port);
             // What the operator wrote counts more.
@@ -113,7 +117,7 @@ impl Sandboxes {
         {
             return Ok(Arc::clone(sandbox));
         }
-        let sandbox = self.reach(&tenant.spec).await?;
+        let sandbox = self.reach(tenant).await?;
         // Held over the change: a new link is no new budget.
         let _held = match tenant.outlet.take() {
             Some(old) => Some(old.close().await),
@@ -124,10 +128,11 @@ impl Sandboxes {
         Ok(sandbox)
     }
 
-    async fn reach(&self, spec: &Spec) -> Result<Arc<Sandbox>, LeaseError> {
-        let backend = self.backend(self.plan.backend)?;
-        let link = backend.connect(&spec.id).await?;
-        let sandbox = Sandbox::greet(&spec.id, backend.kind(), link).await?;
+    async fn reach(&self, tenant: &Tenant) -> Result<Arc<Sandbox>, LeaseError> {
+        let backend = self.backend(tenant.backend)?;
+        let id = &tenant.spec.id;
+        let link = backend.connect(id).await?;
+        let sandbox = Sandbox::greet(id, backend.kind(), link).await?;
         Ok(Arc::new(sandbox.with_way_back(backend)))
     }
 }

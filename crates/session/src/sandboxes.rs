@@ -1,13 +1,13 @@
 //! Who has which sandbox.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use hermetic_egress::{Gate, Reach};
 use hermetic_sandbox::{Backend, Network, Sandbox, Spec};
 use hermetic_store::{Entry, Ledger, LedgerState};
-use hermetic_types::{BackendKind, ConversationKey, InstallationId, Timestamp};
+use hermetic_types::{BackendKind, ConversationKey, InstallationId, Platform, Timestamp};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -20,6 +20,8 @@ use crate::{Lease, LeaseError, LetGoError, Outlet, Plan, Spending};
 #[derive(Clone, Debug)]
 pub struct Sandboxes {
     pub(crate) plan: Arc<Plan>,
+    /// Of platforms whose conversations run elsewhere.
+    apart: Arc<BTreeMap<Platform, Plan>>,
     pub(crate) installation: InstallationId,
     pub(crate) backends: Arc<HashMap<BackendKind, Arc<dyn Backend>>>,
     pub(crate) ledger: Ledger,
@@ -48,6 +50,7 @@ impl Sandboxes {
             .collect();
         Self {
             plan: Arc::new(plan),
+            apart: Arc::default(),
             installation,
             backends: Arc::new(backends),
             ledger,
@@ -69,14 +72,23 @@ impl Sandboxes {
         self
     }
 
+    /// Conversations on these platforms follow a plan of their own. How many may live, for how long, and
+    /// how many wait is common to all.
+    pub fn apart(mut self, plans: impl IntoIterator<Item = (Platform, Plan)>) -> Self {
+        self.apart = Arc::new(plans.into_iter().collect());
+        self
+    }
+
     /// What the conversation's sandbox can reach, or will once it is made; nothing where it has no way
     /// out. One that was made without keeps that until it goes.
     pub async fn reach_of(&self, conversation: &ConversationKey) -> Option<Reach> {
         let gate = self.gate.as_ref()?;
         let made = self.ledger.of(conversation).await.ok()?;
         let network = match made {
-            Some(entry) => serde_json::from_str::<Spec>(&entry.spec).ok()?.network,
-            None => self.plan.network.clone(),
+            Some(entry) if entry.backend == self.plan_of(conversation).backend => {
+                serde_json::from_str::<Spec>(&entry.spec).ok()?.network
+            }
+            _ => self.plan_of(conversation).network.clone(),
         };
         match network {
             Network::Closed => None,
@@ -141,10 +153,14 @@ impl Sandboxes {
     ) -> Result<Arc<Sandbox>, LeaseError> {
         let mut tenant = slot.gate.lock().await;
         if let Some(found) = tenant.as_mut() {
-            match self.meet(found).await {
-                Ok(sandbox) => return Ok(sandbox),
-                Err(error) if error.is_out_of_reach() => return Err(error),
-                Err(_) => {}
+            // One that an earlier configuration put elsewhere is not used any more: what runs there was
+            // judged for here.
+            if found.backend == self.plan_of(conversation).backend {
+                match self.meet(found).await {
+                    Ok(sandbox) => return Ok(sandbox),
+                    Err(error) if error.is_out_of_reach() => return Err(error),
+                    Err(_) => {}
+                }
             }
             if let Some(leaving) = tenant.take() {
                 leaving.close_outlet().await;
@@ -161,6 +177,7 @@ impl Sandboxes {
         };
         *tenant = Some(Tenant {
             outlet: self.open_outlet(&spec, &sandbox).await,
+            backend: self.plan_of(conversation).backend,
             spec: Arc::new(spec),
             sandbox: Some(Arc::clone(&sandbox)),
         });
@@ -173,7 +190,7 @@ impl Sandboxes {
         conversation: &ConversationKey,
     ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
         match self.ledger.of(conversation).await? {
-            Some(entry) if may_come_back(&entry) => match self.bring_back(&entry).await {
+            Some(entry) if self.may_come_back(&entry) => match self.bring_back(&entry).await {
                 Ok(back) => return Ok(back),
                 // Whoever does not answer now may later: its files are not given up.
                 Err(error) if error.is_out_of_reach() => return Err(error),
@@ -197,6 +214,24 @@ impl Sandboxes {
         Some(Outlet::open(sandbox, whose, gate, spending, port, works, &self.cut).await)
     }
 
+    /// What the conversation's sandboxes are like.
+    pub(crate) fn plan_of(&self, conversation: &ConversationKey) -> &Plan {
+        let own = conversation.platform();
+        own.and_then(|platform| self.apart.get(&platform))
+            .unwrap_or(&self.plan)
+    }
+
+    /// Whether new sandboxes come from there.
+    pub(crate) fn uses(&self, backend: BackendKind) -> bool {
+        let plans = std::iter::once(&*self.plan).chain(self.apart.values());
+        plans.into_iter().any(|plan| plan.backend == backend)
+    }
+
+    fn may_come_back(&self, entry: &Entry) -> bool {
+        entry.backend == self.plan_of(&entry.conversation).backend
+            && matches!(entry.state, LedgerState::Running | LedgerState::Stopped)
+    }
+
     pub(crate) fn backend(&self, kind: BackendKind) -> Result<&Arc<dyn Backend>, LeaseError> {
         self.backends.get(&kind).ok_or(LeaseError::NoBackend(kind))
     }
@@ -216,10 +251,6 @@ impl Sandboxes {
             .map(|(key, slot)| (key.clone(), Arc::clone(slot)))
             .collect()
     }
-}
-
-fn may_come_back(entry: &Entry) -> bool {
-    matches!(entry.state, LedgerState::Running | LedgerState::Stopped)
 }
 
 pub(crate) fn now() -> Timestamp {

@@ -45,8 +45,8 @@ impl Sandboxes {
                 rows.filter(|entry| entry.backend == backend.kind())
             };
             let listed = match backend.list().await {
-                // Not the one that new sandboxes come from: what it has is settled another time.
-                Err(error) if backend.kind() != self.plan.backend => {
+                // None that new sandboxes come from: what it has is settled another time.
+                Err(error) if !self.uses(backend.kind()) => {
                     let left = rows().count();
                     if left > 0 {
                         tracing::warn!(backend = %backend.kind(), left, %error, "does not answer");
@@ -112,6 +112,7 @@ impl Sandboxes {
     /// It gets a place and a fresh idle clock; the link is made when somebody needs it.
     fn adopt(&self, entry: &Entry, spec: Spec) {
         let tenant = Tenant {
+            backend: entry.backend,
             spec: Arc::new(spec),
             sandbox: None,
             outlet: None,

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hermetic_sandbox::{Sandbox, Spec};
+use hermetic_types::BackendKind;
 use tokio::time::Instant;
 
 use crate::Outlet;
@@ -22,6 +23,8 @@ pub(crate) struct Slot {
 
 #[derive(Debug)]
 pub(crate) struct Tenant {
+    /// Where it is. An earlier configuration, or a command line, may have put it elsewhere.
+    pub(crate) backend: BackendKind,
     pub(crate) spec: Arc<Spec>,
     /// Absent when it was adopted after a restart and nobody has spoken to it yet.
     pub(crate) sandbox: Option<Arc<Sandbox>>,

@@ -19,7 +19,7 @@ use futures::future::join_all;
 use hermetic_sandbox::{FoundState, Persistence};
 use hermetic_session::LeaseError;
 use hermetic_store::LedgerState;
-use hermetic_types::ConversationKey;
+use hermetic_types::{BackendKind, ConversationKey};
 use tokio_util::sync::CancellationToken;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -327,4 +327,54 @@ async fn a_lease_on_what_lives_makes_nothing_and_holds_it() {
     lab.pass(HOUR).await;
     assert!(lab.sandboxes.lease_living(&alice, &id).await.is_none());
     assert_eq!(lab.fake.created(), 1);
+}
+
+#[tokio::test]
+async fn a_platform_with_a_plan_of_its_own_follows_it() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
+    let telegram = ConversationKey::new("agent:main:telegram:dm:7");
+    let webhook = ConversationKey::new("agent:main:webhook:dm:7");
+    let here = elsewhere.sandboxes.lease(&telegram).await.unwrap();
+    let there = elsewhere.sandboxes.lease(&webhook).await.unwrap();
+    assert_eq!(lab.fake.ids(), [here.id().clone()]);
+    assert_eq!(elsewhere.fake.ids(), [there.id().clone()]);
+}
+
+/// A command was judged for where the configuration says it runs. What an earlier one left elsewhere
+/// must not get to run it.
+#[tokio::test]
+async fn what_an_earlier_configuration_put_elsewhere_is_not_used_any_more() {
+    for persistence in [Persistence::Ephemeral, Persistence::Kept] {
+        let lab = Lab::new(persistence, 10).await;
+        let whose = "agent:main:webhook:dm:7";
+        let old = lab.lease(whose).await.unwrap().id().clone();
+        let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
+        let settled = elsewhere.sandboxes.settle().await.unwrap();
+        assert_eq!(settled.adopted, 1);
+        let key = ConversationKey::new(whose);
+        let new = elsewhere.sandboxes.lease(&key).await.unwrap();
+        assert_ne!(new.id(), &old);
+        assert_eq!(elsewhere.fake.ids(), [new.id().clone()]);
+        assert_eq!(lab.fake.ids(), []);
+    }
+}
+
+#[tokio::test]
+async fn what_is_let_go_is_let_go_where_it_is() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    drop(lab.lease("agent:main:webhook:dm:7").await.unwrap());
+    let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
+    elsewhere.sandboxes.settle().await.unwrap();
+    assert_eq!(lab.fake.living(), 1);
+    elsewhere.pass(HOUR).await;
+    assert_eq!((lab.fake.living(), lab.states().await), (0, vec![]));
+}
+
+#[tokio::test]
+async fn a_backend_in_use_that_cannot_be_listed_stops_the_start() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
+    elsewhere.fake.down.store(true, Ordering::SeqCst);
+    assert!(elsewhere.sandboxes.settle().await.is_err());
 }

@@ -170,6 +170,16 @@ impl Background {
         }
     }
 
+    /// Whether something runs in the conversation that is young enough to hold it up: it does not start
+    /// afresh by itself meanwhile.
+    pub fn holds_up(&self, conversation: &ConversationKey) -> bool {
+        let longest = self.shared.settings.longest_hold;
+        let processes = self.of(conversation);
+        processes
+            .iter()
+            .any(|process| process.end().is_none() && process.age() < longest)
+    }
+
     /// Lets all of them be. They go on in their sandboxes, and [`Self::take_up`] finds them again.
     pub async fn close(&self) {
         self.shared.stop.cancel();

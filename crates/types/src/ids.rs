@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use uuid::Uuid;
 
+use crate::Platform;
+
 /// One `$HERMES_HOME`. Two installations on one machine never touch each other's sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -60,6 +62,11 @@ impl ConversationKey {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Where people have it: the third part of every key that names a platform.
+    pub fn platform(&self) -> Option<Platform> {
+        self.0.split(':').nth(2)?.parse().ok()
     }
 }
 

@@ -154,7 +154,9 @@ fn without_our_name(text: String) -> String {
 
 /// `/stop@otherbot` is not for us.
 fn meant_for_another(text: &str, me: &Me) -> bool {
-    text.strip_prefix('/')
+    // A command is read without the white space around it, so it is looked for without it here.
+    text.trim_start()
+        .strip_prefix('/')
         .and_then(|command| command.split_whitespace().next())
         .and_then(|command| command.split_once('@'))
         .is_some_and(|(_, bot)| bot.to_lowercase() != me.username)

@@ -21,8 +21,15 @@ pub trait Desk: Send + Sync + fmt::Debug {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "nobody who may say yes can be asked, so it is refused; the operator names such people in \
-     approvals.approvers"
-)]
-pub struct NobodyToAsk;
+pub enum NobodyToAsk {
+    #[error(
+        "nobody who may say yes can be asked, so it is refused; the operator names such people in \
+         approvals.approvers"
+    )]
+    NoApprover,
+    #[error(
+        "nobody is at a keyboard to say yes, so it is refused; `hermetic chat` in a terminal, without \
+         -q, asks"
+    )]
+    NobodyAtTheKeyboard,
+}

@@ -86,35 +86,35 @@ impl Gateway {
                     tracing::error!(%error, "no sandbox for a file");
                     TakeError::NoSandbox
                 })?;
-            self.put(&lease, path, &mut pieces).await
+            let workspace = self.worksites.workspace(message.said().platform);
+            put(&lease, PathAt::beneath(workspace, path), &mut pieces).await
         };
         stop.run_until_cancelled(taking)
             .await
             .unwrap_or(Err(TakeError::Interrupted))
     }
+}
 
-    async fn put(
-        &self,
-        sandbox: &Sandbox,
-        path: &str,
-        pieces: &mut hermetic_chat::AttachmentStream,
-    ) -> Result<u64, TakeError> {
-        let write = Write {
-            at: PathAt::beneath(self.settings.facts.workspace.as_str(), path),
-            mode: 0o644,
-            parents: true,
-            replaces: None,
-        };
-        let mut file = sandbox.warden().write_file(write).await?;
-        let mut bytes = 0;
-        while let Some(piece) = pieces.next().await {
-            let piece = piece?;
-            bytes += piece.len() as u64;
-            file.write(&piece).await?;
-        }
-        file.finish().await?;
-        Ok(bytes)
+async fn put(
+    sandbox: &Sandbox,
+    at: PathAt,
+    pieces: &mut hermetic_chat::AttachmentStream,
+) -> Result<u64, TakeError> {
+    let write = Write {
+        at,
+        mode: 0o644,
+        parents: true,
+        replaces: None,
+    };
+    let mut file = sandbox.warden().write_file(write).await?;
+    let mut bytes = 0;
+    while let Some(piece) = pieces.next().await {
+        let piece = piece?;
+        bytes += piece.len() as u64;
+        file.write(&piece).await?;
     }
+    file.finish().await?;
+    Ok(bytes)
 }
 
 fn default_name(kind: AttachmentKind) -> &'static str {

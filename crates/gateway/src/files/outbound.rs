@@ -4,17 +4,20 @@
 //! workspace and follows no link out of it, so that also where commands run on the host itself nothing
 //! else can be named. What is text is redacted like every text; what is not and holds a secret stays.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hermetic_chat::{Outgoing, OutgoingFile};
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_session::{LeaseError, Sandboxes};
-use hermetic_types::ConversationKey;
+use hermetic_types::{ConversationKey, Platform};
 use hermetic_warden::client::CallError;
 use hermetic_warden::protocol::{PathAt, Read};
 use thiserror::Error;
 use tokio::time::timeout;
+
+use crate::Worksites;
 
 /// An answer, without the lines that name files.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,7 +31,7 @@ pub(crate) struct Answer {
 #[derive(Clone, Debug)]
 pub(crate) struct Outbound {
     pub(crate) sandboxes: Sandboxes,
-    pub(crate) workspace: String,
+    pub(crate) worksites: Arc<Worksites>,
     pub(crate) redactor: Redactor,
 }
 
@@ -106,10 +109,11 @@ impl Outbound {
     /// The file as it may leave.
     pub(crate) async fn fetch(
         &self,
+        platform: Platform,
         conversation: &ConversationKey,
         path: &str,
     ) -> Result<OutgoingFile, FetchError> {
-        let bytes = timeout(PATIENCE, self.bytes(conversation, path))
+        let bytes = timeout(PATIENCE, self.bytes(platform, conversation, path))
             .await
             .unwrap_or(Err(FetchError::TooSlow))?;
         if bytes.is_empty() {
@@ -131,12 +135,13 @@ impl Outbound {
 
     async fn bytes(
         &self,
+        platform: Platform,
         conversation: &ConversationKey,
         path: &str,
     ) -> Result<Vec<u8>, FetchError> {
         let lease = self.sandboxes.lease(conversation).await?;
         let read = Read {
-            at: PathAt::beneath(self.workspace.as_str(), path),
+            at: PathAt::beneath(self.worksites.workspace(platform), path),
             offset: 0,
             length: None,
         };

@@ -163,7 +163,7 @@ impl Post {
         let Some(conversation) = &letter.address.conversation else {
             return Ok(());
         };
-        let why = match outbound.fetch(conversation, path).await {
+        let why = match outbound.fetch(letter.platform, conversation, path).await {
             Ok(mut file) => {
                 if letter.may_be_double() {
                     file.caption = Some(Outgoing::constant(POSSIBLE_DUPLICATE));

@@ -1,16 +1,24 @@
 //! `hermetic chat`: the agent at a keyboard, in a sandbox like any other conversation's.
 
 mod book;
+mod keyboard;
+mod person;
 mod screen;
 mod talk;
 mod typed;
 
-use hermetic_config::resolve_cli_backend;
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use hermetic_config::{Config, resolve_cli_backend};
+use hermetic_gateway::Desk;
 use hermetic_types::{BackendKind, Boundary, ConversationKey, RunId};
 use tracing::warn;
 
+use self::keyboard::{Keyboard, Nobody};
 use self::talk::Talk;
 use super::{load, on_runtime};
+use crate::by_hand;
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -18,7 +26,8 @@ use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Ctrl-C interrupts the answer, twice leaves. /help tells what can be typed.
+Ctrl-C interrupts the answer, twice leaves. /help tells what can be typed. What takes a yes is asked
+here; with -q, or where nobody is at a terminal, it is refused.
 
 Without --session what was said is forgotten at the end and the sandbox is destroyed. With it both
 come back the next time; `hermetic exec --session` of the same name sees the same files.
@@ -63,7 +72,6 @@ async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     if kind == BackendKind::Local {
         warn!("⚠ commands run on this machine, not in a sandbox: the backend is local");
     }
-    let mut desk = wiring::desk(&config, kind).await?;
     let (conversation, kept) = match &args.session {
         Some(name) => (ConversationKey::new(format!("cli:{name}")), true),
         None => {
@@ -71,11 +79,17 @@ async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             (ConversationKey::new(passing), false)
         }
     };
+    let (keyboard, signs) = Keyboard::new();
+    let screen: Arc<dyn Desk> = match may_ask(&config, args) {
+        true => Arc::new(keyboard),
+        false => Arc::new(Nobody),
+    };
+    let mut desk = wiring::desk(&config, kind, &conversation, screen).await?;
     if kind.boundary() == Boundary::Sealed {
         let reach = desk.sandboxes.reach_of(&conversation).await;
         desk.facts.network = hermetic_gateway::network(reach);
     }
-    let talk = Talk::new(&desk, conversation)?;
+    let talk = Talk::new(&desk, conversation, signs)?;
     let ended = match &args.query {
         Some(text) => talk.once(text).await,
         None => talk.until_left().await,
@@ -83,6 +97,11 @@ async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let tidied = if kept { Ok(()) } else { talk.forget().await };
     desk.sandboxes.drain().await;
     ended.and_then(|exit| tidied.map(|()| exit))
+}
+
+/// Only a person at a terminal can say yes: no pipe, and nothing that the agent itself started.
+fn may_ask(config: &Config, args: &Args) -> bool {
+    args.query.is_none() && std::io::stdin().is_terminal() && by_hand::or_refuse(config).is_ok()
 }
 
 fn session_name(text: &str) -> Result<String, String> {

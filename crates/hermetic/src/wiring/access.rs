@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hermetic_access::{Access, Bots, Pairing, PlatformSettings, Settings, UnauthorizedDm, Users};
 use hermetic_config::{Config, Stranger};
-use hermetic_gateway::StoredPairings;
+use hermetic_gateway::{Gate, Gates, PlatformGates, StoredPairings};
 use hermetic_store::Store;
 use hermetic_types::{ChatId, Platform, UserId};
 use tracing::warn;
@@ -57,6 +57,29 @@ fn telegram(config: &Config) -> PlatformSettings {
             Stranger::Pair => UnauthorizedDm::Pair,
             Stranger::Ignore => UnauthorizedDm::Ignore,
         }),
+    }
+}
+
+/// Which slash commands are for whom.
+pub(crate) fn gates(config: &Config) -> Gates {
+    let enabled = config.platforms().enabled();
+    let gates = enabled.filter_map(|platform| {
+        let gates = PlatformGates {
+            private: gate(&platform.admins, &platform.user_commands),
+            groups: gate(&platform.group_admins, &platform.group_user_commands),
+        };
+        Some((platform.name.parse().ok()?, gates))
+    });
+    Gates(gates.collect())
+}
+
+fn gate(admins: &[String], commands: &[String]) -> Gate {
+    let names = commands.iter();
+    Gate {
+        admins: (!admins.is_empty()).then(|| ids(admins, UserId::new)),
+        for_others: names
+            .map(|name| name.trim_start_matches('/').to_lowercase())
+            .collect(),
     }
 }
 

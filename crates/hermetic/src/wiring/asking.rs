@@ -23,15 +23,24 @@ pub(crate) fn asking(
     chats: &[Arc<dyn Chat>],
     redactor: &Redactor,
 ) -> Result<Asking, Failure> {
-    let approvals = Approvals::new(
+    let approvals = guarded(config, store, redactor)?;
+    let approvers = access::approvers(config);
+    Ok(Asking::new(approvals, chats, redactor.clone(), approvers))
+}
+
+/// The questions of this home, for who asks them.
+pub(crate) fn guarded(
+    config: &Config,
+    store: &Store,
+    redactor: &Redactor,
+) -> Result<Approvals, Failure> {
+    Ok(Approvals::new(
         store,
         Arc::new(super::audit(config)?),
         redactor.clone(),
         config.approvals().timeout,
         guard(config)?,
-    );
-    let approvers = access::approvers(config);
-    Ok(Asking::new(approvals, chats, redactor.clone(), approvers))
+    ))
 }
 
 /// The questions of this home, for commands that look at them or answer one.

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use hermetic_agent::{Agent, prompt};
 use hermetic_config::Config;
-use hermetic_gateway::Reachable;
+use hermetic_gateway::{Approvals, Asked, Asker, Reachable};
 use hermetic_redact::Redactor;
 use hermetic_session::{Sandboxes, Spending};
 use hermetic_store::History;
 use hermetic_tools::Kit;
-use hermetic_types::BackendKind;
+use hermetic_types::{BackendKind, ConversationKey};
 
-use super::{Caller, facts, kit, model, redactor};
+use super::egress::People;
+use super::{Caller, asking, facts, kit, model, redactor};
+use crate::by_hand;
 use crate::failure::Failure;
 
 #[derive(Debug)]
@@ -20,35 +22,56 @@ pub(crate) struct Desk {
     /// Its name, for people.
     pub(crate) model: String,
     pub(crate) kit: Kit,
+    pub(crate) approvals: Approvals,
+    pub(crate) asker: Asker,
     pub(crate) sandboxes: Sandboxes,
     pub(crate) history: History,
     pub(crate) redactor: Redactor,
     pub(crate) facts: prompt::Facts,
 }
 
-pub(crate) async fn desk(config: &Config, kind: BackendKind) -> Result<Desk, Failure> {
+/// Questions of the conversation are shown on the given screen.
+pub(crate) async fn desk(
+    config: &Config,
+    kind: BackendKind,
+    conversation: &ConversationKey,
+    screen: Arc<dyn hermetic_gateway::Desk>,
+) -> Result<Desk, Failure> {
     let installation = super::installation(config.home())?;
     // Opened first: where no sandbox can be had, nothing else matters.
     let backends = super::backends(config, &installation, kind, Caller::CommandLine)?;
-    let gate = super::gate(config, None)?;
+    let store = super::store(config).await?;
+    let redactor = redactor::redactor(config);
+    let approvals = asking::guarded(config, &store, &redactor)?;
+    let asked = Asked {
+        conversation: conversation.clone(),
+        message: None,
+        by: by_hand::who(),
+    };
+    let people = People {
+        hosts: approvals.hosts(asked.clone(), Arc::clone(&screen), super::rule_book(config)),
+        record: approvals.host_record(),
+    };
+    let gate = super::gate(config, Some(people))?;
     let lifetime = config.terminal().lifetime;
     let mut plan = super::plan(config, kind, lifetime, Caller::CommandLine);
     plan.network = super::network(config, kind, gate.as_ref());
-    let store = super::store(config).await?;
     let mut facts = facts::facts(config, &plan);
     facts.chat = "a terminal".to_owned();
     let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
-    let redactor = redactor::redactor(config);
     let model = model::model(config)?;
     let sandboxes = match gate {
         Some(gate) => sandboxes.leaving_by(gate, Spending::in_store(store.documents())),
         None => sandboxes,
     };
     let reach = Arc::new(Reachable(sandboxes.clone()));
+    let background = kit::background(config, &redactor, None, reach);
     Ok(Desk {
         model: model.name().to_owned(),
         agent: Agent::new(model, model::limits(config)),
-        kit: kit::kit(config, kind, &redactor, None, reach),
+        kit: kit::kit(config, kind, &redactor, background),
+        asker: approvals.asker(asked, screen),
+        approvals,
         sandboxes,
         history: store.history(),
         redactor,

@@ -11,7 +11,7 @@ use hermetic_egress::{
     LogRecord, Mode, Paced, Proxy, Record, Roots, RuleBook, RuleText, RulesText, Scope,
     SystemResolver, trust_bundle,
 };
-use hermetic_gateway::Asking;
+use hermetic_gateway::{HostAsker, HostRecord};
 use hermetic_types::Secret;
 
 use crate::failure::Failure;
@@ -28,8 +28,14 @@ const MOST_A_MINUTE: u32 = 600;
 
 const MOST_SECRET_BYTES: u64 = 64 << 10;
 
+/// Who is asked about hosts, and where what was decided is written down.
+pub(crate) struct People {
+    pub(crate) hosts: HostAsker,
+    pub(crate) record: HostRecord,
+}
+
 /// What the configuration lets out; nothing where its mode is `closed`.
-pub(crate) fn gate(config: &Config, asking: Option<&Asking>) -> Result<Option<Arc<Gate>>, Failure> {
+pub(crate) fn gate(config: &Config, people: Option<People>) -> Result<Option<Arc<Gate>>, Failure> {
     if config.egress().mode == EgressMode::Closed {
         return Ok(None);
     }
@@ -38,7 +44,7 @@ pub(crate) fn gate(config: &Config, asking: Option<&Asking>) -> Result<Option<Ar
         more: additions(config.egress())?,
         credentials: issued(config.egress())?,
     };
-    let gate = build(config, charter, Allowing::ByRule, asking)?;
+    let gate = build(config, charter, Allowing::ByRule, people)?;
     Ok(Some(Arc::new(gate.reading(rule_book(config)))))
 }
 
@@ -98,7 +104,7 @@ fn build(
     config: &Config,
     charter: Charter,
     allowing: Allowing,
-    asking: Option<&Asking>,
+    people: Option<People>,
 ) -> Result<Gate, Failure> {
     let egress = config.egress();
     let limits = Limits {
@@ -107,9 +113,10 @@ fn build(
         ..Limits::default()
     };
     let mut records: Vec<Arc<dyn Record>> = vec![Arc::new(LogRecord), Arc::new(journal(config))];
-    if let Some(asking) = asking {
+    if let Some(people) = &people {
         // Kept for ever, so a sandbox must not fill it.
-        records.push(Arc::new(Paced::new(asking.host_record(), MOST_A_MINUTE)));
+        let record = Arc::new(people.record.clone());
+        records.push(Arc::new(Paced::new(record, MOST_A_MINUTE)));
     }
     let mut proxy = Proxy::new(
         limits,
@@ -117,8 +124,8 @@ fn build(
         Arc::new(records),
     )
     .advising(allowing);
-    if let Some(asking) = asking.filter(|_| egress.ask) {
-        proxy = proxy.asking(asking.hosts(rule_book(config)));
+    if let Some(people) = people.filter(|_| egress.ask) {
+        proxy = proxy.asking(Arc::new(people.hosts));
     }
     let mut bundle = None;
     if let Some(authority) = authority(config)?.filter(|_| !charter.credentials.is_empty()) {

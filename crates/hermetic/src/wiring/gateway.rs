@@ -6,11 +6,12 @@ use std::time::Duration;
 use hermetic_agent::Agent;
 use hermetic_chat::Chat;
 use hermetic_config::{BusyInput, Config, Origin, ResetMode, Resolved};
-use hermetic_gateway::{Busy, Parts, Reachable, Resets, Settings, Streaming};
+use hermetic_gateway::{Busy, Parts, Resets, Settings, Streaming};
 use hermetic_session::{Sandboxes, Spending};
 
-use super::facts::facts;
-use super::{Caller, access, asking, kit, model, redactor, telegram, webhook};
+use super::egress::People;
+use super::worksites::{Elsewhere, worksites};
+use super::{Caller, access, asking, model, redactor, telegram, webhook};
 use crate::failure::Failure;
 
 /// Telegram shows it for five seconds.
@@ -19,10 +20,10 @@ const ATTEMPTS: u32 = 3;
 
 pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Parts, Failure> {
     let kind = resolved.backend;
-    refuse_elsewhere(config, resolved)?;
     let installation = super::installation(config.home())?;
     // Opened first: where no sandbox can be had, nothing else matters.
-    let backends = super::backends(config, &installation, kind, Caller::Chats)?;
+    let elsewhere = Elsewhere::read(config, resolved);
+    let backends = elsewhere.open(config, &installation, kind)?;
     let store = super::store(config).await?;
     let redactor = redactor::redactor(config);
     let model = model::model(config)?;
@@ -38,24 +39,32 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
         chats.push(webhook);
     }
     let asking = asking::asking(config, &store, &chats, &redactor)?;
-    let gate = super::gate(config, Some(&asking))?;
-    let lifetime = config.gateway().sandbox_lifetime;
-    let mut plan = super::plan(config, kind, lifetime, Caller::Chats);
-    plan.network = super::network(config, kind, gate.as_ref());
-    let facts = facts(config, &plan);
-    let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
-    let sandboxes = match gate {
-        Some(gate) => sandboxes.leaving_by(gate, Spending::in_store(store.documents())),
+    let people = People {
+        hosts: asking.hosts(super::rule_book(config)),
+        record: asking.host_record(),
+    };
+    let gate = super::gate(config, Some(people))?;
+    let plan = |kind| {
+        let lifetime = config.gateway().sandbox_lifetime;
+        let mut plan = super::plan(config, kind, lifetime, Caller::Chats);
+        plan.network = super::network(config, kind, gate.as_ref());
+        plan
+    };
+    let usual = plan(kind);
+    let apart = elsewhere.plans(plan);
+    let sandboxes = Sandboxes::new(usual.clone(), installation, backends, store.ledger());
+    let sandboxes = sandboxes.apart(apart.clone());
+    let sandboxes = match &gate {
+        Some(gate) => sandboxes.leaving_by(Arc::clone(gate), Spending::in_store(store.documents())),
         None => sandboxes,
     };
-    let reach = Arc::new(Reachable(sandboxes.clone()));
-    let kit = kit::kit(config, kind, &redactor, Some(store.processes()), reach);
+    let worksites = worksites(config, &usual, &apart, &redactor, &store, &sandboxes);
     Ok(Parts {
         access: access::access(config, &store),
         doors,
         sandboxes,
         agent: Agent::new(model, model::limits(config)),
-        kit,
+        worksites,
         asking,
         chats,
         redactor,
@@ -66,6 +75,7 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
                 BusyInput::Steer => Busy::Steer,
             },
             resets: resets(config),
+            gates: access::gates(config),
             most_at_work: config.sessions().max_concurrent,
             memory: match config.sessions().max_age_days {
                 0 => None,
@@ -77,7 +87,6 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
             typing_every: TYPING_EVERY,
             attempts: ATTEMPTS,
             grace: config.agent().drain_timeout,
-            facts,
             model: name,
             warnings: resolved.warnings(),
         },
@@ -115,21 +124,4 @@ fn streaming(config: &Config) -> Option<Streaming> {
         threshold: wanted.buffer_threshold,
         cursor: wanted.cursor.clone(),
     })
-}
-
-/// A platform whose commands were to run elsewhere must not run them here instead.
-fn refuse_elsewhere(config: &Config, resolved: &Resolved) -> Result<(), Failure> {
-    let elsewhere = config
-        .platforms()
-        .enabled()
-        .find_map(|platform| Some((platform.name, resolved.platforms.get(platform.name)?)));
-    match elsewhere {
-        None => Ok(()),
-        Some((platform, backend)) => Err(Failure::new(
-            format!(
-                "a backend of its own for one platform ({backend} for {platform}) is not there yet"
-            ),
-            format!("leave platforms.{platform}.terminal_backend out, or switch the platform off"),
-        )),
-    }
 }

@@ -15,14 +15,12 @@ use super::terminal;
 /// The most of a tool's result that a model is shown.
 const RESULT_CHARS: usize = 100_000;
 
-/// Every tool, judged by one policy. Without rows background processes are not found again after a
-/// restart.
+/// Every tool, judged by one policy.
 pub(crate) fn kit(
     config: &Config,
     backend: BackendKind,
     redactor: &Redactor,
-    rows: Option<Processes>,
-    reach: Arc<dyn Reach>,
+    background: Background,
 ) -> Kit {
     let policy = Arc::new(terminal::policy(config));
     let output = &config.agent().tool_output;
@@ -32,15 +30,25 @@ pub(crate) fn kit(
         result_chars: output.max_file_chars.min(RESULT_CHARS),
     };
     let context = terminal::context(config, backend);
-    let settings = BackgroundSettings {
-        longest_hold: config.sessions().background_max_age,
-    };
     Kit {
         terminal: terminal::terminal(config, backend, Arc::clone(&policy), redactor.clone()),
         files: Files::new(policy, context, redactor.clone(), bounds),
-        background: Background::new(settings, redactor.clone(), rows, reach),
+        background,
         code: code(config),
     }
+}
+
+/// Without rows background processes are not found again after a restart.
+pub(crate) fn background(
+    config: &Config,
+    redactor: &Redactor,
+    rows: Option<Processes>,
+    reach: Arc<dyn Reach>,
+) -> Background {
+    let settings = BackgroundSettings {
+        longest_hold: config.sessions().background_max_age,
+    };
+    Background::new(settings, redactor.clone(), rows, reach)
 }
 
 fn code(config: &Config) -> Code {

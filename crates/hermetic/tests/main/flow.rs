@@ -10,5 +10,6 @@ mod egress;
 mod files;
 mod hosts;
 pub(crate) mod lab;
+mod places;
 mod processes;
 mod streaming;

@@ -132,7 +132,7 @@ fn a_sandbox_that_cannot_be_had_refuses_the_start() {
     let ended = hermetic.run(&["gateway", "run"]);
     assert_eq!(ended.code, 1, "{}", ended.err);
     assert!(
-        ended.err.contains("the backend does not work"),
+        ended.err.contains("the native backend does not work"),
         "{}",
         ended.err
     );

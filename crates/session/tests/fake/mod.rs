@@ -14,13 +14,15 @@ use hermetic_sandbox::{
 };
 use hermetic_session::{Lease, LeaseError, Plan, Sandboxes};
 use hermetic_store::{LedgerState, Store};
-use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, SandboxId};
+use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, Platform, SandboxId};
 use hermetic_warden::protocol::hello;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio_util::sync::CancellationToken;
 
 #[derive(Default)]
 pub(crate) struct Fake {
+    /// Native where nothing is said.
+    kind: Option<BackendKind>,
     alive: Mutex<BTreeMap<SandboxId, FoundState>>,
     created: AtomicUsize,
     fail_creates: AtomicBool,
@@ -41,7 +43,7 @@ pub(crate) struct Lab {
     pub(crate) sandboxes: Sandboxes,
     plan: Plan,
     store: Store,
-    _folder: tempfile::TempDir,
+    _folder: Arc<tempfile::TempDir>,
 }
 
 impl Lab {
@@ -67,7 +69,7 @@ impl Lab {
             sandboxes,
             plan,
             store,
-            _folder: folder,
+            _folder: Arc::new(folder),
         }
     }
 
@@ -76,6 +78,34 @@ impl Lab {
         self.plan.pool = pool;
         self.sandboxes = open(&self.plan, &self.fake, &self.store);
         self
+    }
+
+    /// The same home, where conversations of webhooks run elsewhere; its fake is the one there.
+    pub(crate) fn with_webhooks_on(&self, kind: BackendKind) -> Self {
+        let fake = Arc::new(Fake {
+            kind: Some(kind),
+            ..Fake::default()
+        });
+        let own = Plan {
+            backend: kind,
+            ..self.plan.clone()
+        };
+        let backends: [Arc<dyn Backend>; 2] = [Arc::clone(&self.fake) as _, Arc::clone(&fake) as _];
+        let installation = InstallationId::random();
+        let sandboxes = Sandboxes::new(
+            self.plan.clone(),
+            installation,
+            backends,
+            self.store.ledger(),
+        )
+        .apart([(Platform::Webhook, own)]);
+        Self {
+            fake,
+            sandboxes,
+            plan: self.plan.clone(),
+            store: self.store.clone(),
+            _folder: Arc::clone(&self._folder),
+        }
     }
 
     /// Keeps house until so many wait.
@@ -274,7 +304,7 @@ fn refusal(step: &str) -> BackendError {
 
 impl Backend for Fake {
     fn kind(&self) -> BackendKind {
-        BackendKind::Native
+        self.kind.unwrap_or(BackendKind::Native)
     }
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {

@@ -70,6 +70,19 @@ impl Screen {
         page.at_line_start = true;
     }
 
+    /// A question of ours, and what can be typed. Both are on the screen whatever came before.
+    pub(super) fn ask(&self, question: &str, choices: &str) {
+        let mut page = self.page();
+        self.flush(&mut page);
+        if !page.at_line_start {
+            write_out("\n");
+        }
+        write_out(self.redactor.redact(question).as_str());
+        write_out(choices);
+        // The answer ends the line.
+        page.at_line_start = true;
+    }
+
     /// Something of ours, or of a command that was typed.
     pub(super) fn tell(&self, text: &str) {
         write_out(self.redactor.redact(text).as_str());

@@ -1,18 +1,18 @@
 //! Turn after turn, until somebody leaves.
 
-use std::io::{BufRead, IsTerminal, Write};
-use std::thread;
+use std::io::{IsTerminal, Write};
 
 use hermetic_agent::{Answer, Ended, Input, Steer, Turn, prompt};
 use hermetic_gateway::{AgentTools, Own};
-use hermetic_tools::{NoOneToAsk, Outcome, Request};
+use hermetic_tools::{Outcome, Request};
 use hermetic_types::ConversationKey;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::book::Book;
+use super::keyboard::Sign;
+use super::person::{Done, Heard, Person};
 use super::screen::{Manner, Screen};
 use super::typed::{HELP, Typed};
 use crate::exit::Exit;
@@ -26,29 +26,25 @@ pub(super) struct Talk<'a> {
     desk: &'a Desk,
     conversation: ConversationKey,
     book: Book,
-    interrupts: tokio::sync::Mutex<Signal>,
+    person: tokio::sync::Mutex<Person>,
     /// Lets the sandbox go while nobody types.
     _house: AbortOnDropHandle<()>,
 }
 
-/// How something that can be interrupted ended.
-enum Done<T> {
-    With(T),
-    /// Asked twice.
-    Left,
-}
-
 impl<'a> Talk<'a> {
-    pub(super) fn new(desk: &'a Desk, conversation: ConversationKey) -> Result<Self, Failure> {
-        let interrupts = signal(SignalKind::interrupt())
-            .map_err(|error| Failure::caused(&error, "report this as a bug"))?;
+    pub(super) fn new(
+        desk: &'a Desk,
+        conversation: ConversationKey,
+        signs: mpsc::Receiver<Sign>,
+    ) -> Result<Self, Failure> {
+        let person = Person::new(desk.approvals.clone(), signs)?;
         let sandboxes = desk.sandboxes.clone();
         let house = async move { sandboxes.keep_house(CancellationToken::new()).await };
         Ok(Self {
             desk,
             book: Book::new(desk.history.clone(), conversation.clone()),
             conversation,
-            interrupts: tokio::sync::Mutex::new(interrupts),
+            person: tokio::sync::Mutex::new(person),
             _house: AbortOnDropHandle::new(tokio::spawn(house)),
         })
     }
@@ -72,29 +68,25 @@ impl<'a> Talk<'a> {
             "model: {}, backend: {}; /help tells what can be typed",
             self.desk.model, self.desk.facts.backend
         ));
-        let mut lines = lines();
+        self.person.lock().await.listen();
         let mut asked = false;
         loop {
             prompt_line();
-            let line = {
-                let mut interrupts = self.interrupts.lock().await;
-                tokio::select! {
-                    line = lines.recv() => line,
-                    _ = interrupts.recv() => {
-                        if asked {
-                            return Ok(Exit::Passed(INTERRUPTED));
-                        }
-                        asked = true;
-                        screen.tell("\nCtrl-C once more leaves");
-                        continue;
-                    }
+            let heard = self.person.lock().await.at_the_prompt().await;
+            let line = match heard {
+                Heard::Line(line) => line,
+                Heard::Interrupt if asked => return Ok(Exit::Passed(INTERRUPTED)),
+                Heard::Interrupt => {
+                    asked = true;
+                    screen.tell("\nCtrl-C once more leaves");
+                    continue;
+                }
+                Heard::End => {
+                    screen.tell("");
+                    return Ok(Exit::Ok);
                 }
             };
             asked = false;
-            let Some(line) = line else {
-                screen.tell("");
-                return Ok(Exit::Ok);
-            };
             match self.obey(Typed::read(&line)).await {
                 Ok(Done::With(true)) => {}
                 Ok(Done::With(false)) => return Ok(Exit::Ok),
@@ -107,12 +99,19 @@ impl<'a> Talk<'a> {
 
     /// Nothing of the conversation stays.
     pub(super) async fn forget(&self) -> Result<(), Failure> {
-        self.book.clear().await?;
+        self.start_anew().await?;
         self.desk
             .sandboxes
             .reset(&self.conversation)
             .await
             .map_err(|error| Failure::caused(&error, "`hermetic sandbox list` shows it"))
+    }
+
+    /// What was said, and what was allowed for this session.
+    async fn start_anew(&self) -> Result<(), Failure> {
+        self.book.clear().await?;
+        self.desk.approvals.revoke(&self.conversation).await?;
+        Ok(())
     }
 
     /// Whether there is more to come.
@@ -123,7 +122,7 @@ impl<'a> Talk<'a> {
             Typed::Leave => return Ok(Done::With(false)),
             Typed::Help => screen.tell(HELP),
             Typed::New => {
-                self.book.clear().await?;
+                self.start_anew().await?;
                 screen.tell("A fresh conversation. The files in its sandbox stay.");
             }
             Typed::Reset => {
@@ -144,8 +143,7 @@ impl<'a> Talk<'a> {
         let history = self.book.read().await?;
         let system = prompt::system(&self.desk.facts);
         let own = Own::new(&self.desk.sandboxes, &self.conversation);
-        // Where nobody can be asked yet, what would need a yes is refused.
-        let tools = AgentTools::new(self.desk.kit.toolbox(&own, &NoOneToAsk));
+        let tools = AgentTools::new(self.desk.kit.toolbox(&own, &self.desk.asker));
         let steer = Steer::default();
         let turn = Turn {
             system: &system,
@@ -158,7 +156,7 @@ impl<'a> Talk<'a> {
         };
         let stop = CancellationToken::new();
         let taking = self.desk.agent.take_turn(turn, stop.clone());
-        match self.interruptible(&stop, taking).await {
+        match self.attended(taking, &stop, screen).await {
             Done::Left => Ok(Done::Left),
             Done::With(Ok(answer)) => Ok(Done::With(answer)),
             Done::With(Err(error)) => Err(Failure::caused(
@@ -170,10 +168,10 @@ impl<'a> Talk<'a> {
 
     async fn run(&self, request: Request, screen: &Screen) -> Result<Done<bool>, Failure> {
         let own = Own::new(&self.desk.sandboxes, &self.conversation);
-        let toolbox = self.desk.kit.toolbox(&own, &NoOneToAsk);
+        let toolbox = self.desk.kit.toolbox(&own, &self.desk.asker);
         let stop = CancellationToken::new();
-        let Done::With(outcome) = self.interruptible(&stop, toolbox.run(request, &stop)).await
-        else {
+        let running = toolbox.run(request, &stop);
+        let Done::With(outcome) = self.attended(running, &stop, screen).await else {
             return Ok(Done::Left);
         };
         match outcome {
@@ -189,44 +187,18 @@ impl<'a> Talk<'a> {
         Ok(Done::With(true))
     }
 
-    /// The first Ctrl-C asks it to end, the second does not wait for that.
-    async fn interruptible<T>(
+    async fn attended<T>(
         &self,
-        stop: &CancellationToken,
         work: impl Future<Output = T>,
+        stop: &CancellationToken,
+        screen: &Screen,
     ) -> Done<T> {
-        let mut interrupts = self.interrupts.lock().await;
-        tokio::pin!(work);
-        loop {
-            tokio::select! {
-                done = &mut work => return Done::With(done),
-                _ = interrupts.recv() => {
-                    if stop.is_cancelled() {
-                        return Done::Left;
-                    }
-                    stop.cancel();
-                }
-            }
-        }
+        self.person.lock().await.during(work, stop, screen).await
     }
 
     fn screen(&self, manner: Manner) -> Screen {
         Screen::new(manner, self.desk.redactor.clone())
     }
-}
-
-/// Reading blocks in a thread of its own. What is typed during a turn is heard after it.
-fn lines() -> mpsc::Receiver<String> {
-    let (typed, lines) = mpsc::channel(64);
-    thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            let Ok(line) = line else { return };
-            if typed.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
 }
 
 fn prompt_line() {

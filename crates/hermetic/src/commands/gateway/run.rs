@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use hermetic_config::{Config, Resolved, resolve_gateway_backend};
 use hermetic_gateway::{Drained, Parts, ServeError, serve};
+use hermetic_sandbox::BackendError;
+use hermetic_session::SettleError;
 use hermetic_types::{Platform, RunId};
 use sd_notify::NotifyState;
 use tokio::net::TcpListener;
@@ -198,7 +200,10 @@ impl From<LockError> for Failure {
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
         let remedy = match &error {
-            ServeError::Proof(proof) => proof.remedy().to_owned(),
+            ServeError::Proof { source, .. } => source.remedy().to_owned(),
+            ServeError::Settle(SettleError::List(BackendError::Unavailable { remedy, .. })) => {
+                remedy.clone()
+            }
             ServeError::NoChatLeft => "the log says why; look at the platform's token".to_owned(),
             ServeError::Settle(_) | ServeError::Resume(_) => {
                 "check the state folder's permissions and the space left".to_owned()

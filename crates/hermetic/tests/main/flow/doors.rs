@@ -105,17 +105,13 @@ async fn on_the_host_what_needs_a_yes_is_refused_where_nobody_can_give_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_message_to_the_webhook_is_answered_in_the_response() {
-    const SECRET: &str = "a-secret-of-enough-bytes";
-    let config = "";
-    let access = format!(
-        "TELEGRAM_ALLOWED_USERS=7\nWEBHOOK_ENABLED=true\nWEBHOOK_PORT=0\nWEBHOOK_SECRET={SECRET}"
-    );
+    let (secret, access) = webhook();
     let test = "a_signed_message_to_the_webhook_is_answered_in_the_response";
-    let Some(lab) = Lab::start_with(test, [], config, &access).await else {
+    let Some(lab) = Lab::start_with(test, [], "", &access).await else {
         return;
     };
     let body = r#"{"chat": "ops", "user": "alice", "text": "/sh echo $((6 * 7))"}"#;
-    let answer = post(&lab.said_address("webhook="), &Secret::new(SECRET), body).await;
+    let answer = post(&lab.said_address("webhook="), &secret, body).await;
     assert!(
         answer.starts_with("HTTP/1.1 200") && answer.contains("42"),
         "{answer}"
@@ -124,7 +120,16 @@ async fn a_signed_message_to_the_webhook_is_answered_in_the_response() {
     assert!(forged.starts_with("HTTP/1.1 401"), "{forged}");
 }
 
-async fn post(address: &str, secret: &Secret, body: &str) -> String {
+/// A secret, and what switches the webhook on.
+pub(crate) fn webhook() -> (Secret, String) {
+    const SECRET: &str = "a-secret-of-enough-bytes";
+    let access = format!(
+        "TELEGRAM_ALLOWED_USERS=7\nWEBHOOK_ENABLED=true\nWEBHOOK_PORT=0\nWEBHOOK_SECRET={SECRET}"
+    );
+    (Secret::new(SECRET), access)
+}
+
+pub(crate) async fn post(address: &str, secret: &Secret, body: &str) -> String {
     let now = Timestamp::now().as_second();
     let nonce = format!("n{}", Timestamp::now().as_nanosecond());
     let signature = Signature::sign(secret, now, nonce, body.as_bytes());

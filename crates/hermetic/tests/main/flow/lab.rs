@@ -61,11 +61,7 @@ impl Lab {
     ) -> Option<Self> {
         let telegram = TelegramServer::start().await.unwrap();
         let model = ScriptedServer::start(script).await.unwrap();
-        let config = format!(
-            "model: {{default: scripted, base_url: '{}'}}\nplatforms: {{telegram: {{base_url: '{}'}}}}\n{more}",
-            model.base_url(),
-            telegram.url()
-        );
+        let config = config(&telegram, &model, more);
         let env = format!("TELEGRAM_BOT_TOKEN={TOKEN}\nOPENAI_API_KEY={KEY}\n{access}\n");
         let mut hermetic = Hermetic::with(&config).file(".env", &env);
         for (name, value) in variables {
@@ -83,6 +79,12 @@ impl Lab {
         };
         lab.restart();
         Some(lab)
+    }
+
+    /// What the next start reads.
+    pub(crate) fn configure(&self, more: &str) {
+        let config = config(&self.telegram, &self.model, more);
+        fs::write(self.path("config.yaml"), config).unwrap();
     }
 
     pub(crate) fn restart(&mut self) {
@@ -200,6 +202,14 @@ impl Drop for Lab {
             self.hermetic.run(&["sandbox", "destroy", &id]);
         }
     }
+}
+
+fn config(telegram: &TelegramServer, model: &ScriptedServer, more: &str) -> String {
+    format!(
+        "model: {{default: scripted, base_url: '{}'}}\nplatforms: {{telegram: {{base_url: '{}'}}}}\n{more}",
+        model.base_url(),
+        telegram.url()
+    )
 }
 
 /// The model calls the terminal.

@@ -1,0 +1,74 @@
+//! Which slash commands are for whom.
+//!
+//! Where admins are named for a platform, the others have only the commands that were listed for them;
+//! with nobody named, everybody who may write has all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hermetic_types::{ChatKind, Platform, UserId};
+
+use crate::kept::Kept;
+use crate::slash::Slash;
+
+#[derive(Clone, Debug, Default)]
+pub struct Gates(pub BTreeMap<Platform, PlatformGates>);
+
+#[derive(Clone, Debug, Default)]
+pub struct PlatformGates {
+    pub private: Gate,
+    pub groups: Gate,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Gate {
+    /// Nobody was named: it stands open.
+    pub admins: Option<BTreeSet<UserId>>,
+    /// By their names, without the slash.
+    pub for_others: BTreeSet<String>,
+}
+
+/// What tells people where they stand is for everybody.
+const ALWAYS: [&str; 2] = ["help", "whoami"];
+
+impl Gates {
+    pub(crate) fn let_through(&self, message: &Kept, slash: &Slash) -> bool {
+        let said = message.said();
+        let Some(gates) = self.0.get(&said.platform) else {
+            return true;
+        };
+        let gate = match said.place.kind {
+            ChatKind::Dm => &gates.private,
+            _ => &gates.groups,
+        };
+        gate.lets_through(&said.sender.id, slash.name())
+    }
+}
+
+impl Gate {
+    fn lets_through(&self, user: &UserId, command: &str) -> bool {
+        let Some(admins) = &self.admins else {
+            return true;
+        };
+        admins.contains(user) || ALWAYS.contains(&command) || self.for_others.contains(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_have_what_was_listed_for_them() {
+        let (admin, guest) = (UserId::new("1").unwrap(), UserId::new("2").unwrap());
+        let gate = Gate {
+            admins: Some([admin.clone()].into()),
+            for_others: ["stop".to_owned()].into(),
+        };
+        assert!(gate.lets_through(&admin, "sh"));
+        assert!(!gate.lets_through(&guest, "sh"));
+        for command in ["stop", "help", "whoami"] {
+            assert!(gate.lets_through(&guest, command), "{command}");
+        }
+        assert!(Gate::default().lets_through(&guest, "sh"));
+    }
+}

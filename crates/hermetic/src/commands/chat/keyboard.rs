@@ -1,0 +1,148 @@
+//! Questions, on their way to whoever sits at the keyboard.
+
+use futures::future::{BoxFuture, FutureExt, ready};
+use hermetic_gateway::{Desk, NobodyToAsk};
+use hermetic_store::{Given, Request, Scope, Subject};
+use hermetic_types::RequestId;
+use tokio::sync::mpsc;
+
+/// Hands questions to the conversation, which shows them and hears the answers.
+#[derive(Debug)]
+pub(super) struct Keyboard(mpsc::Sender<Sign>);
+
+/// Nobody is there: every question is a no.
+#[derive(Debug)]
+pub(super) struct Nobody;
+
+#[derive(Debug)]
+pub(super) enum Sign {
+    Asked(Request),
+    /// Answered, here or elsewhere, or not waited for any more.
+    Settled(RequestId),
+}
+
+/// More than wait in one conversation at a time, twice over.
+const MOST_SIGNS: usize = 64;
+
+impl Keyboard {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Sign>) {
+        let (signs, seen) = mpsc::channel(MOST_SIGNS);
+        (Self(signs), seen)
+    }
+}
+
+impl Desk for Keyboard {
+    fn put<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
+        let sent = self.0.try_send(Sign::Asked(request.clone()));
+        ready(sent.map_err(|_| NobodyToAsk::NobodyAtTheKeyboard)).boxed()
+    }
+
+    fn settled(&self, request: &Request) {
+        // A conversation that has ended needs no sign.
+        let _ = self.0.try_send(Sign::Settled(request.id.clone()));
+    }
+}
+
+impl Desk for Nobody {
+    fn put<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
+        ready(Err(NobodyToAsk::NobodyAtTheKeyboard)).boxed()
+    }
+
+    fn settled(&self, _: &Request) {}
+}
+
+/// What was asked, for somebody who reads along.
+pub(super) fn question(request: &Request) -> String {
+    let mut text = String::from(match request.subject {
+        Subject::Command => "❓ May I run this?\n\n",
+        Subject::Host => "❓ May this conversation reach it?\n\n",
+    });
+    for line in request.what.lines() {
+        text.push_str(&format!("    {line}\n"));
+    }
+    text.push('\n');
+    for reason in &request.reasons {
+        text.push_str(&format!("  - {reason}\n"));
+    }
+    text
+}
+
+/// What can be typed.
+pub(super) fn choices(request: &Request) -> &'static str {
+    match request.subject {
+        Subject::Command => "y: once, s: this session, n: no › ",
+        Subject::Host => "y: once, t: ten minutes, s: this session, a: always, n: no › ",
+    }
+}
+
+/// What was typed, if it is an answer; after a no, why.
+pub(super) fn answer<'a>(line: &'a str, request: &Request) -> Option<(Given, Option<&'a str>)> {
+    let line = line.trim();
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let of_a_host = request.subject == Subject::Host;
+    let given = match word.to_lowercase().as_str() {
+        "n" | "no" => {
+            let reason = Some(rest.trim()).filter(|reason| !reason.is_empty());
+            return Some((Given::No, reason));
+        }
+        "y" | "yes" => Given::Yes(Scope::Once),
+        "s" | "session" => Given::Yes(Scope::Session),
+        "t" if of_a_host => Given::Yes(Scope::TenMinutes),
+        "a" | "always" if of_a_host => Given::Yes(Scope::Always),
+        _ => return None,
+    };
+    // A sentence that begins with such a word is no answer.
+    rest.is_empty().then_some((given, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_store::State;
+    use hermetic_types::{ConversationKey, Timestamp};
+
+    use super::*;
+
+    fn request(subject: Subject) -> Request {
+        Request {
+            id: RequestId::random(),
+            subject,
+            conversation: ConversationKey::new("cli:x"),
+            message: None,
+            what: "rm -r build".to_owned(),
+            fingerprint: String::new(),
+            reasons: vec!["deletes a folder".to_owned()],
+            asker: "me".to_owned(),
+            asked_at: Timestamp::from_millis(0),
+            expires_at: Timestamp::from_millis(1),
+            state: State::Pending,
+            scope: None,
+            answered_by: None,
+            via: None,
+            reason: None,
+            answered_at: None,
+            spent: false,
+        }
+    }
+
+    #[test]
+    fn a_word_is_an_answer_and_a_sentence_is_none() {
+        let asked = request(Subject::Command);
+        assert_eq!(
+            answer(" Y\n", &asked),
+            Some((Given::Yes(Scope::Once), None))
+        );
+        assert_eq!(
+            answer("session", &asked),
+            Some((Given::Yes(Scope::Session), None))
+        );
+        assert_eq!(
+            answer("n not now", &asked),
+            Some((Given::No, Some("not now")))
+        );
+        for text in ["", "y but only if", "maybe", "always", "t", "yes please"] {
+            assert_eq!(answer(text, &asked), None, "{text:?}");
+        }
+        let host = request(Subject::Host);
+        assert_eq!(answer("a", &host), Some((Given::Yes(Scope::Always), None)));
+    }
+}

@@ -1,0 +1,176 @@
+//! Whoever sits there: what they type, when they want it to end, and what they are asked.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, Read};
+use std::thread;
+
+use hermetic_gateway::{Answerer, Approvals};
+use hermetic_store::{Given, Request};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::keyboard::{Sign, answer, choices, question};
+use super::screen::Screen;
+use crate::by_hand;
+use crate::failure::Failure;
+
+pub(super) struct Person {
+    approvals: Approvals,
+    interrupts: Signal,
+    lines: mpsc::Receiver<String>,
+    /// Typed before it was asked for: heard after the turn.
+    ahead: VecDeque<String>,
+    signs: mpsc::Receiver<Sign>,
+    /// Questions that wait; the first one is on the screen.
+    asked: VecDeque<Request>,
+}
+
+/// What somebody did at the prompt.
+pub(super) enum Heard {
+    Line(String),
+    /// Ctrl-D.
+    End,
+    Interrupt,
+}
+
+/// How something that can be interrupted ended.
+pub(super) enum Done<T> {
+    With(T),
+    /// Asked twice.
+    Left,
+}
+
+/// Of one line. What is longer is cut.
+const MOST_BYTES: u64 = 1 << 20;
+
+impl Person {
+    pub(super) fn new(approvals: Approvals, signs: mpsc::Receiver<Sign>) -> Result<Self, Failure> {
+        let interrupts = signal(SignalKind::interrupt())
+            .map_err(|error| Failure::caused(&error, "report this as a bug"))?;
+        Ok(Self {
+            approvals,
+            interrupts,
+            // Nobody is listened to before `listen`.
+            lines: mpsc::channel(1).1,
+            ahead: VecDeque::new(),
+            signs,
+            asked: VecDeque::new(),
+        })
+    }
+
+    /// From now on what is typed is heard: with -q our input may be somebody else's.
+    pub(super) fn listen(&mut self) {
+        self.lines = lines();
+    }
+
+    pub(super) async fn at_the_prompt(&mut self) -> Heard {
+        if let Some(line) = self.ahead.pop_front() {
+            return Heard::Line(line);
+        }
+        tokio::select! {
+            line = self.lines.recv() => line.map_or(Heard::End, Heard::Line),
+            _ = self.interrupts.recv() => Heard::Interrupt,
+        }
+    }
+
+    /// Until it is done. The first Ctrl-C asks it to end, the second does not wait for that; questions
+    /// that come up meanwhile are shown and answered.
+    pub(super) async fn during<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        stop: &CancellationToken,
+        screen: &Screen,
+    ) -> Done<T> {
+        tokio::pin!(work);
+        self.asked.clear();
+        loop {
+            tokio::select! {
+                done = &mut work => return Done::With(done),
+                _ = self.interrupts.recv() => {
+                    if stop.is_cancelled() {
+                        return Done::Left;
+                    }
+                    stop.cancel();
+                }
+                Some(sign) = self.signs.recv() => self.see(sign, screen),
+                line = self.lines.recv(), if !self.asked.is_empty() => {
+                    self.answer(line.as_deref(), screen).await;
+                }
+            }
+        }
+    }
+
+    fn see(&mut self, sign: Sign, screen: &Screen) {
+        match sign {
+            Sign::Asked(request) => {
+                self.asked.push_back(request);
+                if self.asked.len() == 1 {
+                    self.show(screen);
+                }
+            }
+            Sign::Settled(id) => {
+                let shown = self.asked.front().is_some_and(|first| first.id == id);
+                self.asked.retain(|request| request.id != id);
+                if shown {
+                    self.show(screen);
+                }
+            }
+        }
+    }
+
+    fn show(&mut self, screen: &Screen) {
+        let Some(request) = self.asked.front() else {
+            return;
+        };
+        // What was typed before anybody could read the question does not answer it.
+        while let Ok(line) = self.lines.try_recv() {
+            self.ahead.push_back(line);
+        }
+        screen.ask(&question(request), choices(request));
+    }
+
+    /// The end of the input is a no, like silence.
+    async fn answer(&mut self, line: Option<&str>, screen: &Screen) {
+        let Some(request) = self.asked.front() else {
+            return;
+        };
+        let Some((given, reason)) =
+            line.map_or(Some((Given::No, None)), |line| answer(line, request))
+        else {
+            screen.ask("", choices(request));
+            return;
+        };
+        let by = by_hand::who();
+        let answerer = Answerer {
+            by: &by,
+            via: "terminal",
+        };
+        let answered = self.approvals.answer(&request.id, given, answerer, reason);
+        if let Err(error) = answered.await {
+            screen.tell(&format!("The answer could not be kept: {error}"));
+        }
+        self.asked.pop_front();
+        self.show(screen);
+    }
+}
+
+/// Reading blocks in a thread of its own. What is typed during a turn is heard after it.
+fn lines() -> mpsc::Receiver<String> {
+    let (typed, lines) = mpsc::channel(64);
+    thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let read = input.by_ref().take(MOST_BYTES).read_until(b'\n', &mut line);
+            if !read.is_ok_and(|bytes| bytes > 0) {
+                return;
+            }
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            if typed.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}

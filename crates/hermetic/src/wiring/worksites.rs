@@ -1,0 +1,79 @@
+//! Where each platform's commands run, from the configuration.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hermetic_config::{Config, Resolved};
+use hermetic_gateway::{Reachable, Worksite, Worksites};
+use hermetic_redact::Redactor;
+use hermetic_sandbox::Backend;
+use hermetic_session::{Plan, Sandboxes};
+use hermetic_store::Store;
+use hermetic_types::{BackendKind, InstallationId, Platform};
+
+use super::facts::facts;
+use super::{Caller, kit};
+use crate::failure::Failure;
+
+/// Platforms in use that have a backend of their own.
+pub(super) struct Elsewhere(BTreeMap<Platform, BackendKind>);
+
+impl Elsewhere {
+    pub(super) fn read(config: &Config, resolved: &Resolved) -> Self {
+        let enabled = config.platforms().enabled();
+        let own = enabled.filter_map(|platform| {
+            let backend = *resolved.platforms.get(platform.name)?;
+            Some((platform.name.parse().ok()?, backend))
+        });
+        Self(own.collect())
+    }
+
+    /// Every backend that is needed, or why one cannot be had: none stands in for another.
+    pub(super) fn open(
+        &self,
+        config: &Config,
+        installation: &InstallationId,
+        usual: BackendKind,
+    ) -> Result<Vec<Arc<dyn Backend>>, Failure> {
+        let mut backends = super::backends(config, installation, usual, Caller::Chats)?;
+        for (platform, kind) in &self.0 {
+            let own = super::backend(config, installation, *kind, Caller::Chats);
+            let own = own.map_err(|failure| {
+                failure.during(format!("platforms.{platform}.terminal_backend is {kind}"))
+            })?;
+            // One that was only looked at before is now used.
+            backends.retain(|open| open.kind() != *kind);
+            backends.push(own);
+        }
+        Ok(backends)
+    }
+
+    pub(super) fn plans(&self, plan: impl Fn(BackendKind) -> Plan) -> BTreeMap<Platform, Plan> {
+        let own = self.0.iter();
+        own.map(|(platform, kind)| (*platform, plan(*kind)))
+            .collect()
+    }
+}
+
+pub(super) fn worksites(
+    config: &Config,
+    usual: &Plan,
+    apart: &BTreeMap<Platform, Plan>,
+    redactor: &Redactor,
+    store: &Store,
+    sandboxes: &Sandboxes,
+) -> Worksites {
+    let reach = Arc::new(Reachable(sandboxes.clone()));
+    let background = kit::background(config, redactor, Some(store.processes()), reach);
+    let site = |plan: &Plan| Worksite {
+        facts: facts(config, plan),
+        kit: kit::kit(config, plan.backend, redactor, background.clone()),
+    };
+    let apart = apart.iter();
+    Worksites::new(
+        site(usual),
+        apart
+            .map(|(platform, plan)| (*platform, site(plan)))
+            .collect(),
+    )
+}
