@@ -9,16 +9,14 @@ use crate::{Ask, Delta, Deltas, Finish, Model};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoModel;
 
-const TEXT: &str = "\
-No model is configured, so I cannot think yet. The operator can change that in config.yaml:
+impl NoModel {
+    /// What somebody does who wants one.
+    pub const REMEDY: &str = "\
+write model.default and model.base_url (any OpenAI-compatible endpoint, ending in /v1) into config.yaml \
+and its key into .env as OPENAI_API_KEY; with OPENROUTER_API_KEY no base_url is needed";
+}
 
-model:
-  default: <name of the model>
-  base_url: <address of any OpenAI-compatible endpoint, ending in /v1>
-
-with the key in .env as OPENAI_API_KEY (or OPENROUTER_API_KEY for OpenRouter), and a restart of the \
-gateway.
-
+const WHAT_WORKS: &str = "\
 Without a model, commands still run in this conversation's sandbox: /sh <command> runs a shell \
 command, /py <code> runs Python.";
 
@@ -28,10 +26,11 @@ impl Model for NoModel {
     }
 
     fn complete<'a>(&'a self, _ask: Ask<'a>, _stop: CancellationToken) -> Deltas<'a> {
-        stream::iter([
-            Ok(Delta::Text(TEXT.to_owned())),
-            Ok(Delta::Finish(Finish::Done)),
-        ])
-        .boxed()
+        let text = format!(
+            "No model is configured, so I cannot think yet. The operator can change that: {}. Then \
+             restart the gateway.\n\n{WHAT_WORKS}",
+            Self::REMEDY
+        );
+        stream::iter([Ok(Delta::Text(text)), Ok(Delta::Finish(Finish::Done))]).boxed()
     }
 }

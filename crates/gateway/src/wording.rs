@@ -15,7 +15,7 @@ pub(crate) const POSSIBLE_DUPLICATE: &str =
 pub(crate) const RESUMED: &str = "[The gateway was restarted in the middle of this.]\n\n";
 pub(crate) const CUT: &str =
     "[The gateway is being stopped. Write again when it is back, and I will go on.]";
-pub(crate) const QUEUE_FULL: &str = "Too many messages wait in this conversation already. Please send it again later, or /stop first.";
+pub(crate) const QUEUE_FULL: &str = "Too many messages wait in this conversation already, so neither this one nor those right after it are heard. Please send them again later, or /stop first.";
 pub(crate) const NOT_FOR_YOU: &str =
     "This command is not for you here. /help and /whoami are; the operator says which others.";
 pub(crate) const HELP: &str = "\

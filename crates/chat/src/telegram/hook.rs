@@ -182,8 +182,16 @@ async fn take_update(
     if telegram.seen(id) {
         return StatusCode::OK;
     }
-    let Some((received, counterfoil)) = telegram.hear(&update, id) else {
-        return StatusCode::OK;
+    let (received, counterfoil) = match telegram.hear(&update, id) {
+        Ok(Some(heard)) => heard,
+        Ok(None) => return StatusCode::OK,
+        Err(why) => {
+            warn!(
+                update = id,
+                why, "telegram sent a malformed update; skipped"
+            );
+            return StatusCode::OK;
+        }
     };
     let stored = timeout(telegram.timing.storing, async {
         hook.hand_in.send(received).await.is_ok() && counterfoil.signed().await

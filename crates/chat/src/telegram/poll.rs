@@ -160,6 +160,7 @@ impl Poller<'_> {
         numbered.sort_by_key(|(id, _)| *id);
         numbered.dedup_by_key(|(id, _)| *id);
         let mut fresh = false;
+        let mut malformed: Option<(i64, String)> = None;
         for (id, update) in numbered {
             if self.telegram.seen(id) {
                 debug!(update = id, "an update came again; skipped");
@@ -167,14 +168,19 @@ impl Poller<'_> {
                 continue;
             }
             fresh = true;
-            let counterfoil = self
-                .telegram
-                .hear(&update, id)
-                .map(|(received, counterfoil)| {
-                    self.ready.push_back(received);
-                    counterfoil
-                });
+            let heard = self.telegram.hear(&update, id).unwrap_or_else(|why| {
+                malformed.get_or_insert((id, why));
+                None
+            });
+            let counterfoil = heard.map(|(received, counterfoil)| {
+                self.ready.push_back(received);
+                counterfoil
+            });
             self.handed_out.push((id, counterfoil));
+        }
+        if let Some((update, why)) = malformed {
+            // One line for all of them: a thousand must not fill the log.
+            warn!(update, why, "telegram sent malformed updates; skipped");
         }
         if !fresh {
             return Took::Nothing;
@@ -253,9 +259,15 @@ impl Telegram {
         Ok(())
     }
 
-    /// The event an update holds, if it is one for us.
-    pub(super) fn hear(&self, update: &Value, id: i64) -> Option<(Received, Counterfoil)> {
-        let me = self.me.get()?;
+    /// The event an update holds, if it is one for us; why it cannot be read, if that is so.
+    pub(super) fn hear(
+        &self,
+        update: &Value,
+        id: i64,
+    ) -> Result<Option<(Received, Counterfoil)>, String> {
+        let Some(me) = self.me.get() else {
+            return Ok(None);
+        };
         match update::hear(update, id, me, &self.hearing, Timestamp::now()) {
             Heard::Event(event) => {
                 let (receipt, counterfoil) = Receipt::pair();
@@ -263,19 +275,13 @@ impl Telegram {
                     event: *event,
                     receipt,
                 };
-                Some((received, counterfoil))
+                Ok(Some((received, counterfoil)))
             }
             Heard::Nothing(why) => {
                 debug!(update = id, why, "an update is not for us");
-                None
+                Ok(None)
             }
-            Heard::Malformed(why) => {
-                warn!(
-                    update = id,
-                    why, "telegram sent a malformed update; skipped"
-                );
-                None
-            }
+            Heard::Malformed(why) => Err(why),
         }
     }
 }

@@ -10,6 +10,7 @@ mod typed;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use hermetic_agent::NoModel;
 use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_gateway::Desk;
 use hermetic_types::{BackendKind, Boundary, ConversationKey, RunId};
@@ -51,10 +52,6 @@ pub(crate) struct Args {
     backend: Option<BackendKind>,
 }
 
-const HOW_TO_GET_A_MODEL: &str = "\
-write model.default and model.base_url (any OpenAI-compatible endpoint, ending in /v1) into config.yaml \
-and its key into .env as OPENAI_API_KEY; with OPENROUTER_API_KEY no base_url is needed";
-
 pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     on_runtime(chat(cli, args))
 }
@@ -62,7 +59,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let config = load(cli)?;
     if args.query.is_some() && config.model().name.is_none() {
-        let failure = Failure::new("no model is configured", HOW_TO_GET_A_MODEL);
+        let failure = Failure::new("no model is configured", NoModel::REMEDY);
         return Err(failure.with(Exit::BAD_CONFIG));
     }
     let kind = match args.backend {

@@ -3,6 +3,8 @@
 mod afresh;
 mod answers;
 mod approvals;
+mod attacks;
+mod clerk;
 mod container;
 mod crash;
 mod doors;

@@ -16,7 +16,7 @@ pub(super) struct Nobody;
 
 #[derive(Debug)]
 pub(super) enum Sign {
-    Asked(Request),
+    Asked(Box<Request>),
     /// Answered, here or elsewhere, or not waited for any more.
     Settled(RequestId),
 }
@@ -33,7 +33,7 @@ impl Keyboard {
 
 impl Desk for Keyboard {
     fn put<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
-        let sent = self.0.try_send(Sign::Asked(request.clone()));
+        let sent = self.0.try_send(Sign::Asked(Box::new(request.clone())));
         ready(sent.map_err(|_| NobodyToAsk::NobodyAtTheKeyboard)).boxed()
     }
 

@@ -104,7 +104,7 @@ impl Person {
     fn see(&mut self, sign: Sign, screen: &Screen) {
         match sign {
             Sign::Asked(request) => {
-                self.asked.push_back(request);
+                self.asked.push_back(*request);
                 if self.asked.len() == 1 {
                     self.show(screen);
                 }

@@ -1,12 +1,13 @@
 //! Killed at the worst moment: nothing is lost, nothing is silently done twice.
 
 use std::fs;
-use std::time::Duration;
+use std::time::Instant;
 
 use hermetic_testkit::model::Reply;
 use hermetic_testkit::telegram::Failure;
 
 use super::answers::stalls;
+use super::clerk::Clerk;
 use super::lab::{ALICE, Lab, Shared, calls_terminal};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,16 +154,18 @@ async fn killed_at_any_moment_every_message_is_answered_and_nothing_runs_twice()
     const ROUNDS: i64 = 10;
     let shared = Shared::new();
     let test = "killed_at_any_moment_every_message_is_answered_and_nothing_runs_twice";
-    let access = "TELEGRAM_ALLOWED_USERS=100,101,102,103,104,105,106,107,108,109";
+    let access = "TELEGRAM_ALLOWED_USERS=100,101,102,103,104,105,106,107,108,109,110";
     let Some(mut lab) = Lab::start_with(test, [], &shared.config(), access).await else {
         return;
     };
+    let undisturbed = Instant::now();
+    lab.ask(110, "/sh echo done").await;
+    let whole = undisturbed.elapsed();
     for user in 100..100 + ROUNDS {
         lab.telegram
             .says(user, &format!("/sh echo {user} >> /shared/log; echo done"));
         // Not a wait for anything: the spread of moments at which it dies.
-        let moment = u64::try_from(user - 100).unwrap() * 12;
-        tokio::time::sleep(Duration::from_millis(moment)).await;
+        tokio::time::sleep(whole * u32::try_from(user - 100).unwrap() / 9).await;
         lab.kill();
         lab.restart();
     }
@@ -183,4 +186,65 @@ async fn killed_at_any_moment_every_message_is_answered_and_nothing_runs_twice()
             assert!(more.contains("Possible duplicate"), "{more}");
         }
     }
+}
+
+/// From the message to the reply: let in, written down, the model asked, its tool run, answered, sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_any_moment_of_a_turn_nothing_is_lost_doubled_or_left() {
+    const ROUNDS: i64 = 16;
+    let shared = Shared::new();
+    let test = "killed_at_any_moment_of_a_turn_nothing_is_lost_doubled_or_left";
+    let access = "TELEGRAM_ALLOW_ALL_USERS=true";
+    let Some(mut lab) = Lab::start_with(test, [], &shared.config(), access).await else {
+        return;
+    };
+    let clerk = Clerk::start().await;
+    lab.terminate();
+    let config = fs::read_to_string(lab.path("config.yaml")).unwrap();
+    let config = config.replace(&lab.model.base_url(), &clerk.base_url());
+    fs::write(lab.path("config.yaml"), config).unwrap();
+    lab.restart();
+    let users = 100..100 + ROUNDS;
+    let undisturbed = Instant::now();
+    lab.ask(99, "echo 99 >> /shared/log; echo ran it").await;
+    let whole = undisturbed.elapsed();
+    for user in users.clone() {
+        lab.telegram
+            .says(user, &format!("echo {user} >> /shared/log; echo ran it"));
+        // Not a wait for anything: the spread of moments at which it dies.
+        tokio::time::sleep(whole * u32::try_from(user - 100).unwrap() / 15).await;
+        lab.kill();
+        lab.restart();
+        let replies = lab.replies(user, 1).await;
+        assert!(replies[0].contains("It is "), "{replies:?}");
+    }
+    let log = fs::read_to_string(shared.path("log")).unwrap();
+    for user in users.clone() {
+        let ran = log
+            .lines()
+            .filter(|line| **line == user.to_string())
+            .count();
+        let replies = lab.replies(user, 1).await;
+        assert!(ran <= 1, "it ran {ran} times: {replies:?}");
+        if replies[0].contains("It is done") {
+            assert_eq!(ran, 1, "{replies:?}");
+        }
+        for more in &replies[1..] {
+            assert!(more.contains("Possible duplicate"), "{more}");
+        }
+    }
+    // Nothing stays either, whenever it dies while it tidies up.
+    for user in users.clone().step_by(4) {
+        lab.telegram.says(user, "/reset");
+        lab.kill();
+        lab.restart();
+    }
+    for user in users {
+        let said = lab.ask(user, "/reset").await;
+        assert!(
+            said.contains("gone") || said.contains("duplicate"),
+            "{said}"
+        );
+    }
+    assert_eq!(lab.sandboxes(), [""; 0]);
 }

@@ -170,3 +170,50 @@ fn send_notes(lab: &Lab) {
         json!({"caption": "how many lines?", "document": document}),
     );
 }
+
+/// Looked at and sent are one step: nothing inside can change what is at a path in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_is_turned_around_while_it_is_sent_leads_nowhere() {
+    const OURS: &str = "of the workspace";
+    let host = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(host.path(), "of the host").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let config = format!(
+        "gateway: {{terminal_backend: local}}\nterminal: {{cwd: '{}'}}\n",
+        folder.path().display()
+    );
+    let media = "MEDIA:turn\n".repeat(10);
+    let script = [Reply::streams(&[&media]), Reply::streams(&[&media])];
+    let test = "a_link_that_is_turned_around_while_it_is_sent_leads_nowhere";
+    let Some(lab) = Lab::start_with(test, script, &config, "TELEGRAM_ALLOWED_USERS=7").await else {
+        return;
+    };
+    // Stands where commands on the host could stand: beside the gateway, and never still.
+    let turning = format!(
+        "cd {}; while :; do printf '{OURS}' > a; mv a turn; ln -s {} b; mv -T b turn; done",
+        folder.path().display(),
+        host.path().display()
+    );
+    let mut turner = std::process::Command::new("sh")
+        .args(["-c", &turning])
+        .spawn()
+        .unwrap();
+    for round in 1..=2 {
+        lab.telegram.says(ALICE, "send it ten times");
+        lab.telegram.wait_until_confirmed().await;
+        // Each of the ten is sent, or in words not.
+        loop {
+            let sent = lab.telegram.calls("sendDocument").len();
+            let refused = lab.replies(ALICE, 1).await.len() - round;
+            if sent + refused == 10 * round {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+    turner.kill().unwrap();
+    turner.wait().unwrap();
+    for call in lab.telegram.calls("sendDocument") {
+        assert_eq!(call.file.as_deref(), Some(OURS.as_bytes()));
+    }
+}

@@ -239,8 +239,16 @@ impl Shared {
         let (pipe, go) = (folder.path().join("pipe"), folder.path().join("go"));
         let made = Command::new("mkfifo").args([&pipe, &go]).status().unwrap();
         assert!(made.success());
-        // Whoever the sandbox runs as reads and writes here.
-        for (path, mode) in [(folder.path(), 0o777), (&pipe, 0o666), (&go, 0o666)] {
+        let log = folder.path().join("log");
+        fs::write(&log, "").unwrap();
+        // Whoever the sandbox runs as reads and writes here: each runs as somebody else.
+        let all = [
+            (folder.path(), 0o777),
+            (&pipe, 0o666),
+            (&go, 0o666),
+            (&log, 0o666),
+        ];
+        for (path, mode) in all {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
         Self {

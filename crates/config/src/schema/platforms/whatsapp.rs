@@ -1,0 +1,91 @@
+//! WhatsApp, by a bridge and by its own API.
+
+use super::{
+    ALL_USERS, GROUP_USERS, HOME, LIST, PATTERNS, POLICY, PORT, Platform, SECRET, TEXT, USERS,
+    mention,
+};
+use crate::schema::Shape;
+
+pub(super) const WHATSAPP: Platform = Platform {
+    name: "whatsapp",
+    prefix: "WHATSAPP",
+    own: &[
+        USERS,
+        GROUP_USERS,
+        ALL_USERS,
+        ("dm_policy", "", POLICY, "pairing", "who may write directly"),
+        (
+            "group_policy",
+            "",
+            POLICY,
+            "pairing",
+            "who may write in groups",
+        ),
+        (
+            "mode",
+            "",
+            Shape::OneOf(&["self-chat", "bot"]),
+            "self-chat",
+            "whose account it is",
+        ),
+        ("reply_prefix", "", TEXT, "", "put before every answer"),
+        mention("false"),
+        PATTERNS,
+        (
+            "free_response_chats",
+            "",
+            LIST,
+            "",
+            "chats that need no mention",
+        ),
+        ("bridge_port", "", PORT, "3000", "port of the bridge"),
+        ("bridge_script", "", TEXT, "", "program of the bridge"),
+        (
+            "session_path",
+            "",
+            TEXT,
+            "",
+            "where the bridge keeps its login",
+        ),
+        HOME,
+    ],
+};
+
+pub(super) const WHATSAPP_CLOUD: Platform = Platform {
+    name: "whatsapp_cloud",
+    prefix: "WHATSAPP_CLOUD",
+    own: &[
+        ("phone_number_id", "", TEXT, "", "the number's id"),
+        ("access_token", "", SECRET, "", "access token"),
+        ("app_id", "", TEXT, "", "the app's id"),
+        (
+            "app_secret",
+            "",
+            SECRET,
+            "",
+            "proves that a message comes from the platform",
+        ),
+        ("waba_id", "", TEXT, "", "the business account's id"),
+        (
+            "verify_token",
+            "",
+            SECRET,
+            "",
+            "asked for when the webhook is registered",
+        ),
+        USERS,
+        ALL_USERS,
+        ("webhook_host", "", TEXT, "0.0.0.0", "address it listens on"),
+        ("webhook_port", "", PORT, "8090", "port it listens on"),
+        (
+            "webhook_path",
+            "",
+            TEXT,
+            "/whatsapp/webhook",
+            "path it listens on",
+        ),
+        ("api_version", "", TEXT, "v20.0", "version of its API"),
+        ("base_url", "", TEXT, "", "another address for its API"),
+        HOME,
+    ],
+};

@@ -1,0 +1,191 @@
+//! What somebody in the chat may try, who is let in or is not.
+
+use std::sync::Arc;
+
+use hermetic_testkit::model::Reply;
+use serde_json::json;
+use tokio::sync::Notify;
+
+use super::doors::{post, webhook};
+use super::lab::{ALICE, BOB, Lab, STRANGER, text};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_person_in_six_places_has_six_sandboxes_and_each_answer_its_place() {
+    let test = "one_person_in_six_places_has_six_sandboxes_and_each_answer_its_place";
+    let Some(lab) = Lab::start(test, []).await else {
+        return;
+    };
+    // A group and topics that are numbered like the person, and a thread that is no topic.
+    let group = json!({"id": -100, "type": "supergroup", "title": "g"});
+    let namesake = json!({"id": -ALICE, "type": "group", "title": "g"});
+    let private = json!({"id": ALICE, "type": "private"});
+    let places = [
+        (private.clone(), json!({})),
+        (
+            private,
+            json!({"message_thread_id": 7, "is_topic_message": true}),
+        ),
+        (group.clone(), json!({})),
+        (
+            group.clone(),
+            json!({"message_thread_id": 7, "is_topic_message": true}),
+        ),
+        (
+            group,
+            json!({"message_thread_id": 8, "is_topic_message": true}),
+        ),
+        (namesake, json!({})),
+    ];
+    for (round, words) in ["/sh echo {} >> f; cat f", "/sh cat f"]
+        .into_iter()
+        .enumerate()
+    {
+        for (index, (chat, thread)) in places.iter().enumerate() {
+            let before = lab.telegram.calls("sendMessage").len();
+            let mut fields = json!({"text": words.replace("{}", &index.to_string()), "chat": chat});
+            fields
+                .as_object_mut()
+                .unwrap()
+                .extend(thread.as_object().unwrap().clone());
+            lab.telegram.says_with(ALICE, fields);
+            let sent = lab.telegram.wait_for("sendMessage", before + 1).await;
+            let answer = &sent[before].params;
+            assert_eq!(text(answer).trim(), index.to_string(), "round {round}");
+            assert_eq!(answer["chat_id"], chat["id"]);
+            assert_eq!(
+                answer.get("message_thread_id"),
+                thread.get("message_thread_id")
+            );
+        }
+    }
+    assert_eq!(lab.sandboxes().len(), places.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_by_the_hundred_are_bounded_too() {
+    let test = "commands_by_the_hundred_are_bounded_too";
+    let Some(lab) = Lab::start(test, []).await else {
+        return;
+    };
+    for _ in 0..200 {
+        lab.telegram.says(ALICE, "/py import time; time.sleep(600)");
+    }
+    lab.telegram.wait_until_confirmed().await;
+    assert!(lab.ask(BOB, "/sh echo $((6 * 7))").await.contains("42"));
+    let told = lab.replies(ALICE, 1).await;
+    assert!(told[0].contains("Too many messages wait"), "{told:?}");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(lab.ask(ALICE, "/stop").await.contains("Stopped"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_for_another_bot_is_not_ours() {
+    let test = "what_is_for_another_bot_is_not_ours";
+    let Some(lab) = Lab::start(test, [Reply::streams(&["heard"])]).await else {
+        return;
+    };
+    for words in [
+        "/sh@another_bot touch x",
+        " /sh@another_bot touch x",
+        "\n\t/approve@another_bot",
+        "/reset@Another_Bot",
+    ] {
+        lab.telegram.says(ALICE, words);
+    }
+    assert_eq!(lab.ask(ALICE, "hello").await, "heard");
+    assert_eq!(lab.sent_to(ALICE), 1);
+    assert_eq!(lab.sandboxes(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_request_to_the_webhook_gets_its_own_answer() {
+    let go = Arc::new(Notify::new());
+    let script = [Reply::streams_through(&go, &["the long "], &["answer"])];
+    let test = "each_request_to_the_webhook_gets_its_own_answer";
+    let (secret, access) = webhook();
+    let Some(lab) = Lab::start_with(test, script, "", &access).await else {
+        return;
+    };
+    let address = lab.said_address("webhook=");
+    let say = async |text: &str| {
+        let body = json!({"chat": "ops", "user": "alice", "text": text}).to_string();
+        post(&address, &secret, &body).await
+    };
+    let second = async {
+        lab.model_asked(1).await;
+        let status = say("/status").await;
+        go.notify_one();
+        status
+    };
+    let (first, second) = tokio::join!(say("think"), second);
+    assert!(second.contains("conversation:"), "{second}");
+    assert!(first.contains("the long answer"), "{first}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn updates_of_any_shape_by_the_thousand_hold_nobody_up() {
+    let test = "updates_of_any_shape_by_the_thousand_hold_nobody_up";
+    let Some(lab) = Lab::start(test, [Reply::streams(&["still here"])]).await else {
+        return;
+    };
+    let mut deep = json!(1);
+    for _ in 0..100 {
+        deep = json!([deep]);
+    }
+    let shapes = [
+        json!({"message": {"text": "no chat"}}),
+        json!({"message": "a string"}),
+        json!({"message": {"message_id": "x", "chat": {"id": {}, "type": []}}}),
+        json!({"message": {"message_id": i64::MAX, "date": -1, "text": "\u{0}\u{202e}",
+            "chat": {"id": i64::MIN, "type": "private"}, "from": {"id": STRANGER}}}),
+        json!({"callback_query": {"id": "1", "from": {"id": ALICE}, "data": "q:forged"}}),
+        json!({"callback_query": {"id": "2", "from": {"id": ALICE}, "data": "x".repeat(5000),
+            "message": {"message_id": 1, "chat": {"id": ALICE, "type": "private"}}}}),
+        json!({"edited_message": deep, "message": deep}),
+        json!({"message": {"message_id": 1, "chat": {"id": ALICE, "type": "private"},
+            "from": {"id": ALICE}, "reply_to_message": deep, "photo": [{}]}}),
+    ];
+    for n in 0..2000 {
+        lab.telegram.update(shapes[n % shapes.len()].clone());
+    }
+    assert_eq!(lab.ask(ALICE, "hello?").await, "still here");
+    assert_eq!(lab.model.received().len(), 1);
+    assert_eq!(lab.sent_to(STRANGER), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_of_a_megabyte_is_a_message() {
+    let test = "a_message_of_a_megabyte_is_a_message";
+    let (secret, access) = webhook();
+    let script = [Reply::streams(&["that was long"])];
+    let Some(lab) = Lab::start_with(test, script, "", &access).await else {
+        return;
+    };
+    let address = lab.said_address("webhook=");
+    let say = async |bytes: usize| {
+        let body = json!({"chat": "ops", "user": "alice", "text": "é".repeat(bytes / 2)});
+        post(&address, &secret, &body.to_string()).await
+    };
+    assert!(say(2 << 20).await.starts_with("HTTP/1.1 413"));
+    let answer = say(1_000_000).await;
+    assert!(answer.contains("that was long"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_no_admin_has_the_commands_that_were_listed() {
+    let test = "who_is_no_admin_has_the_commands_that_were_listed";
+    let config = "telegram: {allow_admin_from: ['7'], user_allowed_commands: [status]}\n";
+    let access = "TELEGRAM_ALLOWED_USERS=7,8";
+    let script = [Reply::streams(&["words are free"])];
+    let Some(lab) = Lab::start_with(test, script, config, access).await else {
+        return;
+    };
+    for command in ["/sh id", "/py 1", "/reset", "/new", "/approve"] {
+        let said = lab.ask(BOB, command).await;
+        assert!(said.contains("not for you"), "{command}: {said}");
+    }
+    assert!(lab.ask(BOB, "/status").await.contains("conversation"));
+    assert!(lab.ask(BOB, "/whoami").await.contains("user: 8"));
+    assert_eq!(lab.ask(BOB, "hello").await, "words are free");
+    assert!(lab.ask(ALICE, "/sh echo $((6 * 7))").await.contains("42"));
+}
