@@ -239,7 +239,7 @@ async fn killed_at_any_moment_of_a_turn_nothing_is_lost_doubled_or_left() {
         lab.kill();
         lab.restart();
     }
-    for user in users {
+    for user in users.chain([99]) {
         let said = lab.ask(user, "/reset").await;
         assert!(
             said.contains("gone") || said.contains("duplicate"),
