@@ -89,7 +89,7 @@ async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let talk = Talk::new(&desk, conversation, signs)?;
     let ended = match &args.query {
         Some(text) => talk.once(text).await,
-        None => talk.until_left().await,
+        None => Box::pin(talk.until_left()).await,
     };
     let tidied = if kept { Ok(()) } else { talk.forget().await };
     desk.sandboxes.drain().await;
