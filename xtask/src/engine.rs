@@ -152,11 +152,12 @@ impl Daemon {
     }
 }
 
-/// gVisor too, where it is installed. Of its platforms, only this one needs nothing of the host.
+/// gVisor too, where it is installed: by the platform that needs nothing of the host, and without a
+/// network, which it refuses to look after in the network namespace of this engine.
 fn runtimes() -> String {
     match machine::find("runsc") {
         Some(path) => format!(
-            r#"{{"runtimes": {{"runsc": {{"path": "{}", "runtimeArgs": ["--platform=ptrace"]}}}}}}"#,
+            r#"{{"runtimes": {{"runsc": {{"path": "{}", "runtimeArgs": ["--platform=ptrace", "--network=none"]}}}}}}"#,
             path.display()
         ),
         None => "{}".to_owned(),
