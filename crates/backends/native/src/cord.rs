@@ -35,7 +35,7 @@ impl Cord {
         Ok((Self(ours), theirs))
     }
 
-    #[cfg(feature = "cage")]
+    #[cfg(any(feature = "cage", feature = "host"))]
     pub(crate) fn from_fd(fd: OwnedFd) -> Self {
         Self(fd)
     }

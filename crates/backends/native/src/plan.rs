@@ -12,10 +12,16 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "cage")]
 /// The user every sandbox sees itself as, whoever it is outside.
 pub(crate) const INNER_UID: u32 = 1000;
-#[cfg(feature = "cage")]
 pub(crate) const WORKSPACE: &str = "/workspace";
-#[cfg(feature = "cage")]
 pub(crate) const HOME: &str = "/home/agent";
+
+/// In a house: the folder through which a cage meets its gateway, and later its mount point.
+pub(crate) const PORCH: &str = "/.hermetic";
+/// The socket in it at which a cage asks for its cord.
+pub(crate) const DOOR: &str = "door";
+#[cfg(feature = "cage")]
+/// How everything is named that a house holds for its cage alone.
+pub(crate) const OF_THE_CAGE: &str = ".hermetic";
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Plan {
@@ -32,6 +38,8 @@ pub(crate) struct Plan {
     pub lifetime: Duration,
     /// The sandbox dies with the gateway's end of the cord.
     pub tied: bool,
+    /// It is built inside a house, which ends with it.
+    pub housed: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -115,10 +123,8 @@ pub(crate) struct Pin {
 /// What comes back over the cord.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// Pid 1 exists; its pidfd travels with this.
-    Born {
-        pid: i32,
-    },
+    /// Pid 1 exists; its pidfd travels with this, and says its number to whoever asks.
+    Born,
     /// Sealed and waiting for [`GO`].
     Ready {
         landlock: Option<u8>,

@@ -1,10 +1,12 @@
-//! What stays outside: nothing, or one small process where the sandbox must die with its creator.
+//! What stays outside: nothing, or one small process where the sandbox must die with its creator or
+//! stands in a house, and one more outside that house.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use crate::cord::Cord;
 use crate::plan::{Plan, Report};
@@ -14,22 +16,57 @@ use crate::plan::{Plan, Report};
 ///
 /// The guard is not part of the sandbox, which can neither see nor signal it: the promise to die
 /// with the creator does not rest on the warden's good will.
-pub(crate) fn outside(
-    cord: &Cord,
-    pid: i32,
-    pidfd: &OwnedFd,
-    plan: &Plan,
-    lock: OwnedFd,
-) -> ExitCode {
-    if cord.send(&Report::Born { pid }, &[pidfd.as_fd()]).is_err() {
+pub(crate) fn outside(cord: &Cord, pidfd: &OwnedFd, plan: &Plan, lock: OwnedFd) -> ExitCode {
+    if cord.send(&Report::Born, &[pidfd.as_fd()]).is_err() {
         let _ = pidfd_send_signal(pidfd, Signal::KILL);
         return ExitCode::from(super::ABANDONED);
     }
     drop(lock);
-    if plan.tied {
-        stand_by(cord, pidfd);
+    if plan.housed {
+        keep_one_power();
+    }
+    match (plan.tied, plan.housed) {
+        (true, _) => stand_by(cord, pidfd),
+        (false, true) => wait_for(pidfd.as_fd()),
+        (false, false) => {}
     }
     ExitCode::SUCCESS
+}
+
+/// Outside a house: ends it when the process that tends its cage has ended. Both come as
+/// descriptors, the tender on stdin and the house's first process on stdout, and neither can be
+/// mistaken for another.
+pub(crate) fn keep_house() -> ExitCode {
+    // Not to be stopped with the gateway, from whose terminal or session a signal may come.
+    let _ = rustix::process::setsid();
+    wait_for(rustix::stdio::stdin());
+    match pidfd_send_signal(rustix::stdio::stdout(), Signal::KILL) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// As root the sandbox is somebody else, and ending it takes this.
+fn keep_one_power() {
+    let kill = CapabilitySet::KILL;
+    let with = |permitted: CapabilitySet| CapabilitySets {
+        effective: permitted,
+        permitted,
+        inheritable: CapabilitySet::empty(),
+    };
+    if set_capabilities(None, with(kill)).is_err() {
+        // A plain user never had it and does not need it.
+        let _ = set_capabilities(None, with(CapabilitySet::empty()));
+    }
+}
+
+fn wait_for(pidfd: BorrowedFd<'_>) {
+    loop {
+        let mut fds = [PollFd::from_borrowed_fd(pidfd, PollFlags::IN)];
+        if poll(&mut fds, None).is_ok() {
+            return;
+        }
+    }
 }
 
 fn stand_by(cord: &Cord, pidfd: &OwnedFd) {

@@ -20,6 +20,7 @@ mod warden;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::process::ExitCode;
 
 use rustix::fs::{Mode, OFlags, open};
@@ -30,22 +31,33 @@ use self::snag::{Snag, Step};
 use self::sys::clone::{Side, clone_into};
 pub use self::sys::doors::knock;
 use crate::cord::Cord;
-use crate::plan::{GO, Identity, Plan, Report};
+use crate::plan::{DOOR, GO, Identity, PORCH, Plan, Report};
 
 /// The gateway hung up before or while the cage was built. Nobody is left to be told.
 const ABANDONED: u8 = 75;
 
-pub fn main(_words: impl Iterator<Item = OsString>) -> ExitCode {
-    let Ok(cord) = take_cord() else {
-        return ExitCode::from(64);
-    };
+/// `--housed` where something else stands around the cage; `--keeper` outside, to end that with it.
+pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    let word = words.next();
+    match word.as_deref().map(|word| word.to_str()) {
+        None => take_cord().map_or(ExitCode::from(64), |cord| tend(&cord)),
+        // With nobody at the door there is nothing to live for.
+        Some(Some("--housed")) => {
+            ask_at_the_door().map_or(ExitCode::from(ABANDONED), |cord| tend(&cord))
+        }
+        Some(Some("--keeper")) => guard::keep_house(),
+        Some(_) => ExitCode::from(64),
+    }
+}
+
+fn tend(cord: &Cord) -> ExitCode {
     let Ok((plan, fds)) = cord.receive::<Plan>() else {
         return ExitCode::from(ABANDONED);
     };
     let Some(given) = Given::from(fds) else {
         return ExitCode::from(64);
     };
-    match build(&cord, plan, given) {
+    match build(cord, plan, given) {
         Ok(code) => code,
         Err(snag) => {
             let _ = cord.send(&snag.report(), &[]);
@@ -84,11 +96,11 @@ impl Given {
 fn build(cord: &Cord, plan: Plan, given: Given) -> Result<ExitCode, Snag> {
     let oom_counter = limits::make_groups(&plan.groups)?;
     match clone_into(namespaces(&plan.identity)).step("make the namespaces")? {
-        Side::Outside { pid, pidfd } => {
+        Side::Outside { pidfd } => {
             drop((given.listener, given.first));
-            Ok(guard::outside(cord, pid, &pidfd, &plan, given.lock))
+            Ok(guard::outside(cord, &pidfd, &plan, given.lock))
         }
-        Side::Inside => Ok(become_warden(cord, plan, given, oom_counter)),
+        Side::Inside => become_warden(cord, plan, given, oom_counter),
     }
 }
 
@@ -96,6 +108,23 @@ fn build(cord: &Cord, plan: Plan, given: Given) -> Result<ExitCode, Snag> {
 fn take_cord() -> io::Result<Cord> {
     let cord = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     rustix::stdio::dup2_stdin(rustix::stdio::stdout())?;
+    sys::fds::close_all_but(&[cord.as_fd()])?;
+    Ok(Cord::from_fd(cord))
+}
+
+/// In a house nothing is handed over: the gateway waits at a door that was put into it.
+fn ask_at_the_door() -> std::io::Result<Cord> {
+    use rustix::net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
+    };
+
+    let cord = socket_with(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    connect(&cord, &SocketAddrUnix::new(Path::new(PORCH).join(DOOR))?)?;
     sys::fds::close_all_but(&[cord.as_fd()])?;
     Ok(Cord::from_fd(cord))
 }
@@ -113,17 +142,18 @@ fn namespaces(identity: &Identity) -> UnshareFlags {
     }
 }
 
-fn become_warden(cord: &Cord, plan: Plan, given: Given, oom_counter: Option<OwnedFd>) -> ExitCode {
+/// Never back to where two processes were one.
+fn become_warden(cord: &Cord, plan: Plan, given: Given, oom_counter: Option<OwnedFd>) -> ! {
     let landlock = match inside(&plan) {
         Ok(landlock) => landlock,
         Err(snag) => {
             let _ = cord.send(&snag.report(), &[]);
-            return ExitCode::FAILURE;
+            std::process::exit(1);
         }
     };
     let ready = Report::Ready { landlock };
     if cord.send(&ready, &[]).is_err() || !told_to_go(cord) {
-        return ExitCode::from(ABANDONED);
+        std::process::exit(ABANDONED.into());
     }
     drop(given.lock);
     let kept: Vec<_> = [
@@ -136,7 +166,7 @@ fn become_warden(cord: &Cord, plan: Plan, given: Given, oom_counter: Option<Owne
     .map(AsFd::as_fd)
     .collect();
     if sys::fds::close_all_but(&kept).is_err() {
-        return ExitCode::FAILURE;
+        std::process::exit(1);
     }
     let code = warden::serve(plan, given.listener, given.first, oom_counter);
     // The cord's number was closed above and may be somebody else's by now.

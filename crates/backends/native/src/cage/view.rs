@@ -19,7 +19,7 @@ use rustix::process::{chdir, pivot_root};
 use super::proc;
 use super::snag::{Snag, Step};
 use super::sys::mounts::{NO_DEV, NO_SUID, READ_ONLY, Reach, restrict};
-use crate::plan::{Bind, Files, HOME, Identity, Plan, System, WORKSPACE};
+use crate::plan::{Bind, Files, HOME, Identity, OF_THE_CAGE, Plan, System, WORKSPACE};
 
 /// Device nodes that are safe in anybody's hands.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -95,8 +95,9 @@ fn show_rootfs(folder: &Path) -> Result<(), Snag> {
     for entry in fs::read_dir(folder).step("read the root file system")? {
         let name = entry.step("read the root file system")?.file_name();
         match name.to_str() {
-            Some(name) if !OURS.contains(&name) => show_system_part(folder, name)?,
-            _ => {}
+            Some(name) if OURS.contains(&name) || name.starts_with(OF_THE_CAGE) => {}
+            Some(name) => show_system_part(folder, name)?,
+            None => {}
         }
     }
     make_dir("sys")?;
@@ -125,6 +126,10 @@ fn show_system_part(root: &Path, name: &str) -> Result<(), Snag> {
 fn show_devices() -> Result<(), Snag> {
     make_dir("dev/pts")?;
     for name in DEVICES {
+        // A house may have fewer.
+        if !Path::new("/dev").join(name).exists() {
+            continue;
+        }
         let target = Path::new("dev").join(name);
         fs::File::create(&target).step("make a device's place")?;
         mount_bind_recursive(Path::new("/dev").join(name), &target)

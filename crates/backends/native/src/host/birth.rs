@@ -1,7 +1,8 @@
 //! From a spec to a sealed, confirmed sandbox, or to nothing.
 
+use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::Arc;
@@ -12,13 +13,14 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::death;
 use super::folder::{Folder, LOCK_PATIENCE};
+use super::housing;
 use super::kin::{Born, Tie};
 use super::mounts;
 use super::native::{Demand, Host, missing};
 use super::planning;
 use super::record::Made;
 use super::remedy;
-use super::waiting::Waiting;
+use super::waiting::{Keeper, Waiting};
 use crate::cord::Cord;
 use crate::plan::{Files, GO, Plan, Report};
 use hermetic_sandbox::host::{self as process, Process};
@@ -50,8 +52,13 @@ impl Drop for Newborn {
     fn drop(&mut self) {
         if let Some((_, born)) = self.parts.take() {
             process::kill(born.pidfd.as_fd(), PATIENCE);
-            let id = born.id.clone();
-            drop(born);
+            let Born {
+                id, tie, keeper, ..
+            } = born;
+            drop(tie);
+            if let Some(keeper) = keeper {
+                keeper.see_out();
+            }
             let _ = death::destroy(&self.host, &id);
         }
     }
@@ -61,7 +68,11 @@ pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
     check(host, spec)?;
     let folder = host.folder(&spec.id);
     let planned = planning::plan(host, &folder, spec)?;
-    let cage = Waiting::start(&host.program)?;
+    let early = match host.housing {
+        None => Some(Waiting::start(&host.program)?),
+        // A house would outlive us, so it is written down first.
+        Some(_) => None,
+    };
     let made = folder.make(spec, made(&planned));
     let lock = made.map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => BackendError::Refused {
@@ -70,8 +81,10 @@ pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
         },
         _ => BackendError::failed("write down the sandbox", source),
     })?;
-    let born =
-        prepare(&folder, &planned).and_then(|()| bear(host, cage, &folder, spec, &planned, &lock));
+    let born = prepare(host, &folder, &planned).and_then(|()| match early {
+        Some(cage) => bear(host, cage, &folder, spec, &planned, &lock),
+        None => bear_in_a_house(host, &folder, spec, planned, &lock),
+    });
     drop(lock);
     if born.is_err() {
         let _ = death::destroy(host, &spec.id);
@@ -96,6 +109,9 @@ pub(super) fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
         folder
             .note_made(before, made(&planned))
             .map_err(|source| BackendError::failed("write down the cgroups", source))?;
+        if host.housing.is_some() {
+            return bear_in_a_house(host, &folder, spec, planned, &lock);
+        }
         let cage = Waiting::start(&host.program)?;
         bear(host, cage, &folder, spec, &planned, &lock)
     });
@@ -117,13 +133,41 @@ fn check(host: &Host, spec: &Spec) -> Result<(), BackendError> {
     mounts::check_environment(&spec.env)
 }
 
-fn prepare(folder: &Folder, planned: &Plan) -> Result<(), BackendError> {
+fn prepare(host: &Host, folder: &Folder, planned: &Plan) -> Result<(), BackendError> {
+    let make = || {
+        if let Some(housing) = &host.housing {
+            folder.make_overlay(&housing.files(&folder.id))?;
+        }
+        folder.make_files(planned.owner())
+    };
     match planned.files {
-        Files::Disk { .. } => folder
-            .make_files(planned.owner())
-            .map_err(|source| BackendError::failed("make the workspace", source)),
+        Files::Disk { .. } => {
+            make().map_err(|source| BackendError::failed("make the workspace", source))
+        }
         Files::Memory => Ok(()),
     }
+}
+
+fn bear_in_a_house(
+    host: &Arc<Host>,
+    folder: &Folder,
+    spec: &Spec,
+    planned: Plan,
+    lock: &OwnedFd,
+) -> Result<Newborn, BackendError> {
+    let housing = host.housing.as_ref().ok_or_else(|| missing(&spec.id))?;
+    let overlay = folder.overlay();
+    let cage = housing::raise(
+        &host.program,
+        &**housing,
+        folder,
+        spec,
+        &planned.binds,
+        overlay,
+        lock,
+    )?;
+    let planned = planned.seen_from_inside();
+    bear(host, cage, folder, spec, &planned, lock)
 }
 
 fn made(planned: &Plan) -> Made {
@@ -150,15 +194,20 @@ fn bear(
         .map_err(|source| BackendError::failed("listen for the warden's callers", source))?;
     let (link, theirs) =
         UnixStream::pair().map_err(|source| BackendError::failed("make the link", source))?;
-    let (cord, outer) = cage.into_parts();
+    let (cord, outer, keeper) = cage.into_parts();
     let _ = set_socket_timeout(&cord, Timeout::Recv, Some(PATIENCE));
     let labour = Labour {
         outer: Some(outer),
         pidfd: None,
+        keeper,
     };
     let sent = cord.send(planned, &[listener.as_fd(), theirs.as_fd(), lock.as_fd()]);
     drop((listener, theirs));
-    sent.map_err(|source| BackendError::failed("send the plan", source))?;
+    if let Err(source) = sent {
+        // Before the rest is seen out: who waits at the other end goes by this.
+        drop(cord);
+        return Err(BackendError::failed("send the plan", source));
+    }
     let (born, landlock) = labour.deliver(host, cord, folder, spec)?;
     link.set_nonblocking(true)
         .map_err(|source| BackendError::failed("wait on the link", source))?;
@@ -173,6 +222,7 @@ fn bear(
 struct Labour {
     outer: Option<Child>,
     pidfd: Option<Arc<OwnedFd>>,
+    keeper: Option<Keeper>,
 }
 
 impl Labour {
@@ -209,6 +259,7 @@ impl Labour {
             id: spec.id.clone(),
             pidfd,
             tie,
+            keeper: self.keeper.take(),
         };
         Ok((born, landlock))
     }
@@ -231,10 +282,13 @@ impl Labour {
                 }
             };
             match report {
-                Report::Born { pid } => {
+                Report::Born => {
                     born = true;
                     self.pidfd = fds.pop().map(Arc::new);
-                    let process = Process::observe(pid).ok_or_else(|| missing(&folder.id))?;
+                    let pid = self.pidfd.as_deref().and_then(pid_here);
+                    let process = pid
+                        .and_then(Process::observe)
+                        .ok_or_else(|| missing(&folder.id))?;
                     folder
                         .note_life(&process)
                         .map_err(|source| BackendError::failed("write down the process", source))?;
@@ -251,6 +305,13 @@ impl Labour {
     }
 }
 
+/// Its number as this process counts: in a house they count differently.
+fn pid_here(pidfd: &OwnedFd) -> Option<i32> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    let number = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    number.trim().parse().ok().filter(|&pid| pid > 0)
+}
+
 impl Drop for Labour {
     fn drop(&mut self) {
         if let Some(pidfd) = self.pidfd.take() {
@@ -259,6 +320,9 @@ impl Drop for Labour {
         if let Some(mut outer) = self.outer.take() {
             let _ = outer.kill();
             let _ = outer.wait();
+        }
+        if let Some(keeper) = self.keeper.take() {
+            keeper.see_out();
         }
     }
 }

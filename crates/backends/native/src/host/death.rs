@@ -28,8 +28,17 @@ pub(super) fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
 
 /// [`stop`] for one who holds the lock.
 pub(super) fn halt(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
-    let record = host.folder(id).record();
+    let folder = host.folder(id);
+    let record = folder.record();
     host.watch.forget(id);
+    if let Some(housing) = &host.housing {
+        if let Some(house) = folder.house() {
+            house.end()?;
+        }
+        // By its name as well: one whose cage never knocked was not written down.
+        housing.clear(id)?;
+        folder.forget_house();
+    }
     if let Some(record) = &record {
         end_processes(record)?;
     }

@@ -16,11 +16,16 @@ use hermetic_sandbox::{Persistence, Spec};
 use hermetic_types::SandboxId;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::house::House;
 use super::record::{Made, Record};
 use super::watch::Ended;
+use crate::plan::{DOOR, HOME, WORKSPACE};
 use hermetic_sandbox::host::{self as process, Process};
 
 /// Longer than a cage takes to be built or to give up.
@@ -30,13 +35,27 @@ pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Folder {
     pub(super) id: SandboxId,
     path: PathBuf,
+    layout: Layout,
 }
 
+/// Where a sandbox's files are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Beside its record.
+    Beside,
+    /// In the upper side of an overlay, to which a link leads: it may be on another disk.
+    Overlay,
+}
+
+const OVERLAY: &str = "overlay";
+const HOUSE: &str = "house.json";
+
 impl Folder {
-    pub(super) fn new(sandboxes: &Path, id: &SandboxId) -> Self {
+    pub(super) fn new(sandboxes: &Path, id: &SandboxId, layout: Layout) -> Self {
         Self {
             id: id.clone(),
             path: sandboxes.join(id.as_str()),
+            layout,
         }
     }
 
@@ -82,6 +101,30 @@ impl Folder {
         locked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
+    /// The link comes first: what a crash leaves is found by it.
+    pub(super) fn make_overlay(&self, overlay: &Path) -> io::Result<()> {
+        std::os::unix::fs::symlink(overlay, self.path.join(OVERLAY))?;
+        if let Some(parent) = overlay.parent() {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(parent)?;
+        }
+        private_dir(overlay)?;
+        // Its upper side is what the sandbox sees as its root.
+        for place in ["upper", "upper/home"] {
+            fs::DirBuilder::new()
+                .mode(0o755)
+                .create(overlay.join(place))?;
+        }
+        Ok(())
+    }
+
+    /// Where the link leads.
+    pub(super) fn overlay(&self) -> Option<PathBuf> {
+        fs::read_link(self.path.join(OVERLAY)).ok()
+    }
+
     pub(super) fn make_files(&self, owner: Option<u32>) -> io::Result<()> {
         for path in [self.workspace(), self.home()] {
             private_dir(&path)?;
@@ -116,12 +159,61 @@ impl Folder {
         let _ = fs::remove_file(self.path.join("ended.json"));
     }
 
+    pub(super) fn note_house(&self, house: &House) -> io::Result<()> {
+        self.write(HOUSE, house)
+    }
+
+    pub(super) fn house(&self) -> Option<House> {
+        self.read(HOUSE)
+    }
+
+    pub(super) fn forget_house(&self) {
+        let _ = fs::remove_file(self.path.join(HOUSE));
+    }
+
     pub(super) fn workspace(&self) -> PathBuf {
-        self.path.join("workspace")
+        match self.layout {
+            Layout::Beside => self.path.join("workspace"),
+            Layout::Overlay => self.upper(WORKSPACE),
+        }
     }
 
     pub(super) fn home(&self) -> PathBuf {
-        self.path.join("home")
+        match self.layout {
+            Layout::Beside => self.path.join("home"),
+            Layout::Overlay => self.upper(HOME),
+        }
+    }
+
+    fn upper(&self, place: &str) -> PathBuf {
+        let upper = self.path.join(OVERLAY).join("upper");
+        upper.join(place.trim_start_matches('/'))
+    }
+
+    /// What a house is shown of this folder.
+    pub(super) fn porch(&self) -> PathBuf {
+        self.path.join("porch")
+    }
+
+    /// A socket in the porch, for one knock.
+    pub(super) fn open_door(&self) -> io::Result<OwnedFd> {
+        let porch = self.porch();
+        match fs::DirBuilder::new().mode(0o755).create(&porch) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let held = open(
+            &porch,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        let _ = fs::remove_file(porch.join(DOOR));
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let door = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        let address = format!("/proc/self/fd/{}/{DOOR}", held.as_raw_fd());
+        bind(&door, &SocketAddrUnix::new(address)?)?;
+        listen(&door, 1)?;
+        Ok(door)
     }
 
     pub(super) fn listen(&self) -> io::Result<UnixListener> {
@@ -139,6 +231,12 @@ impl Folder {
 
     /// Everything in it, however it is named, nested or locked. Its own name goes last.
     pub(super) fn remove(&self) -> io::Result<()> {
+        if let Some(overlay) = self.overlay() {
+            match process::remove(&overlay) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
         process::remove(&self.path)
     }
 

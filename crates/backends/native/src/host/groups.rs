@@ -52,6 +52,17 @@ impl Groups {
         }
     }
 
+    /// Where somebody else bounds what a sandbox uses.
+    pub(super) fn none() -> Self {
+        let elsewhere = || Err("bounded by the house it stands in".to_owned());
+        Self {
+            unified: None,
+            pids: elsewhere(),
+            memory: elsewhere(),
+            cpu: elsewhere(),
+        }
+    }
+
     pub(super) fn version(&self) -> u8 {
         if self.unified.is_some() { 2 } else { 1 }
     }
@@ -124,6 +135,30 @@ impl Groups {
             _ => Ok(()),
         }
     }
+}
+
+/// The groups that bear this very process's number, in every hierarchy: made for it alone.
+pub(super) fn own_of(pid: i32) -> Vec<PathBuf> {
+    let own = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    own.lines()
+        .filter_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (names, path) = (parts.next()?, parts.next()?);
+            if path.rsplit('/').next() != Some(pid.to_string().as_str()) {
+                return None;
+            }
+            place(&mounts, path, |kind, options| match names {
+                "" => kind == "cgroup2",
+                _ => {
+                    kind == "cgroup"
+                        && names
+                            .split(',')
+                            .all(|name| options.split(',').any(|o| o == name))
+                }
+            })
+        })
+        .collect()
 }
 
 fn version_2(folder: PathBuf, limits: &Limits) -> Group {

@@ -10,6 +10,7 @@ use hermetic_types::SandboxId;
 use tokio::task::JoinHandle;
 
 use super::sys;
+use super::waiting::Keeper;
 use crate::cord::Cord;
 use hermetic_sandbox::host as process;
 
@@ -19,6 +20,8 @@ pub(super) struct Born {
     pub(super) pidfd: Arc<OwnedFd>,
     /// Present where the sandbox is tied to us.
     pub(super) tie: Option<Tie>,
+    /// Present where it stands in a house.
+    pub(super) keeper: Option<Keeper>,
 }
 
 /// Letting go of the cord ends the sandbox; the guard then ends by itself.
@@ -36,6 +39,7 @@ struct Member {
     reaper: JoinHandle<()>,
     /// Held for what dropping it does.
     _tie: Option<Tie>,
+    keeper: Option<Keeper>,
 }
 
 impl Kin {
@@ -45,6 +49,7 @@ impl Kin {
         let member = Member {
             reaper,
             _tie: born.tie,
+            keeper: born.keeper,
         };
         let before = self.members().insert(born.id, member);
         drop(before);
@@ -52,7 +57,9 @@ impl Kin {
 
     pub(super) fn part(&self, id: &SandboxId) {
         let member = self.members().remove(id);
-        drop(member);
+        if let Some(keeper) = member.and_then(|mut member| member.keeper.take()) {
+            keeper.see_out();
+        }
     }
 
     fn members(&self) -> std::sync::MutexGuard<'_, HashMap<SandboxId, Member>> {

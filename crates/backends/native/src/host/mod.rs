@@ -6,6 +6,8 @@ mod disk;
 mod etc;
 mod folder;
 mod groups;
+mod house;
+mod housing;
 mod kin;
 mod memory;
 mod mounts;
@@ -19,5 +21,6 @@ mod sys;
 mod waiting;
 mod watch;
 
+pub use housing::{HOUSED, Housing, Keeps, Site};
 pub use native::{Config, Demand, Native};
 pub use watch::Ended;

@@ -17,8 +17,9 @@ use hermetic_types::{BackendKind, InstallationId, SandboxId};
 use super::birth::{self, Newborn};
 use super::death;
 use super::etc;
-use super::folder::Folder;
+use super::folder::{Folder, Layout};
 use super::groups::Groups;
+use super::housing::Housing;
 use super::kin::Kin;
 use super::readiness;
 use super::record::Record;
@@ -72,36 +73,49 @@ pub(super) struct Host {
     pub(super) etc: PathBuf,
     pub(super) kin: Kin,
     pub(super) watch: Watch,
+    pub(super) housing: Option<Arc<dyn Housing>>,
 }
 
 impl Native {
     /// Prepares the state folder. Whether this host can hold a sandbox is [`Backend::readiness`]'s
     /// to say.
     pub fn open(config: Config) -> Result<Self, BackendError> {
-        for name in ["sandboxes", MOUNT_POINT] {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(config.state.join(name))
-                .map_err(|source| BackendError::failed("make the state folder", source))?;
-        }
-        let config = Config {
-            state: fs::canonicalize(&config.state)
-                .map_err(|source| BackendError::failed("find the state folder", source))?,
-            ..config
-        };
-        let program = Program::seal(config.program)
-            .map_err(|source| BackendError::failed("hold the cage program", source))?;
+        let config = prepare(config)?;
         let etc = etc::prepare(&config.state, config.authority.as_deref())
             .map_err(|source| BackendError::failed("prepare /etc", source))?;
+        let groups = Groups::detect(&config.installation);
+        Self::assemble(config, groups, etc, None)
+    }
+
+    /// Sandboxes of the same kind, each in a house that somebody else makes.
+    pub fn housed(config: Config, housing: Arc<dyn Housing>) -> Result<Self, BackendError> {
+        let config = prepare(config)?;
+        Self::assemble(config, Groups::none(), PathBuf::new(), Some(housing))
+    }
+
+    fn assemble(
+        config: Config,
+        groups: Groups,
+        etc: PathBuf,
+        housing: Option<Arc<dyn Housing>>,
+    ) -> Result<Self, BackendError> {
+        let program = Program::seal(config.program)
+            .map_err(|source| BackendError::failed("hold the cage program", source))?;
         Ok(Self(Arc::new(Host {
             program,
             etc,
-            groups: Groups::detect(&config.installation),
+            groups,
             kin: Kin::default(),
             watch: Watch::default(),
+            housing,
             config,
         })))
+    }
+
+    /// Builds a sandbox and takes it down again. The Landlock ABI that held in it.
+    pub async fn try_out(&self, spec: &Spec) -> Result<Option<u8>, BackendError> {
+        let (host, spec) = (Arc::clone(&self.0), spec.clone());
+        blocking(move || birth::create(&host, &spec).map(|newborn| newborn.landlock())).await
     }
 
     /// Why a sandbox was stopped by us, if it was.
@@ -121,6 +135,20 @@ impl Native {
         .await?;
         newborn.keep(&self.0)
     }
+}
+
+/// The state folder, and where it really is.
+fn prepare(config: Config) -> Result<Config, BackendError> {
+    for name in ["sandboxes", MOUNT_POINT] {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(config.state.join(name))
+            .map_err(|source| BackendError::failed("make the state folder", source))?;
+    }
+    let state = fs::canonicalize(&config.state)
+        .map_err(|source| BackendError::failed("find the state folder", source))?;
+    Ok(Config { state, ..config })
 }
 
 enum Start {
@@ -198,7 +226,22 @@ impl Backend for Native {
 
 impl Host {
     pub(super) fn folder(&self, id: &SandboxId) -> Folder {
-        Folder::new(&self.sandboxes(), id)
+        let layout = match self.housing {
+            None => Layout::Beside,
+            Some(_) => Layout::Overlay,
+        };
+        Folder::new(&self.sandboxes(), id, layout)
+    }
+
+    /// Whether the kernel counts it, by groups of ours or by the house's.
+    pub(super) fn bounds_memory(&self) -> bool {
+        let house = self.housing.as_ref();
+        house.map_or_else(|| self.groups.bound_memory(), |house| house.keeps().memory)
+    }
+
+    pub(super) fn bounds_cpu(&self) -> bool {
+        let house = self.housing.as_ref();
+        house.map_or_else(|| self.groups.bound_cpu(), |house| house.keeps().cpu)
     }
 
     pub(super) fn demands(&self, layer: Demand) -> bool {

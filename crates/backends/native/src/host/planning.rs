@@ -5,9 +5,10 @@ use hermetic_types::{Limits, SandboxId};
 use rustix::process::{getgid, getuid};
 
 use super::folder::Folder;
+use super::housing;
 use super::mounts;
 use super::native::Host;
-use crate::plan::{Bounds, Files, Identity, Pin, Plan, Scratch, System};
+use crate::plan::{Bounds, Files, HOME, Identity, PORCH, Pin, Plan, Scratch, System, WORKSPACE};
 
 /// Ids in this range belong to nobody: above what systems hand out to users and containers.
 const FIRST_ASSUMED: u32 = 0x7000_0000;
@@ -16,11 +17,24 @@ const ASSUMED: u32 = 0x0fff_ffff;
 pub(super) fn plan(host: &Host, folder: &Folder, spec: &Spec) -> Result<Plan, BackendError> {
     let limits = &spec.limits;
     let files = files(folder, spec);
-    let groups = host.groups.of(&spec.id, limits);
+    let housed = host.housing.is_some();
+    let mut groups = host.groups.of(&spec.id, limits);
+    if housed {
+        groups.clear();
+    }
     Ok(Plan {
         identity: identity(&spec.id),
-        root: host.mount_point(),
-        system: system(host, spec)?,
+        root: if housed {
+            PORCH.into()
+        } else {
+            host.mount_point()
+        },
+        system: if housed {
+            // Whatever its root is, the house has it at hand.
+            System::Rootfs("/".into())
+        } else {
+            system(host, spec)?
+        },
         scratch: scratch(limits, &files),
         files,
         binds: spec
@@ -28,15 +42,28 @@ pub(super) fn plan(host: &Host, folder: &Folder, spec: &Spec) -> Result<Plan, Ba
             .iter()
             .map(|mount| mounts::check(mount, &host.config.state))
             .collect::<Result<_, _>>()?,
-        bounds: bounds(spec, host.groups.bound_cpu()),
+        bounds: bounds(spec, host.bounds_cpu()),
         groups,
         env: spec.env.clone(),
         lifetime: spec.lifetime,
         tied: spec.lifeline == Lifeline::Creator,
+        housed,
     })
 }
 
 impl Plan {
+    /// The same places, as they are called inside a house.
+    pub(super) fn seen_from_inside(mut self) -> Self {
+        if let Files::Disk { workspace, home } = &mut self.files {
+            *workspace = WORKSPACE.into();
+            *home = HOME.into();
+        }
+        for (number, bind) in self.binds.iter_mut().enumerate() {
+            bind.source = housing::place_of(number);
+        }
+        self
+    }
+
     /// Who owns the sandbox's files outside, where that is not us.
     pub(super) fn owner(&self) -> Option<u32> {
         match self.identity {

@@ -5,8 +5,11 @@
 //! started first, and what the host has to make and write down is made meanwhile.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hermetic_sandbox::BackendError;
 use hermetic_sandbox::host::Program;
@@ -15,44 +18,97 @@ use crate::cord::Cord;
 
 /// It holds nothing and has heard nothing. Dropped, it ends.
 #[derive(Debug)]
-pub(super) struct Waiting(Option<(Cord, Child)>);
+pub(super) struct Waiting {
+    parts: Option<(Cord, Child)>,
+    /// Who ends the house it stands in.
+    keeper: Option<Keeper>,
+}
+
+/// Ends by itself when the cage has ended, and is our child.
+#[derive(Debug)]
+pub(super) struct Keeper(Child);
 
 impl Waiting {
     /// A plain spawn: no fork of a process with threads, and nothing inherited but the cord.
     pub(super) fn start(program: &Program) -> Result<Self, BackendError> {
         let (cord, end) =
             Cord::pair().map_err(|source| BackendError::failed("make the cord", source))?;
-        let child = Command::new(program.path())
-            .arg0("hermetic-cage")
-            .arg("cage")
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::from(end))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|source| match source.kind() {
-                io::ErrorKind::PermissionDenied => BackendError::Unavailable {
-                    what: "the kernel does not let a memory file be executed".to_owned(),
-                    remedy: "sysctl vm.memfd_noexec=0".to_owned(),
-                },
-                _ => BackendError::failed("start the cage", source),
-            })?;
-        Ok(Self(Some((cord, child))))
+        let child = spawn(program, &[], Stdio::from(end), Stdio::null())?;
+        Ok(Self {
+            parts: Some((cord, child)),
+            keeper: None,
+        })
     }
 
-    pub(super) fn into_parts(mut self) -> (Cord, Child) {
-        self.0
+    /// One that knocked at its door; the child is who made its house.
+    pub(super) fn housed(cord: Cord, maker: Child, keeper: Option<Keeper>) -> Self {
+        Self {
+            parts: Some((cord, maker)),
+            keeper,
+        }
+    }
+
+    pub(super) fn into_parts(mut self) -> (Cord, Child, Option<Keeper>) {
+        let (cord, child) = self
+            .parts
             .take()
-            .expect("the parts are only taken here, and here takes self")
+            .expect("the parts are only taken here, and here takes self");
+        (cord, child, self.keeper.take())
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some((cord, mut child)) = self.0.take() {
+        if let Some((cord, mut child)) = self.parts.take() {
             drop(cord);
             let _ = child.wait();
         }
     }
+}
+
+/// It has one signal to send.
+const SEEING_OUT: Duration = Duration::from_secs(2);
+
+impl Keeper {
+    /// Waits for the one to end and then ends the other, whoever of us is still there.
+    pub(super) fn start(
+        program: &Program,
+        cage: OwnedFd,
+        house: OwnedFd,
+    ) -> Result<Self, BackendError> {
+        spawn(program, &["--keeper"], cage.into(), house.into()).map(Self)
+    }
+
+    /// Collects it, for one who knows that the cage has ended.
+    pub(super) fn see_out(mut self) {
+        let deadline = Instant::now() + SEEING_OUT;
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn spawn(
+    program: &Program,
+    words: &[&str],
+    stdin: Stdio,
+    stdout: Stdio,
+) -> Result<Child, BackendError> {
+    Command::new(program.path())
+        .arg0("hermetic-cage")
+        .arg("cage")
+        .args(words)
+        .env_clear()
+        .current_dir("/")
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => BackendError::Unavailable {
+                what: "the kernel does not let a memory file be executed".to_owned(),
+                remedy: "sysctl vm.memfd_noexec=0".to_owned(),
+            },
+            _ => BackendError::failed("start the cage", source),
+        })
 }

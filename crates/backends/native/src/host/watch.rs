@@ -106,7 +106,7 @@ impl Host {
         if self.watch.knows(&folder.id) {
             return;
         }
-        let memory = (!self.groups.bound_memory()).then(|| Memory {
+        let memory = (!self.bounds_memory()).then(|| Memory {
             limit: spec.limits.memory_bytes,
             next: Instant::now(),
         });

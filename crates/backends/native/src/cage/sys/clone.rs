@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use rustix::thread::UnshareFlags;
 
 pub(crate) enum Side {
-    Outside { pid: i32, pidfd: OwnedFd },
+    Outside { pidfd: OwnedFd },
     Inside,
 }
 
@@ -33,8 +33,7 @@ pub(crate) fn clone_into(namespaces: UnshareFlags) -> io::Result<Side> {
     match pid {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Side::Inside),
-        pid => Ok(Side::Outside {
-            pid: i32::try_from(pid).map_err(io::Error::other)?,
+        _ => Ok(Side::Outside {
             // SAFETY: on success the kernel has stored a new descriptor that nobody else owns.
             pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
         }),
