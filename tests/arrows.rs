@@ -25,7 +25,7 @@ const LAYERS: [&[&str]; 8] = [
 ];
 
 /// Pairs inside one line of `LAYERS` that may look at each other: (who, whom, why).
-const NEIGHBOURS: [(&str, &str, &str); 2] = [
+const NEIGHBOURS: [(&str, &str, &str); 3] = [
     (
         "sandbox",
         "warden",
@@ -35,6 +35,11 @@ const NEIGHBOURS: [(&str, &str, &str); 2] = [
         "audit",
         "redact",
         "what is written down has been redacted, and the type proves it",
+    ),
+    (
+        "singularity",
+        "native",
+        "inside an instance stands the native cage, and nothing else",
     ),
 ];
 
@@ -215,10 +220,7 @@ fn objection(who: &str, height: usize, whom: &str) -> Option<String> {
     // Of the crates that no line names, only backends can be depended on: anything else is
     // reported as having no place.
     let theirs = layer(whom, true)?;
-    let neighbours = NEIGHBOURS
-        .iter()
-        .any(|(one, other, _)| (*one, *other) == (who, whom));
-    if theirs < height || neighbours {
+    if theirs < height || is_neighbour(who, whom) {
         return None;
     }
     Some(if theirs == height {
@@ -226,6 +228,12 @@ fn objection(who: &str, height: usize, whom: &str) -> Option<String> {
     } else {
         format!("{whom}: it stands above, in line {} of LAYERS", theirs + 1)
     })
+}
+
+fn is_neighbour(who: &str, whom: &str) -> bool {
+    NEIGHBOURS
+        .iter()
+        .any(|(one, other, _)| (*one, *other) == (who, whom))
 }
 
 fn layer(name: &str, backend: bool) -> Option<usize> {
@@ -252,7 +260,10 @@ fn backends_named_elsewhere(workspace: &Workspace) -> Vec<String> {
         if KNOWS_BACKENDS.contains(&package.name.as_str()) {
             continue;
         }
-        let named = package.ours().filter(|whom| is_backend(whom));
+        let named = package.ours().filter(|whom| {
+            let who = package.name.as_str();
+            is_backend(whom) && !is_neighbour(who, whom)
+        });
         found.extend(named.map(|whom| format!("{} names the backend {whom}", package.name)));
     }
     found

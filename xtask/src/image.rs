@@ -25,10 +25,7 @@ const SOURCES: [&str; 3] = [
 /// Both the file system and the image are kept between runs, and made again when the recipe
 /// changes.
 pub(crate) fn provide(engine: &Engine) -> Result<(), Failure> {
-    let suite = machine::os_release("VERSION_CODENAME").ok_or_else(|| Failure::Lacking {
-        what: "this system does not say which release it is".to_owned(),
-        remedy: "VERSION_CODENAME in /etc/os-release is how Debian and Ubuntu do".to_owned(),
-    })?;
+    let suite = suite()?;
     let recipe = recipe(&suite);
     if in_engine(engine, &recipe) {
         say::note(&format!("{NAME} is there already"));
@@ -44,6 +41,33 @@ pub(crate) fn provide(engine: &Engine) -> Result<(), Failure> {
             .arg(&tar)
             .arg(NAME),
     )
+}
+
+/// The same file system as a folder, for runtimes that need no more.
+pub(crate) fn folder() -> Result<PathBuf, Failure> {
+    let suite = suite()?;
+    let recipe = recipe(&suite);
+    let folder = machine::folder("image")?.join(&recipe);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let tar = root_file_system(&suite, &recipe)?;
+    say::note("unpacking it into a folder");
+    let half = folder.with_extension("half");
+    let _ = fs::remove_dir_all(&half);
+    fs::create_dir_all(&half).map_err(Failure::file(format!("make {}", half.display())))?;
+    let mut unpack = Command::new("tar");
+    unpack.arg("-xf").arg(&tar).arg("-C").arg(&half);
+    program::show(unpack.arg("--exclude=./dev/*"))?;
+    fs::rename(&half, &folder).map_err(Failure::file(format!("keep {}", folder.display())))?;
+    Ok(folder)
+}
+
+fn suite() -> Result<String, Failure> {
+    machine::os_release("VERSION_CODENAME").ok_or_else(|| Failure::Lacking {
+        what: "this system does not say which release it is".to_owned(),
+        remedy: "VERSION_CODENAME in /etc/os-release is how Debian and Ubuntu do".to_owned(),
+    })
 }
 
 fn recipe(suite: &str) -> String {

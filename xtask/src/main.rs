@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a program for a person at a terminal")]
 
+mod apptainer;
 mod apt;
 mod arguments;
 mod bench;
@@ -25,6 +26,7 @@ mod plain_user;
 mod program;
 mod results;
 mod say;
+mod singularity;
 mod test;
 
 use std::env;

@@ -26,6 +26,7 @@ pub(crate) enum Part {
     Base,
     Docker,
     Ssh,
+    Singularity,
     Squid,
     Node,
     Browser,
@@ -40,8 +41,8 @@ pub(crate) enum Weight {
 
 /// In the order of installing. A row is looked at again just before its turn, because an earlier
 /// one may have brought it.
-const NEEDS: [Need; 13] = {
-    use Part::{Base, Browser, Docker, Node, Squid, Ssh};
+const NEEDS: [Need; 15] = {
+    use Part::{Base, Browser, Docker, Node, Singularity, Squid, Ssh};
     use Weight::{Heavy, Light};
     const fn need(
         part: Part,
@@ -95,6 +96,21 @@ const NEEDS: [Need; 13] = {
         // Newer releases ship the client apart from the engine.
         need(Docker, "docker-cli", "docker", Light, "the docker backend"),
         need(Docker, "mmdebstrap", "mmdebstrap", Light, "the test image"),
+        need(
+            Singularity,
+            "mmdebstrap",
+            "mmdebstrap",
+            Light,
+            "the test image",
+        ),
+        // For Apptainer, which has no package here: see `apptainer.rs`.
+        need(
+            Singularity,
+            "patchelf",
+            "patchelf",
+            Light,
+            "the singularity backend",
+        ),
         need(
             Node,
             "npm",
@@ -175,10 +191,11 @@ pub(crate) fn provide(parts: &[Part], may_install: bool) -> Vec<Lacking> {
 }
 
 impl Part {
-    const NAMED: [(Self, &'static str); 6] = [
+    const NAMED: [(Self, &'static str); 7] = [
         (Self::Base, "base"),
         (Self::Docker, "docker"),
         (Self::Ssh, "ssh"),
+        (Self::Singularity, "singularity"),
         (Self::Squid, "squid"),
         (Self::Node, "node"),
         (Self::Browser, "browser"),

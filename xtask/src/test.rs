@@ -10,6 +10,7 @@ use crate::members::Member;
 use crate::needs::{Lacking, Part};
 use crate::plain_user::PlainUser;
 use crate::results::Results;
+use crate::singularity::Singularity;
 use crate::{doctests, machine, members, needs, program, say};
 
 pub(crate) fn run(options: &TestOptions) -> Result<(), Failure> {
@@ -22,6 +23,11 @@ pub(crate) fn run(options: &TestOptions) -> Result<(), Failure> {
     let lacking = needs::provide(&parts, root && !options.no_install);
     NEXTEST.provide()?;
     let docker = docker(&parts, &lacking, &mut report);
+    let may_install = root && !options.no_install;
+    let parts = Parts {
+        docker,
+        singularity: singularity(&parts, &lacking, may_install, &mut report),
+    };
     report.not_set_up(lacking);
 
     say::step(if root {
@@ -30,17 +36,13 @@ pub(crate) fn run(options: &TestOptions) -> Result<(), Failure> {
         "Every test"
     });
     let who = if root { "as root" } else { "as this user" };
-    report.take(
-        who,
-        "default",
-        nextest("default", options, docker.as_ref(), None)?,
-    );
+    report.take(who, "default", nextest("default", options, &parts, None)?);
 
     if root && !options.no_plain_user {
         say::step("Every test again, as a plain user");
         match PlainUser::new()? {
             Ok(user) => {
-                let outcome = nextest("plain-user", options, docker.as_ref(), Some(&user))?;
+                let outcome = nextest("plain-user", options, &parts, Some(&user))?;
                 report.take("as a plain user", "plain-user", outcome);
             }
             Err(why) => report
@@ -58,7 +60,7 @@ pub(crate) fn run(options: &TestOptions) -> Result<(), Failure> {
     }
 
     examples(&members, options, &mut report)?;
-    drop(docker);
+    drop(parts);
     report.end()
 }
 
@@ -77,12 +79,40 @@ fn docker(parts: &[Part], lacking: &[Lacking], report: &mut Report) -> Option<Do
     }
 }
 
+/// The runtime with its image, likewise.
+fn singularity(
+    parts: &[Part],
+    lacking: &[Lacking],
+    may_install: bool,
+    report: &mut Report,
+) -> Option<Singularity> {
+    if !parts.contains(&Part::Singularity)
+        || lacking.iter().any(|one| one.part == Part::Singularity)
+    {
+        return None;
+    }
+    match Singularity::provide(may_install) {
+        Ok(singularity) => Some(singularity),
+        Err(why) => {
+            say::note(&format!("{why}"));
+            report.missing.push(format!("Apptainer: {why}"));
+            None
+        }
+    }
+}
+
+/// What was set up for tests, where it could be.
+struct Parts {
+    docker: Option<Docker>,
+    singularity: Option<Singularity>,
+}
+
 type Outcome = Result<(), Failure>;
 
 fn nextest(
     profile: &str,
     options: &TestOptions,
-    docker: Option<&Docker>,
+    parts: &Parts,
     user: Option<&PlainUser>,
 ) -> Result<Outcome, Failure> {
     Results::forget(profile)?;
@@ -91,8 +121,11 @@ fn nextest(
     if !names_packages(&options.rest) {
         command.arg("--workspace");
     }
-    if let Some(docker) = docker {
+    if let Some(docker) = &parts.docker {
         docker.tell(&mut command);
+    }
+    if let Some(singularity) = &parts.singularity {
+        singularity.tell(&mut command);
     }
     if let Some(user) = user {
         // A chosen few may all be root's.

@@ -12,6 +12,7 @@ mod installation;
 mod kit;
 mod model;
 mod redactor;
+mod singularity;
 mod ssh;
 mod telegram;
 mod terminal;
@@ -82,6 +83,7 @@ pub(crate) fn backend(
         BackendKind::Docker => docker::docker(config, installation, caller),
         BackendKind::Local => local(config),
         BackendKind::Ssh => ssh::ssh(config, installation),
+        BackendKind::Singularity => singularity::singularity(config, installation, caller),
         other => Err(Failure::new(
             format!("the {other} backend is not there yet"),
             "choose native, which is sealed, or local, which is this host",

@@ -251,6 +251,13 @@ fn elsewhere() -> Vec<Key> {
         )
         .mirrored_by("TERMINAL_SINGULARITY_IMAGE"),
         key(
+            "terminal.scratch_dir",
+            Shape::Text,
+            "",
+            "where instances keep files and built images; `/scratch/$USER/hermes-agent`, else sandbox_dir (singularity)",
+        )
+        .mirrored_by("TERMINAL_SCRATCH_DIR"),
+        key(
             "terminal.modal_image",
             Shape::Text,
             "",

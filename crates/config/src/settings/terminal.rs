@@ -32,6 +32,8 @@ pub struct Terminal {
     pub sandbox_dir: Option<PathBuf>,
     pub docker: Docker,
     pub singularity_image: Option<String>,
+    /// Where instances keep what is large.
+    pub scratch_dir: Option<PathBuf>,
     pub modal_image: Option<String>,
     pub daytona_image: Option<String>,
     pub daytona: Daytona,
@@ -120,6 +122,7 @@ impl Terminal {
             sandbox_dir: pick.maybe_path("terminal.sandbox_dir"),
             docker: docker(pick),
             singularity_image: pick.maybe_text("terminal.singularity_image"),
+            scratch_dir: pick.maybe_path("terminal.scratch_dir"),
             modal_image: pick.maybe_text("terminal.modal_image"),
             daytona_image: pick.maybe_text("terminal.daytona_image"),
             daytona: Daytona {

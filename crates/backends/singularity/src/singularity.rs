@@ -1,0 +1,178 @@
+//! The backend itself: images are ours to bring, instances the runtime's to make, and what lives
+//! in them is the native backend's.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hermetic_native::{Ended, Native};
+use hermetic_sandbox::{Backend, BackendError, Found, Link, Readiness, Spec};
+use hermetic_types::{BackendKind, InstallationId, SandboxId};
+
+use crate::image::{self, Image, Tell};
+use crate::instance::Instances;
+use crate::readiness;
+use crate::runtime::{Runtime, lacking};
+use crate::stage;
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// A folder of ours alone; it must not be visible in any sandbox.
+    pub state: PathBuf,
+    pub installation: InstallationId,
+    /// The embedded program.
+    pub program: &'static [u8],
+    /// Nothing where neither runtime is installed.
+    pub runtime: Option<Runtime>,
+    /// The image that readiness looks for.
+    pub image: String,
+    /// Where sandboxes keep files, on a disk that can hold an overlay.
+    pub scratch: PathBuf,
+    /// Where images are kept that were built.
+    pub cache: PathBuf,
+    /// Hears how a build goes.
+    pub tell: Tell,
+}
+
+#[derive(Clone)]
+pub struct Singularity(Arc<Host>);
+
+pub(crate) struct Host {
+    pub(crate) config: Config,
+    pub(crate) native: Native,
+    pub(crate) instances: Arc<Instances>,
+    building: tokio::sync::Mutex<()>,
+}
+
+impl Singularity {
+    /// Prepares the state folder. Whether an instance can be had is [`Backend::readiness`]'s to
+    /// say.
+    pub fn open(mut config: Config) -> Result<Self, BackendError> {
+        config.state.push("singularity");
+        let list = config.state.join("list");
+        let mut builder = fs::DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(&list)
+            .map_err(|source| BackendError::failed("make the state folder", source))?;
+        config.state = fs::canonicalize(&config.state)
+            .map_err(|source| BackendError::failed("find the state folder", source))?;
+        let stage = stage::prepare(&config.state, config.program)
+            .map_err(|source| BackendError::failed("place the warden", source))?;
+        let instances = Arc::new(Instances {
+            runtime: config.runtime.clone(),
+            installation: config.installation.clone(),
+            list: config.state.join("list"),
+            stage,
+            scratch: config.scratch.clone(),
+            cache: config.cache.clone(),
+            unlimited: AtomicBool::new(!readiness::may_limit()),
+        });
+        let native = Native::housed(
+            hermetic_native::Config {
+                state: config.state.clone(),
+                installation: config.installation.clone(),
+                program: config.program,
+                require: Vec::new(),
+                authority: None,
+            },
+            Arc::clone(&instances) as _,
+        )?;
+        Ok(Self(Arc::new(Host {
+            config,
+            native,
+            instances,
+            building: tokio::sync::Mutex::default(),
+        })))
+    }
+
+    /// Why a sandbox was stopped by us, if it was.
+    pub fn why_ended(&self, id: &SandboxId) -> Option<Ended> {
+        self.0.native.why_ended(id)
+    }
+}
+
+impl Backend for Singularity {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Singularity
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+        readiness::examine(&self.0).boxed()
+    }
+
+    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        async move {
+            self.0.bring(spec).await?;
+            match self.0.native.create(spec).await {
+                Err(error) if self.0.learns_from(&error) => self.0.native.create(spec).await,
+                other => other,
+            }
+        }
+        .boxed()
+    }
+
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+        self.0.native.connect(id)
+    }
+
+    fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        self.0.native.stop(id)
+    }
+
+    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        async move {
+            self.0.bring(spec).await?;
+            match self.0.native.resume(spec).await {
+                Err(error) if self.0.learns_from(&error) => self.0.native.resume(spec).await,
+                other => other,
+            }
+        }
+        .boxed()
+    }
+
+    fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        self.0.native.destroy(id)
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+        self.0.native.list()
+    }
+}
+
+impl Host {
+    /// The image, built where it has to be.
+    async fn bring(&self, spec: &Spec) -> Result<(), BackendError> {
+        let runtime = self.config.runtime.as_ref().ok_or_else(lacking)?;
+        let image = Image::of(&spec.system, &self.config.cache)?;
+        image::provide(runtime, &image, &self.building, &self.config.tell).await
+    }
+
+    /// A runtime that cannot limit says so when it is asked to. From then on we do it by our own
+    /// means, as on a host that has no cgroups for us.
+    pub(crate) fn learns_from(&self, error: &BackendError) -> bool {
+        let about_groups = std::error::Error::source(error)
+            .is_some_and(|source| source.to_string().contains("cgroup"));
+        about_groups && self.instances.knows_no_limits()
+    }
+}
+
+impl fmt::Debug for Singularity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = self.0.config.runtime.as_ref().map(Runtime::program);
+        f.debug_tuple("Singularity")
+            .field(
+                &program
+                    .and_then(|program| program.file_name())
+                    .unwrap_or(OsStr::new("none")),
+            )
+            .finish()
+    }
+}
