@@ -10,6 +10,7 @@ mod facts;
 mod gateway;
 mod installation;
 mod kit;
+mod modal;
 mod model;
 mod redactor;
 mod singularity;
@@ -70,7 +71,7 @@ pub(crate) enum Caller {
     Onlooker,
 }
 
-/// Opens one backend, or says why this program has none of that kind.
+/// Opens one backend, or says why it cannot be.
 pub(crate) fn backend(
     config: &Config,
     installation: &InstallationId,
@@ -84,10 +85,7 @@ pub(crate) fn backend(
         BackendKind::Local => local(config),
         BackendKind::Ssh => ssh::ssh(config, installation),
         BackendKind::Singularity => singularity::singularity(config, installation, caller),
-        other => Err(Failure::new(
-            format!("the {other} backend is not there yet"),
-            "choose native, which is sealed, or local, which is this host",
-        )),
+        BackendKind::Modal => modal::modal(config, installation, caller),
     }
 }
 

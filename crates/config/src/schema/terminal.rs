@@ -268,9 +268,21 @@ fn elsewhere() -> Vec<Key> {
             "terminal.modal_mode",
             Shape::OneOf(&["auto", "direct", "managed"]),
             "auto",
-            "how Modal is reached",
+            "how Modal is reached; `managed` is not there, `auto` is `direct`",
         )
         .mirrored_by("TERMINAL_MODAL_MODE"),
+        key(
+            "terminal.modal_app",
+            Shape::Text,
+            "hermetic",
+            "the app that Modal sandboxes belong to",
+        ),
+        key(
+            "terminal.modal_outbound",
+            TEXTS,
+            "[]",
+            "networks and names a Modal sandbox of the command line reaches past the proxy",
+        ),
         key(
             "terminal.daytona_image",
             Shape::Text,

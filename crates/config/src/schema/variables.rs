@@ -13,6 +13,30 @@ pub(super) fn keys() -> Vec<Key> {
         .collect();
     keys.extend([
         variable(
+            "MODAL_SERVER_URL",
+            Shape::Text,
+            "",
+            "Modal's address; its own if not written",
+        ),
+        variable(
+            "MODAL_ENVIRONMENT",
+            Shape::Text,
+            "",
+            "environment at Modal; the workspace's default if not written",
+        ),
+        variable(
+            "MODAL_PROFILE",
+            Shape::Text,
+            "",
+            "profile of ~/.modal.toml; the active one if not written",
+        ),
+        variable(
+            "MODAL_CONFIG_PATH",
+            Shape::Text,
+            "",
+            "file instead of ~/.modal.toml",
+        ),
+        variable(
             "GATEWAY_ALLOWED_USERS",
             COMMA_TEXTS,
             "",

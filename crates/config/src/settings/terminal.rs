@@ -35,6 +35,7 @@ pub struct Terminal {
     /// Where instances keep what is large.
     pub scratch_dir: Option<PathBuf>,
     pub modal_image: Option<String>,
+    pub modal: Modal,
     pub daytona_image: Option<String>,
     pub daytona: Daytona,
     pub ssh: Ssh,
@@ -68,6 +69,20 @@ pub struct Docker {
     pub orphan_reaper: bool,
     pub runtime: Option<String>,
     pub program: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Modal {
+    /// By way of a gateway of the vendor's.
+    pub managed: bool,
+    pub app: String,
+    pub outbound: Vec<String>,
+    pub token_id: Option<Secret>,
+    pub token_secret: Option<Secret>,
+    pub server_url: Option<String>,
+    pub environment: Option<String>,
+    pub profile: Option<String>,
+    pub config_path: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
@@ -124,6 +139,7 @@ impl Terminal {
             singularity_image: pick.maybe_text("terminal.singularity_image"),
             scratch_dir: pick.maybe_path("terminal.scratch_dir"),
             modal_image: pick.maybe_text("terminal.modal_image"),
+            modal: modal(pick),
             daytona_image: pick.maybe_text("terminal.daytona_image"),
             daytona: Daytona {
                 api_key: pick.secret("DAYTONA_API_KEY"),
@@ -165,6 +181,20 @@ fn docker(pick: &Pick<'_>) -> Docker {
         orphan_reaper: pick.flag("terminal.docker_orphan_reaper"),
         runtime: pick.maybe_text("terminal.docker_runtime"),
         program: pick.maybe_path("HERMES_DOCKER_BINARY"),
+    }
+}
+
+fn modal(pick: &Pick<'_>) -> Modal {
+    Modal {
+        managed: pick.text("terminal.modal_mode") == "managed",
+        app: pick.text("terminal.modal_app"),
+        outbound: pick.texts("terminal.modal_outbound"),
+        token_id: pick.secret("MODAL_TOKEN_ID"),
+        token_secret: pick.secret("MODAL_TOKEN_SECRET"),
+        server_url: pick.maybe_text("MODAL_SERVER_URL"),
+        environment: pick.maybe_text("MODAL_ENVIRONMENT"),
+        profile: pick.maybe_text("MODAL_PROFILE"),
+        config_path: pick.maybe_path("MODAL_CONFIG_PATH"),
     }
 }
 

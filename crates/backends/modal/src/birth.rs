@@ -1,0 +1,284 @@
+//! From a spec to a running sandbox with a link into it, or to nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_sandbox::{BackendError, Link, Spec};
+use hermetic_types::SandboxId;
+use tokio::sync::oneshot;
+use tonic::{Code, Status};
+use uuid::Uuid;
+
+use crate::control::Key;
+use crate::find::{Standing, ended};
+use crate::modal::{Host, missing};
+use crate::patience::{Attempts, Patience, passes};
+use crate::router::Router;
+use crate::trouble::trouble;
+use crate::wire::{
+    CommandRouterAccess, GenericStatus, ObjectCreation, SandboxCreateRequest, SandboxTag,
+    SandboxTagsSetRequest,
+};
+use crate::{death, image, label, link, shape};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Fresh,
+    Again,
+}
+
+/// Goes on when the caller gives up: cut in the middle, a request would leave a sandbox that Modal
+/// is still making. One that nobody wants any more is seen out at once.
+pub(crate) async fn start(
+    host: &Arc<Host>,
+    spec: &Spec,
+    start: Start,
+) -> Result<Link, BackendError> {
+    let (hand_over, handed) = oneshot::channel();
+    let (host, spec) = (Arc::clone(host), spec.clone());
+    tokio::spawn(async move {
+        let made = match start {
+            Start::Fresh => create(&host, &spec).await,
+            Start::Again => resume(&host, &spec).await,
+        };
+        if let Err(Ok(unwanted)) = hand_over.send(made) {
+            drop(unwanted);
+            let gone = match start {
+                Start::Fresh => death::destroy(&host, &spec.id).await,
+                Start::Again => death::stop(&host, &spec.id).await,
+            };
+            if let Err(error) = gone {
+                tracing::warn!(sandbox = %spec.id, %error, "an unwanted sandbox is left");
+            }
+        }
+    });
+    let lost = |error| Err(BackendError::failed("finish the start", error));
+    handed.await.unwrap_or_else(lost)
+}
+
+/// Reaches the warden of one that lives.
+pub(crate) async fn connect(host: &Arc<Host>, id: &SandboxId) -> Result<Link, BackendError> {
+    let standing = host.standing(Some(id)).await?.into_iter().next();
+    let standing = standing.ok_or_else(|| missing(id))?;
+    join(host, &standing).await
+}
+
+async fn join(host: &Arc<Host>, standing: &Standing) -> Result<Link, BackendError> {
+    let router = router(host, &standing.key, None).await?;
+    link::reach(&router, &standing.owned.start).await
+}
+
+async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
+    let name = shape::check(spec)?;
+    let image = image::provide(host, name).await?;
+    let born = bear(host, spec, image).await;
+    if born.is_err() {
+        // One that was cleared away at Modal since is built again by the next.
+        image::forget(host, name).await;
+    }
+    born.map_err(NotBorn::into_error)
+}
+
+/// With the files it was stopped with; with those of its image where Modal has them no longer.
+async fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
+    let name = shape::check(spec)?;
+    if let Some(standing) = host.standing(Some(&spec.id)).await?.first() {
+        return join(host, standing).await;
+    }
+    let snapshot = host.snapshots.get(&spec.id).await?;
+    let snapshot = snapshot.ok_or_else(|| missing(&spec.id))?;
+    match bear(host, spec, snapshot.clone()).await {
+        Err(NotBorn::Unusable(error)) => {
+            tracing::warn!(
+                sandbox = %spec.id,
+                %snapshot,
+                %error,
+                "the snapshot cannot be restored: its files are lost, and the image is used instead"
+            );
+            host.snapshots.remove(&spec.id).await?;
+            let image = image::provide(host, name).await?;
+            bear(host, spec, image).await.map_err(NotBorn::into_error)
+        }
+        born => born.map_err(NotBorn::into_error),
+    }
+}
+
+/// Why there is no sandbox.
+enum NotBorn {
+    /// The image cannot be started: another attempt with it ends the same.
+    Unusable(BackendError),
+    /// There is one of that name already.
+    Taken(BackendError),
+    Failed(BackendError),
+}
+
+impl NotBorn {
+    fn into_error(self) -> BackendError {
+        match self {
+            Self::Unusable(error) | Self::Taken(error) | Self::Failed(error) => error,
+        }
+    }
+}
+
+/// Leaves nothing where it fails, as far as Modal lets us.
+async fn bear(host: &Arc<Host>, spec: &Spec, image: String) -> Result<Link, NotBorn> {
+    let birth = Birth::of(host, spec, image).await?;
+    let born = match birth.make(host, spec).await {
+        Ok(made) => birth.bring_up(host, &made).await,
+        Err(error) => Err(error),
+    };
+    if let Err(NotBorn::Unusable(_) | NotBorn::Failed(_)) = &born {
+        death::clear(host, &spec.id).await;
+    }
+    born
+}
+
+/// One start of one sandbox.
+struct Birth {
+    start: String,
+    tags: Vec<SandboxTag>,
+    request: SandboxCreateRequest,
+}
+
+/// What Modal made of it.
+struct Made {
+    key: String,
+    task: Option<String>,
+    access: Option<CommandRouterAccess>,
+}
+
+/// A create that gets no answer for so long is looked after, and given up after the second time.
+const CREATE: Patience = Patience::of(90, 240);
+/// A request whose answer was lost may still be under way.
+const LATECOMER: Duration = Duration::from_millis(500);
+
+impl Birth {
+    async fn of(host: &Host, spec: &Spec, image: String) -> Result<Self, NotBorn> {
+        let app = host.app(ObjectCreation::CreateIfMissing).await;
+        let app = app.map_err(|status| NotBorn::Failed(trouble("find the app", &status)))?;
+        let start: String = Uuid::new_v4().simple().to_string().split_off(16);
+        let tags = label::of(spec, &start);
+        let outbound = &host.config.outbound;
+        let definition = shape::definition(spec, image, &start, &host.program, outbound);
+        let request = SandboxCreateRequest {
+            app_id: app.unwrap_or_default(),
+            definition: Some(definition),
+            tags: tags.clone(),
+            secret_sources: shape::variables(spec),
+        };
+        Ok(Self {
+            start,
+            tags,
+            request,
+        })
+    }
+
+    /// Never asked for twice without a look whether the first was heard.
+    async fn make(&self, host: &Host, spec: &Spec) -> Result<Made, NotBorn> {
+        let key = Key::random();
+        let mut attempts = Attempts::within(CREATE.whole);
+        loop {
+            let asked = host
+                .control
+                .ask_once(self.request.clone(), &key, attempts.made, CREATE);
+            let status = match asked.await {
+                Ok(made) => {
+                    return Ok(Made {
+                        key: made.sandbox_id,
+                        task: Some(made.task_id).filter(|task| !task.is_empty()),
+                        access: made.command_router_access,
+                    });
+                }
+                Err(status) => status,
+            };
+            let taken = status.code() == Code::AlreadyExists;
+            if taken || passes(&status) {
+                tokio::time::sleep(LATECOMER).await;
+                if let Some(made) = self.heard(host, spec).await? {
+                    return Ok(made);
+                }
+            }
+            if taken {
+                return Err(NotBorn::Taken(BackendError::Refused {
+                    what: format!("sandbox {}", spec.id),
+                    why: "the id is taken".to_owned(),
+                }));
+            }
+            attempts
+                .after(status)
+                .await
+                .map_err(|status| not_made(&status))?;
+        }
+    }
+
+    /// This very start, if Modal made it all the same.
+    async fn heard(&self, host: &Host, spec: &Spec) -> Result<Option<Made>, NotBorn> {
+        let standing = host
+            .standing(Some(&spec.id))
+            .await
+            .map_err(NotBorn::Failed)?;
+        let own = standing
+            .into_iter()
+            .find(|one| one.owned.start == self.start);
+        Ok(own.map(|own| Made {
+            key: own.key,
+            task: None,
+            access: None,
+        }))
+    }
+
+    async fn bring_up(&self, host: &Arc<Host>, made: &Made) -> Result<Link, NotBorn> {
+        let way = made.task.clone().zip(made.access.clone());
+        let reached = async {
+            let router = router(host, &made.key, way).await?;
+            link::place(&router, &host.program).await?;
+            let link = link::reach(&router, &self.start).await?;
+            self.mark_ready(host, &made.key).await?;
+            Ok(link)
+        };
+        match reached.await {
+            Ok(link) => Ok(link),
+            Err(error) => Err(match host.result(&made.key, 0).await {
+                Ok(Some(result)) if result.status() == GenericStatus::InitFailure => {
+                    NotBorn::Unusable(ended(&result))
+                }
+                Ok(Some(result)) => NotBorn::Failed(ended(&result)),
+                _ => NotBorn::Failed(error),
+            }),
+        }
+    }
+
+    async fn mark_ready(&self, host: &Host, key: &str) -> Result<(), BackendError> {
+        let question = SandboxTagsSetRequest {
+            sandbox_id: key.to_owned(),
+            tags: label::ready(self.tags.clone()),
+        };
+        let marked = host.control.ask(question, Patience::QUICK).await;
+        marked.map_err(|status| trouble("tag the sandbox", &status))?;
+        Ok(())
+    }
+}
+
+pub(crate) async fn router(
+    host: &Arc<Host>,
+    key: &str,
+    way: Option<(String, CommandRouterAccess)>,
+) -> Result<Arc<Router>, BackendError> {
+    let (task, access) = match way {
+        Some((task, access)) => (task, Some(access)),
+        None => (host.task(key).await?, None),
+    };
+    let router = Router::new(Arc::clone(&host.control), key.to_owned(), task, access);
+    let router = router.map_err(|status| trouble("reach the sandbox", &status))?;
+    Ok(Arc::new(router))
+}
+
+fn not_made(status: &Status) -> NotBorn {
+    let error = trouble("make a sandbox", status);
+    match status.code() {
+        Code::NotFound | Code::InvalidArgument | Code::FailedPrecondition => {
+            NotBorn::Unusable(error)
+        }
+        _ => NotBorn::Failed(error),
+    }
+}

@@ -1,0 +1,149 @@
+//! Sandboxes of ours that live, found by their tags.
+
+use hermetic_sandbox::{BackendError, FoundState};
+use hermetic_types::SandboxId;
+use tokio::time::{Instant, sleep};
+use tonic::{Code, Status};
+
+use crate::label::{self, Owned};
+use crate::modal::Host;
+use crate::patience::Patience;
+use crate::trouble::{one_line, trouble};
+use crate::wire::{
+    AppGetOrCreateRequest, GenericResult, ObjectCreation, SandboxGetTaskIdRequest,
+    SandboxListRequest, SandboxWaitRequest,
+};
+
+/// One that lives, as Modal knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    /// Modal's own id: a name could pass on to another, this cannot.
+    pub(crate) key: String,
+    pub(crate) owned: Owned,
+}
+
+/// More than anybody has; a bound for a server that never says that was all.
+const MOST_PAGES: usize = 100;
+
+/// How long Modal may take to find room for a sandbox.
+const UNTIL_PLACED: std::time::Duration = std::time::Duration::from_secs(300);
+const BEAT: std::time::Duration = std::time::Duration::from_millis(500);
+
+impl Host {
+    /// Those of this installation; all starts of one sandbox where its id is given, a finished one
+    /// before one that never was.
+    pub(crate) async fn standing(
+        &self,
+        id: Option<&SandboxId>,
+    ) -> Result<Vec<Standing>, BackendError> {
+        let listed = self.listed(id).await;
+        let mut standing = listed.map_err(|status| trouble("list the sandboxes", &status))?;
+        standing.retain(|one| id.is_none_or(|id| *id == one.owned.id));
+        standing.sort_by_key(|one| one.owned.state != FoundState::Running);
+        Ok(standing)
+    }
+
+    async fn listed(&self, id: Option<&SandboxId>) -> Result<Vec<Standing>, Status> {
+        let mut standing: Vec<Standing> = Vec::new();
+        let Some(app) = self.app(ObjectCreation::LookUp).await? else {
+            return Ok(standing);
+        };
+        let mut before = 0.0;
+        for _ in 0..MOST_PAGES {
+            let question = SandboxListRequest {
+                app_id: app.clone(),
+                before_timestamp: before,
+                include_finished: false,
+                tags: label::filter(&self.config.installation, id),
+            };
+            let page = self.control.ask(question, Patience::QUICK).await?.sandboxes;
+            let Some(oldest) = page.last().map(|one| one.created_at) else {
+                break;
+            };
+            for one in page {
+                let owned = Owned::read(&one.tags, &self.config.installation);
+                let seen = standing.iter().any(|seen| seen.key == one.id);
+                if let Some(owned) = owned.filter(|_| !seen) {
+                    standing.push(Standing { key: one.id, owned });
+                }
+            }
+            if before != 0.0 && oldest >= before {
+                break;
+            }
+            before = oldest;
+        }
+        Ok(standing)
+    }
+
+    /// Nothing where there is no app and none may be made.
+    pub(crate) async fn app(&self, creation: ObjectCreation) -> Result<Option<String>, Status> {
+        let found = self.app.get_or_try_init(async || {
+            let question = AppGetOrCreateRequest {
+                app_name: self.config.app.clone(),
+                environment_name: self.control.environment().to_owned(),
+                object_creation_type: creation.into(),
+            };
+            let answer = self.control.ask(question, Patience::QUICK).await?;
+            Ok::<_, Status>(answer.app_id)
+        });
+        match found.await {
+            Ok(app) => Ok(Some(app.clone())),
+            Err(status)
+                if status.code() == Code::NotFound && creation == ObjectCreation::LookUp =>
+            {
+                Ok(None)
+            }
+            Err(status) => Err(status),
+        }
+    }
+
+    /// The task it runs as, once it has one.
+    pub(crate) async fn task(&self, key: &str) -> Result<String, BackendError> {
+        let deadline = Instant::now() + UNTIL_PLACED;
+        loop {
+            let question = SandboxGetTaskIdRequest {
+                sandbox_id: key.to_owned(),
+            };
+            let asked = self.control.ask(question, Patience::QUICK).await;
+            let answer = asked.map_err(|status| trouble("find the sandbox", &status))?;
+            if let Some(task) = answer.task_id.filter(|task| !task.is_empty()) {
+                return Ok(task);
+            }
+            if let Some(result) = answer.task_result.filter(GenericResult::is_over) {
+                return Err(ended(&result));
+            }
+            if Instant::now() > deadline {
+                return Err(BackendError::Unavailable {
+                    what: "Modal found no room for the sandbox within five minutes".to_owned(),
+                    remedy: "try again later, or with a lower terminal.container_cpu or \
+                             container_memory"
+                        .to_owned(),
+                });
+            }
+            sleep(BEAT).await;
+        }
+    }
+
+    /// How it ended, if it did; looked at for up to `seconds`.
+    pub(crate) async fn result(
+        &self,
+        key: &str,
+        seconds: u16,
+    ) -> Result<Option<GenericResult>, Status> {
+        let question = SandboxWaitRequest {
+            sandbox_id: key.to_owned(),
+            timeout: f32::from(seconds),
+        };
+        let patience = Patience::of(u64::from(seconds) + 10, 60);
+        let answer = self.control.ask(question, patience).await?;
+        Ok(answer.result.filter(GenericResult::is_over))
+    }
+}
+
+pub(crate) fn ended(result: &GenericResult) -> BackendError {
+    let why = match one_line(&result.exception) {
+        why if why.is_empty() => format!("{:?}, code {}", result.status(), result.exitcode),
+        why => why,
+    };
+    BackendError::failed("start the sandbox", format!("it ended at once: {why}"))
+}

@@ -1,0 +1,91 @@
+//! What Modal has to offer, told by asking it. No sandbox is made: each one costs.
+
+use hermetic_sandbox::{BackendError, Layer, LayerState, Readiness};
+
+use crate::modal::Host;
+use crate::patience::Patience;
+use crate::shape::Outbound;
+use crate::trouble::trouble;
+use crate::wire::{AuthTokenGetRequest, ClientHelloRequest};
+
+/// A person waits for the answer.
+const SOON: Patience = Patience::of(5, 8);
+
+pub(crate) async fn examine(host: &Host) -> Readiness {
+    let asked = async {
+        host.control.ask(ClientHelloRequest {}, SOON).await?;
+        host.control.ask(AuthTokenGetRequest {}, SOON).await
+    };
+    if let Err(status) = asked.await {
+        return Readiness {
+            layers: vec![broken(&trouble("tell about itself", &status))],
+        };
+    }
+    let config = &host.config;
+    Readiness {
+        layers: vec![
+            held("service", &format!("{} takes the token", config.address)),
+            held(
+                "image",
+                &format!("{}, built at Modal when first needed", config.image),
+            ),
+            network(&config.outbound),
+            held(
+                "isolation",
+                "Modal's own (gVisor), a machine that is not this one",
+            ),
+            held("cpu limit", "kept by Modal"),
+            held("memory limit", "kept by Modal"),
+            held(
+                "end of life",
+                "the warden's, Modal's for an idle one, and a day at most",
+            ),
+            Layer {
+                name: "process and disk limit",
+                state: LayerState::Weaker,
+                detail: "Modal's own, which cannot be chosen".to_owned(),
+                remedy: None,
+            },
+        ],
+    }
+}
+
+fn network(outbound: &Outbound) -> Layer {
+    match outbound {
+        Outbound::Nothing => held("network", "none but its own loopback, blocked by Modal"),
+        Outbound::Named { networks, names } => Layer {
+            name: "network",
+            state: LayerState::Missing,
+            detail: format!(
+                "open to {} past the gateway: terminal.modal_outbound",
+                [networks.as_slice(), names].concat().join(", ")
+            ),
+            remedy: Some("leave terminal.modal_outbound out".to_owned()),
+        },
+    }
+}
+
+fn broken(error: &BackendError) -> Layer {
+    let mut detail = error.to_string();
+    if let Some(source) = std::error::Error::source(error) {
+        detail = format!("{detail}: {source}");
+    }
+    Layer {
+        name: "service",
+        state: LayerState::Required,
+        detail,
+        remedy: match error {
+            BackendError::Unavailable { remedy, .. } => Some(remedy.clone()),
+            _ => None,
+        },
+    }
+}
+
+fn held(name: &'static str, detail: &str) -> Layer {
+    Layer {
+        name,
+        state: LayerState::Active,
+        detail: detail.to_owned(),
+        remedy: None,
+    }
+}

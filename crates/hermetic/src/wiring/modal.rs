@@ -1,0 +1,100 @@
+//! Modal, from the configuration.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hermetic_config::Config;
+use hermetic_modal::{Address, Credentials, Modal, Outbound};
+use hermetic_sandbox::Backend;
+use hermetic_types::{BackendKind, InstallationId};
+use tracing::{info, warn};
+
+use super::Caller;
+use crate::failure::Failure;
+
+/// As Hermes names it, in the same place.
+const SNAPSHOTS: &str = "modal_snapshots.json";
+
+pub(super) fn modal(
+    config: &Config,
+    installation: &InstallationId,
+    caller: Caller,
+) -> Result<Arc<dyn Backend>, Failure> {
+    let settings = &config.terminal().modal;
+    if settings.managed {
+        return Err(Failure::new(
+            "Modal by way of a vendor's gateway (terminal.modal_mode: managed) is not there",
+            "write terminal.modal_mode: direct, with a token of your own",
+        ));
+    }
+    let home = env::var_os("HOME").map(PathBuf::from);
+    let credentials = Credentials::find(&|name| said(config, name), home.as_deref())
+        .map_err(|error| Failure::caused(&error, error.remedy()))?;
+    let address = match &credentials.server_url {
+        None => Address::default(),
+        Some(url) => Address::parse(url).map_err(|error| {
+            Failure::caused(
+                &error,
+                "mend MODAL_SERVER_URL, or server_url in ~/.modal.toml",
+            )
+        })?,
+    };
+    Ok(Arc::new(Modal::new(hermetic_modal::Config {
+        address,
+        credentials,
+        installation: installation.clone(),
+        program: hermetic_embedded::WARDEN,
+        app: settings.app.clone(),
+        image: super::image(config, BackendKind::Modal, caller).unwrap_or_default(),
+        snapshots: config.home().root().join(SNAPSHOTS),
+        outbound: outbound(config, caller)?,
+    })))
+}
+
+/// A variable of Modal's own client, as the configuration settled it.
+fn said(config: &Config, name: &str) -> Option<String> {
+    let settings = &config.terminal().modal;
+    match name {
+        "MODAL_TOKEN_ID" => settings.token_id.as_ref().map(|id| id.expose().to_owned()),
+        "MODAL_TOKEN_SECRET" => {
+            let secret = settings.token_secret.as_ref();
+            secret.map(|secret| secret.expose().to_owned())
+        }
+        "MODAL_SERVER_URL" => settings.server_url.clone(),
+        "MODAL_ENVIRONMENT" => settings.environment.clone(),
+        "MODAL_PROFILE" => settings.profile.clone(),
+        "MODAL_CONFIG_PATH" => {
+            let path = settings.config_path.as_ref();
+            path.map(|path| path.display().to_string())
+        }
+        _ => None,
+    }
+}
+
+const KEY: &str = "terminal.modal_outbound";
+
+/// A way past the proxy is for a person at a keyboard who wrote it himself.
+fn outbound(config: &Config, caller: Caller) -> Result<Outbound, Failure> {
+    let wrong =
+        |error: hermetic_modal::OutboundError| Failure::caused(&error, format!("mend {KEY}"));
+    let outbound = Outbound::parse(&config.terminal().modal.outbound).map_err(wrong)?;
+    if outbound == Outbound::Nothing {
+        return Ok(outbound);
+    }
+    Ok(match caller {
+        Caller::CommandLine => {
+            let origin = config
+                .origin(KEY)
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            warn!("⚠ the seal is broken: {KEY} is written ({origin}), so Modal lets that through");
+            outbound
+        }
+        Caller::Chats => {
+            info!("{KEY} holds for the command line; chats go out by gateway.egress or not at all");
+            Outbound::Nothing
+        }
+        Caller::Onlooker => Outbound::Nothing,
+    })
+}
