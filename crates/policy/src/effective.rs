@@ -82,6 +82,8 @@ impl Effective {
                 if let Some(next) = args.get(at + 1) {
                     values.push(next.s.clone());
                 }
+            } else if ends_cluster(&arg.s, flag) {
+                values.extend(args.get(at + 1).map(|next| next.s.clone()));
             } else if let Some(rest) = arg.s.strip_prefix(flag) {
                 let value = rest.strip_prefix('=').unwrap_or(rest);
                 if flag.starts_with("--") && !rest.starts_with('=') {
@@ -123,6 +125,15 @@ impl Effective {
 /// The name after the last slash.
 pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// `-sSLo` ends in the flag that takes the value.
+fn ends_cluster(arg: &str, flag: &str) -> bool {
+    flag.len() == 2
+        && (3..8).contains(&arg.len())
+        && arg.starts_with('-')
+        && arg.ends_with(&flag[1..])
+        && arg[1..].bytes().all(|b| b.is_ascii_alphabetic())
 }
 
 fn long_matches(arg: &str, flag: &str) -> bool {

@@ -36,4 +36,4 @@ macro_rules! held {
     )*};
 }
 
-held!(alder, birch);
+held!(alder, birch, cedar, dogwood);

@@ -109,6 +109,9 @@ pub(crate) fn look_up(acts: &[Act], command: &Effective) -> Vec<Finding> {
 }
 
 pub(crate) fn has_flag(command: &Effective, flag: &str) -> bool {
+    if flag.contains('=') {
+        return command.has_arg(flag);
+    }
     if flag.starts_with("--") {
         return command.long(flag);
     }

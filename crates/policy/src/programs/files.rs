@@ -8,7 +8,7 @@ use crate::text::Text;
 
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     match command.program() {
-        "rm" | "rmdir" | "unlink" | "srm" | "trash" | "grm" | "del" | "rmtree" => {
+        "rm" | "rmdir" | "unlink" | "srm" | "trash" | "grm" | "del" | "rmtree" | "rimraf" => {
             remove(command, judge)
         }
         "find" | "fd" => find(command, judge),
@@ -40,7 +40,7 @@ fn remove(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let recursive = command.short('r')
         || command.short('R')
         || command.long("--recursive")
-        || command.program() == "rmtree";
+        || matches!(command.program(), "rmtree" | "rimraf");
     let no_preserve = command.long("--no-preserve-root");
     let mut findings = Vec::new();
     if no_preserve {

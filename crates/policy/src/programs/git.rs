@@ -63,7 +63,10 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let strange = command
         .args()
         .iter()
-        .filter_map(|arg| arg.s.strip_prefix("--exec-path="))
+        .filter_map(|arg| {
+            let path = arg.s.strip_prefix("--exec-path=");
+            path.or_else(|| arg.s.strip_prefix("--template="))
+        })
         .any(|path| crate::paths::anybodys(path, &judge.cwd, judge.context));
     findings.extend(strange.then(|| inject("makes git run other programs as its own")));
     let lose = |reason: &str| Finding::dangerous(Category::VersionControl, reason);

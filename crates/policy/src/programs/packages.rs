@@ -138,8 +138,10 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         let strange = command.args().iter().any(|arg| {
             let s = arg.s.as_str();
             let numbered = s
-                .split(['/', ':', '@'])
+                .rsplit("://")
                 .next()
+                .and_then(|rest| rest.split(['/', ':', '@']).next())
+                .filter(|host| !host.starts_with("127."))
                 .is_some_and(|host| host.parse::<std::net::Ipv4Addr>().is_ok());
             let url = s
                 .split_once("http://")

@@ -15,7 +15,7 @@ const ACTS: &[Act] = &[
         "changes the users of this machine",
     ),
     Act::new(
-        &["usermod", "gpasswd", "groupmod", "vipw", "vigr", "visudo"],
+        &["usermod", "gpasswd", "groupmod", "vipw", "vigr"],
         &[],
         Category::Privilege,
         "changes who may do what",
@@ -39,8 +39,9 @@ const ACTS: &[Act] = &[
         &["visudo", "sudoedit"],
         &[],
         Category::Privilege,
-        "changes files as root",
-    ),
+        "changes who may do what, as root",
+    )
+    .unless(&["-c", "--check"]),
     Act::new(
         &["setenforce"],
         &["0|Permissive|permissive"],

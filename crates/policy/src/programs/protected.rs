@@ -144,7 +144,7 @@ fn written(command: &Effective) -> Vec<Text> {
         | "yq" | "pandoc" | "xxd" | "split" => {
             let mut files = Vec::new();
             let flags: &[&str] = match command.program() {
-                "wget" => &["-O", "--output-document", "-P", "-o"],
+                "wget" => &["-O", "--output-document", "-P", "--directory-prefix", "-o"],
                 "tar" => &["-C", "--directory"],
                 "unzip" => &["-d"],
                 "dd" | "jq" | "yq" | "xxd" | "split" => &[],

@@ -254,7 +254,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             "private key",
             "aws_secret",
             "akia",
-            "password=",
+            "password",
             "api_key=",
             "passwd=",
             "secret_key",
@@ -265,7 +265,10 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             matches!(
                 text.s.as_str(),
                 "/" | "/etc" | "/home" | "/var" | "/root" | "/opt"
-            ) || text.s == judge.context.home
+            ) || text.s.trim_end_matches('/') == judge.context.home
+                || text
+                    .s
+                    .starts_with(&format!("{}/.config", judge.context.home))
         });
         if hunts && wide {
             findings.push(Finding::dangerous(
@@ -280,6 +283,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             matches!(
                 name.as_str(),
                 "id_rsa"
+                    | "id_"
                     | ".pem"
                     | "id_ed25519"
                     | ".kdbx"
@@ -402,7 +406,11 @@ pub(crate) fn prints(command: &Effective) -> bool {
                 && (command.short('o') || command.long("--output")))
                 || (first == "config" && second == "view" && command.long("--raw"))
         }
-        "gh" => first == "auth" && second == "token",
+        "gh" => {
+            first == "auth"
+                && (second == "token" || command.has_arg("--show-token") || command.short('t'))
+        }
+        "npm" => first == "config" && second == "get" && words.iter().any(|w| w.contains("_auth")),
         "heroku" => first == "config",
         "getent" => first == "shadow",
         "gcore" | "procdump" => true,

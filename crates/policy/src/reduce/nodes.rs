@@ -30,6 +30,9 @@ impl Walker<'_> {
             present: true,
         };
         for pipeline in &script.pipelines {
+            if self.steps > super::STEPS {
+                break;
+            }
             let flow = self.pipeline(pipeline, input.clone());
             output.taint = output.taint | flow.taint;
             output.known = match (output.known, flow.known) {

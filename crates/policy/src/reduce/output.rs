@@ -97,7 +97,8 @@ impl Walker<'_> {
         if self.gathers(command) {
             taint = taint | Taint::SECRET;
         }
-        if matches!(name, "tar" | "gtar" | "bsdtar" | "zip" | "7z" | "cpio") {
+        let packs = name == "git" && matches!(command.operand(0), "archive" | "bundle");
+        if packs || matches!(name, "tar" | "gtar" | "bsdtar" | "zip" | "7z" | "cpio") {
             taint = taint | Taint::ARCHIVE;
         }
         // Whoever writes a text down and changes it before it runs has something to hide.
@@ -122,6 +123,7 @@ impl Walker<'_> {
     fn gathers(&self, command: &Effective) -> bool {
         match command.program() {
             "pg_dump" | "pg_dumpall" | "mysqldump" | "mariadb-dump" | "mongodump" => true,
+            "sqlite3" => command.args().iter().any(|arg| arg.s.starts_with(".dump")),
             "tar" | "gtar" | "bsdtar" | "zip" | "7z" | "cpio" => {
                 let cwd = self.workdir();
                 command
@@ -269,6 +271,9 @@ pub(super) fn decodes(command: &Effective) -> bool {
         "xxd" => command.short('r'),
         "openssl" => command.short('d'),
         "gpg" | "gpg2" => command.short('d') || command.long("--decrypt"),
+        "tar" | "gtar" | "bsdtar" => {
+            command.short('O') || command.long("--to-stdout") || command.operand(0).contains('O')
+        }
         "gunzip" | "zcat" | "bzcat" | "xzcat" | "bunzip2" | "unxz" | "uudecode" | "zstdcat"
         | "lz4cat" => true,
         "gzip" | "bzip2" | "xz" | "zstd" | "lzma" => {

@@ -1,8 +1,8 @@
 //! Lists, pipelines and simple commands.
 
 use super::{
-    Assign, AssignValue, Doubt, Kind, Node, Parser, Part, Pipeline, Redirect, RedirectOp, Script,
-    Simple, Word,
+    Assign, AssignValue, Doubt, Kind, MOST_COMMANDS, Node, Parser, Part, Pipeline, Redirect,
+    RedirectOp, Script, Simple, Word,
 };
 
 impl Parser<'_> {
@@ -67,6 +67,10 @@ impl Parser<'_> {
     }
 
     fn command(&mut self) -> Result<Node, Doubt> {
+        self.commands += 1;
+        if self.commands > MOST_COMMANDS {
+            return Err(Doubt("it has more commands than anybody reads".to_owned()));
+        }
         self.skip_blanks();
         if let Some(kind) = self.compound()? {
             let mut redirects = Vec::new();

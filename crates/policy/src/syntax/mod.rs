@@ -19,6 +19,9 @@ use std::fmt;
 /// Nesting beyond this is nobody's everyday command.
 const MAX_DEPTH: usize = 48;
 
+/// More commands than this are nobody's everyday script.
+const MOST_COMMANDS: usize = 1500;
+
 /// Why the text could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Doubt(pub(crate) String);
@@ -53,6 +56,7 @@ pub(crate) struct Parser<'t> {
     text: &'t str,
     at: usize,
     depth: usize,
+    commands: usize,
     /// A `((` was followed to the end of the text in vain; trying again would be quadratic.
     no_arithmetic: bool,
     pending: Vec<heredoc::Pending>,
@@ -64,6 +68,7 @@ impl<'t> Parser<'t> {
             text,
             at: 0,
             depth,
+            commands: 0,
             no_arithmetic: false,
             pending: Vec::new(),
         }

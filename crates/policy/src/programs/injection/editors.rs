@@ -79,6 +79,7 @@ fn vim_runs(text: &str) -> bool {
             "os.system",
             "os.execute",
             "jobstart(",
+            "shell=",
             "termopen(",
         ]
         .iter()
@@ -88,7 +89,19 @@ fn vim_runs(text: &str) -> bool {
 fn prompt_runs(line: &str) -> bool {
     let line = line.trim_start();
     const STARTS: &[&str] = &[
-        "!", "~!", "r !", "w !", "e !", ".shell", ".system", ".load", "\\!", "system ", "shell ",
+        "!",
+        "~!",
+        "r !",
+        "w !",
+        "e !",
+        ".shell",
+        ".system",
+        ".load",
+        ".output /",
+        ".once /",
+        "\\!",
+        "system ",
+        "shell ",
     ];
     STARTS.iter().any(|start| line.starts_with(start)) && !line.starts_with("!=")
 }

@@ -26,6 +26,8 @@ enum Usual {
     Filter,
     /// A command that begins with one of these.
     One(&'static [&'static str]),
+    /// One of these and nothing more.
+    Bare(&'static [&'static str]),
     /// Anything without one of these in it, in whatever case.
     Without(&'static [&'static str]),
     /// A name that is looked up, not a path.
@@ -78,7 +80,12 @@ impl Usual {
             Self::Nothing => false,
             Self::Tool => TOOLS.contains(&first) && is_plain(value) && !proxied(value),
             Self::Filter => TOOLS.contains(&first) && is_plain(&value.replace('>', "")),
-            Self::One(programs) => programs.contains(&first) && is_plain(value) && !proxied(value),
+            Self::One(programs) => {
+                let value = value.strip_prefix("sudo ").unwrap_or(value);
+                let first = base_name(value.split_whitespace().next().unwrap_or_default());
+                programs.contains(&first) && is_plain(value) && !proxied(value)
+            }
+            Self::Bare(programs) => programs.contains(&base_name(value)),
             Self::Without(words) => {
                 let value = value.to_lowercase();
                 !words.iter().any(|word| value.contains(word))

@@ -24,6 +24,14 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             let finding = || injected("makes ssh run another program");
             ran.then(finding).into_iter().collect()
         }
+        "zip" => {
+            let tests = args.iter().position(|arg| {
+                arg.s.starts_with('-') && !arg.s.starts_with("--") && arg.s.ends_with("TT")
+            });
+            let by = tests.and_then(|at| args.get(at + 1));
+            let strange = by.is_some_and(|by| !by.s.starts_with("unzip"));
+            strange.then(|| runs("zip")).into_iter().collect()
+        }
         "cmake" if command.has_arg("-E") => cmake(command, judge),
         "java" => {
             let loads = args.iter().any(|arg| {

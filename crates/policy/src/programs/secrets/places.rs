@@ -15,6 +15,9 @@ const HOME: &[(&str, &str)] = &[
     (".kube/config", "cluster credentials"),
     (".docker/config.json", "registry credentials"),
     (".gnupg/", "private keys"),
+    (".ssh/id_rsa", "private keys"),
+    (".ssh/id_ed25519", "private keys"),
+    (".composer/auth.json", "a registry token"),
     (".netrc", "passwords"),
     ("_netrc", "passwords"),
     (".pgpass", "database passwords"),
@@ -206,7 +209,7 @@ pub(crate) fn holds(full: &str, context: &Context) -> Option<&'static str> {
             | "wp-config.php"
             | ".htpasswd"
             | "wallet.dat"
-            | "terraform.tfstate_secret"
+            | "terraform.tfstate"
             | "logins.json"
             | "key4.db"
             | "cookies.sqlite"
@@ -221,6 +224,7 @@ pub(crate) fn holds(full: &str, context: &Context) -> Option<&'static str> {
             | "server.key"
             | "client_secret.json"
             | ".vault_pass"
+            | "vault_pass"
             | "vault_pass.txt"
     ) {
         return Some("credentials");

@@ -203,7 +203,10 @@ impl Walker<'_> {
 impl<'t> Call<'t> {
     fn new(name: &'t str, tokens: &'t [Token], at: usize, language: &'static str) -> Self {
         let rest = &tokens[at + 1..];
-        let called = rest.first() == Some(&Token::Mark('('));
+        // Ruby's `send(:system, "…")`.
+        let sent = tokens[..at].last() == Some(&Token::Mark(':'))
+            && rest.first() == Some(&Token::Mark(','));
+        let called = sent || rest.first() == Some(&Token::Mark('('));
         Self {
             name,
             before: &tokens[..at],

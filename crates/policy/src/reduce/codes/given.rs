@@ -17,6 +17,7 @@ pub(super) fn language(program: &str) -> Option<&'static str> {
         "ruby" | "irb" | "jruby" | "pry" | "rake" => "ruby",
         "node" | "nodejs" | "deno" | "bun" | "qjs" => "node",
         "php" => "php",
+        "mongosh" | "mongo" => "node",
         "lua" | "luajit" => "lua",
         "awk" | "gawk" | "mawk" | "nawk" => "awk",
         "tclsh" | "wish" | "expect" | "osascript" | "Rscript" | "R" | "julia" | "groovy"
@@ -63,6 +64,12 @@ pub(super) fn code_of(command: &Effective, language: &str) -> Option<Given> {
             .strip_prefix("--eval=")
             .or_else(|| s.strip_prefix("--print="))
         {
+            return Some(Given::Code(Text::known(code)));
+        }
+        let glued = s
+            .strip_prefix("-e")
+            .filter(|code| code.contains(['(', '"', '\'', '`', ' ']));
+        if let Some(code) = glued.filter(|_| matches!(language, "perl" | "ruby" | "lua")) {
             return Some(Given::Code(Text::known(code)));
         }
         if s == "-" {

@@ -20,6 +20,7 @@ impl Walker<'_> {
             let Token::Text(text) = token else {
                 continue;
             };
+            let text = &self.under_home(text, &tokens[at.saturating_sub(8)..at]);
             if !is_path(text) {
                 continue;
             }
@@ -37,6 +38,15 @@ impl Walker<'_> {
                 });
             }
         }
+    }
+
+    /// `process.env.HOME + '/.bashrc'` and `join(homedir(), '.bashrc')`.
+    fn under_home(&self, text: &str, before: &[Token]) -> String {
+        let home = super::names(before, 8).any(|name| matches!(name, "HOME" | "homedir" | "home"));
+        if home && (text.starts_with("/.") || text.starts_with('.')) {
+            return format!("{}/{}", self.context.home, text.trim_start_matches('/'));
+        }
+        text.to_owned()
     }
 
     pub(super) fn is_secret(&self, text: &str) -> bool {
@@ -67,8 +77,12 @@ fn is_path(text: &str) -> bool {
 }
 
 fn written(tokens: &[Token], at: usize) -> bool {
-    let mode = match tokens.get(at + 1..at + 3) {
-        Some([Token::Mark(','), Token::Text(mode)]) => mode.as_str(),
+    let mut after = tokens[at + 1..]
+        .iter()
+        .skip_while(|token| **token == Token::Mark(')'))
+        .take(2);
+    let mode = match (after.next(), after.next()) {
+        (Some(Token::Mark(',')), Some(Token::Text(mode))) => mode.as_str(),
         _ => "",
     };
     let writes = |name: &str| {

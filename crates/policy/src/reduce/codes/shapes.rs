@@ -68,7 +68,7 @@ impl Walker<'_> {
             self.found_in_code(Category::Exfiltration, "sends a secret away", language);
         }
         let mut tokens = words.tokens.iter();
-        if sends && tokens.any(|token| self.names_foreign_file(token)) {
+        if (sends || words.opens_socket()) && tokens.any(|token| self.names_foreign_file(token)) {
             let what = "may send a file away that is not the project's";
             self.found_in_code(Category::Exfiltration, what, language);
         }

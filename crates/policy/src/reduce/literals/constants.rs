@@ -49,6 +49,11 @@ fn known(tokens: &[Token]) -> (HashMap<&str, &str>, HashMap<&str, &str>) {
             {
                 twice.push(name.as_str());
             }
+            [_, Token::Name(meant), Token::Mark(':'), Token::Name(name)]
+                if meant.starts_with("exec") || meant.starts_with("spawn") =>
+            {
+                names.insert(name.as_str(), meant.as_str());
+            }
             [_, Token::Name(meant), Token::Name(r#as), Token::Name(name)] if r#as == "as" => {
                 names.insert(name.as_str(), meant.as_str());
             }
