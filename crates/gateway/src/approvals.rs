@@ -5,24 +5,29 @@
 //! one counts. Whoever waits records the outcome, uses the yes up, and only then hands out what may
 //! run: killed at any instruction, nothing has run that is not recorded, and nothing runs twice.
 //!
+//! A gateway that stops leaves its questions standing, as one that is killed does: the turn that waits
+//! is left where it is and taken up at the next start.
+//!
 //! A question that outlives its process is taken up by the same person asking for exactly the same
 //! again, so that a restart in between costs nobody a second answer.
 
 mod asker;
 mod desk;
 mod guard;
+mod leaving;
 mod record;
 mod shown;
 mod waiting;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hermetic_audit::Audit;
 use hermetic_redact::Redactor;
 use hermetic_store::{
-    Given, NewRequest, Outcome, Reply, Request, Scope, State, Store, StoreError, Subject,
+    Given, MessageRow, NewRequest, Outcome, Reply, Request, Scope, State, Store, StoreError,
+    Subject,
 };
 use hermetic_tools::Denied;
 use hermetic_types::{ConversationKey, RequestId, Timestamp};
@@ -50,9 +55,12 @@ struct Shared {
     /// Silence for this long is no.
     timeout: Duration,
     guard: Option<Guard>,
-    /// Questions that somebody in this process waits for.
-    waited: Mutex<HashSet<RequestId>>,
+    /// Questions that somebody in this process waits for, and the message that led to each.
+    waited: Mutex<HashMap<RequestId, Option<MessageRow>>>,
+    begun: Notify,
     answered: Notify,
+    /// The process ends; what is asked stays asked.
+    leaving: CancellationToken,
 }
 
 /// Who answers, and how.
@@ -93,7 +101,9 @@ impl Approvals {
             timeout,
             guard,
             waited: Mutex::default(),
+            begun: Notify::new(),
             answered: Notify::new(),
+            leaving: CancellationToken::new(),
         }))
     }
 
@@ -137,7 +147,7 @@ impl Approvals {
         self.0.rows.expire(now()).await?;
         let mut settled = Vec::new();
         for request in self.0.rows.unrecorded().await? {
-            if self.waited().contains(&request.id) {
+            if self.waited().contains_key(&request.id) {
                 continue;
             }
             self.record_answer(&request)?;
@@ -234,7 +244,7 @@ impl Approvals {
             let was_shown = request.state != State::Pending
                 || !self.0.rows.notices(&request.id).await?.is_empty();
             // One that somebody else waits for is theirs.
-            if let Some(waiting) = Waiting::begin(self, request, was_shown) {
+            if let Some(waiting) = Waiting::begin(self, request, new.message, was_shown) {
                 return Ok(Some(waiting));
             }
         }
@@ -242,10 +252,11 @@ impl Approvals {
         if rows.waiting_in(new.conversation, new.asked_at).await? >= MOST_AT_ONCE {
             return Ok(None);
         }
-        Ok(Waiting::begin(self, rows.open(new).await?, false))
+        let opened = rows.open(new).await?;
+        Ok(Waiting::begin(self, opened, new.message, false))
     }
 
-    fn waited(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+    fn waited(&self) -> MutexGuard<'_, HashMap<RequestId, Option<MessageRow>>> {
         self.0.waited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -42,6 +42,14 @@ pub(crate) enum HandleError {
     Panicked,
 }
 
+/// How working on a message came to an end in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tended {
+    Ended,
+    /// It waits for a person, and the next start takes it up.
+    Left,
+}
+
 impl Gateway {
     /// Lets what was said in and writes it down; only then is the receipt signed. `None` if there is
     /// nothing to answer: a stranger, or the same message once more.
@@ -102,14 +110,20 @@ impl Gateway {
         Ok(self.post.deliver(message, &reply, End::Answered).await?)
     }
 
-    /// Brings a message to its end, whatever happens: answered, or reported as failed.
-    pub(crate) async fn tend(&self, message: &Kept, control: &Control) {
-        let worked = AssertUnwindSafe(self.work(message, control))
-            .catch_unwind()
-            .await;
+    /// Brings a message to its end, whatever happens: answered, or reported as failed. Only one that
+    /// waits for a person when the gateway stops is left for the next start.
+    pub(crate) async fn tend(&self, message: &Kept, control: &Control) -> Tended {
+        let working = AssertUnwindSafe(self.work(message, control)).catch_unwind();
+        let worked = tokio::select! {
+            biased;
+            () = self.asking.approvals.left_waiting(message.row()) => return Tended::Left,
+            worked = working => worked,
+        };
         let worked = worked.unwrap_or(Err(HandleError::Panicked));
         self.settle_riders(control, worked.is_ok()).await;
-        let Err(error) = worked else { return };
+        let Err(error) = worked else {
+            return Tended::Ended;
+        };
         tracing::error!(
             message = message.row().0,
             conversation = %message.conversation(),
@@ -121,6 +135,7 @@ impl Gateway {
             // It stays open in the store, and the next start takes it up again.
             tracing::error!(message = message.row().0, %error, "the failure could not be reported");
         }
+        Tended::Ended
     }
 
     async fn work(&self, message: &Kept, control: &Control) -> Result<(), HandleError> {

@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::kept::Kept;
 use crate::lanes::{Control, Joined, Told};
+use crate::life::Tended;
 use crate::slash::Slash;
 use crate::wording::{self, now};
 use crate::{Busy, Condition, Gateway, Parts, ProofError, Stage, health};
@@ -103,8 +104,10 @@ impl Gateway {
         Ok(())
     }
 
-    /// After the grace period what still runs is interrupted; each turn says so in its reply.
+    /// What waits for a person is left to the next start. After the grace period what still runs is
+    /// interrupted; each turn says so in its reply.
     async fn drain(&self) -> Drained {
+        self.asking.approvals.leave();
         self.turns.close();
         if timeout(self.settings.grace, self.turns.wait())
             .await
@@ -204,8 +207,12 @@ impl Gateway {
         let mut next = Some((first, control));
         while let Some((message, control)) = next {
             let seat = control.stop.run_until_cancelled(self.seats.acquire()).await;
-            self.tend(&message, &control).await;
+            let tended = self.tend(&message, &control).await;
             drop(seat);
+            if tended == Tended::Left {
+                // What comes after it waits with it.
+                return;
+            }
             next = self.lanes.next(&conversation);
         }
     }

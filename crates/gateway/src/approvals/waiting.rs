@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_store::{Request, State, StoreError};
+use hermetic_store::{MessageRow, Request, State, StoreError};
 use hermetic_tools::Denied;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ use crate::wording::now;
 /// How often the store is looked at: an answer on the command line is given by another process.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Dropped before its end, the question is withdrawn.
+/// Dropped before its end, the question is withdrawn, unless the process leaves.
 #[derive(Debug)]
 pub(super) struct Waiting {
     approvals: Approvals,
@@ -25,9 +25,21 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// `None` if somebody in this process waits for it already.
-    pub(super) fn begin(approvals: &Approvals, request: Request, was_shown: bool) -> Option<Self> {
-        let ours = approvals.waited().insert(request.id.clone());
-        ours.then(|| Self {
+    pub(super) fn begin(
+        approvals: &Approvals,
+        request: Request,
+        asked: Option<MessageRow>,
+        was_shown: bool,
+    ) -> Option<Self> {
+        let mut waited = approvals.waited();
+        if waited.contains_key(&request.id) {
+            return None;
+        }
+        // A question taken up may have come from an earlier message.
+        waited.insert(request.id.clone(), asked);
+        drop(waited);
+        approvals.0.begun.notify_waiters();
+        Some(Self {
             approvals: approvals.clone(),
             request,
             was_shown,
@@ -38,7 +50,12 @@ impl Waiting {
     /// The question as it was settled, which is in the record by then.
     pub(super) async fn outcome(mut self, stop: &CancellationToken) -> Result<Request, Denied> {
         let settled = self.until_settled(stop).await;
-        let settled = settled.map_err(|error| cannot_ask(&error))?;
+        let Some(settled) = settled.map_err(|error| cannot_ask(&error))? else {
+            return Err(Denied(
+                "The gateway stops while this waits for a person's yes. Nothing was run."
+                    .to_owned(),
+            ));
+        };
         self.approvals
             .record_answer(&settled)
             .map_err(|error| cannot_ask(&error))?;
@@ -56,7 +73,8 @@ impl Waiting {
         ))
     }
 
-    async fn until_settled(&self, stop: &CancellationToken) -> Result<Request, StoreError> {
+    /// `None` if the process leaves first.
+    async fn until_settled(&self, stop: &CancellationToken) -> Result<Option<Request>, StoreError> {
         let rows = self.approvals.rows();
         let id = &self.request.id;
         loop {
@@ -64,13 +82,13 @@ impl Waiting {
             let answered = self.approvals.0.answered.notified();
             let Some(request) = rows.find(id).await? else {
                 let gone = State::Withdrawn;
-                return Ok(Request {
+                return Ok(Some(Request {
                     state: gone,
                     ..self.request.clone()
-                });
+                }));
             };
             if request.state != State::Pending {
-                return Ok(request);
+                return Ok(Some(request));
             }
             let left = request.expires_at.since(now());
             if left.is_zero() {
@@ -80,7 +98,13 @@ impl Waiting {
             tokio::select! {
                 () = answered => {}
                 () = sleep(LOOK_AGAIN.min(left)) => {}
-                () = stop.cancelled() => rows.close(id, State::Withdrawn, now()).await?,
+                () = stop.cancelled() => {
+                    if self.approvals.is_leaving() {
+                        // Given up by this process only: the question stays for the next one.
+                        return Ok(None);
+                    }
+                    rows.close(id, State::Withdrawn, now()).await?;
+                }
             }
         }
     }
@@ -89,7 +113,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let (approvals, request) = (self.approvals.clone(), self.request.clone());
-        if self.ended {
+        if self.ended || approvals.is_leaving() {
             approvals.waited().remove(&request.id);
             return;
         }

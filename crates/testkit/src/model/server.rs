@@ -34,6 +34,8 @@ pub struct Reply {
     status: u16,
     headers: Vec<(&'static str, String)>,
     pieces: Vec<Piece>,
+    /// Says the word of the question that begins like this.
+    says_back: Option<&'static str>,
 }
 
 #[derive(Clone, Debug)]
@@ -83,6 +85,13 @@ impl ScriptedServer {
             shared,
             _stop: stop.drop_guard(),
         })
+    }
+
+    /// More of the script, for what is known only once the server stands.
+    pub fn will_reply(&self, replies: impl IntoIterator<Item = Reply>) {
+        let script = &self.shared.replies;
+        let mut script = script.lock().unwrap_or_else(PoisonError::into_inner);
+        script.extend(replies);
     }
 
     pub fn base_url(&self) -> String {
@@ -135,6 +144,14 @@ impl Reply {
         reply
     }
 
+    /// Streams the first word of the question that begins like this.
+    pub fn says_back(beginning: &'static str) -> Self {
+        Self {
+            says_back: Some(beginning),
+            ..Self::events([])
+        }
+    }
+
     pub fn events(events: impl IntoIterator<Item = Value>) -> Self {
         let pieces = events
             .into_iter()
@@ -143,6 +160,7 @@ impl Reply {
             status: 200,
             headers: vec![("content-type", "text/event-stream".to_owned())],
             pieces: pieces.collect(),
+            says_back: None,
         }
     }
 
@@ -159,6 +177,7 @@ impl Reply {
             status,
             headers: vec![("content-type", "application/json".to_owned())],
             pieces: vec![Piece::Bytes(body.to_string().into())],
+            says_back: None,
         }
     }
 
@@ -180,7 +199,8 @@ impl Reply {
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
-    let body = serde_json::from_slice(&body).unwrap_or_default();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let text = body["messages"].to_string();
     shared
         .received
         .send_modify(|all| all.push(Received { headers, body }));
@@ -191,7 +211,16 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
         .pop_front();
     let reply = reply
         .unwrap_or_else(|| Reply::json(400, &json!({"error": {"message": "the script is over"}})));
-    respond(reply)
+    respond(match reply.says_back {
+        Some(beginning) => Reply::streams(&[word(&text, beginning)]),
+        None => reply,
+    })
+}
+
+fn word<'t>(text: &'t str, beginning: &str) -> &'t str {
+    let from = text.find(beginning).map_or("", |at| &text[at..]);
+    let end = from.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    &from[..end.unwrap_or(from.len())]
 }
 
 fn respond(reply: Reply) -> Response {

@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::lab::{ALICE, BOB, Lab, calls_terminal};
 
 /// A command that has to be asked about, and leaves a line for each time it ran.
-struct Deed {
+pub(super) struct Deed {
     folder: tempfile::TempDir,
 }
 
 impl Deed {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
         }
@@ -26,23 +26,27 @@ impl Deed {
         self.folder.path().join("count")
     }
 
-    fn command(&self) -> String {
+    pub(super) fn command(&self) -> String {
         let count = self.count();
         let count = count.display();
         format!("echo ran >> {count}; chmod 777 {count}")
     }
 
-    fn times(&self) -> usize {
+    pub(super) fn times(&self) -> usize {
         fs::read_to_string(self.count()).map_or(0, |text| text.lines().count())
     }
 }
 
-fn config(approvals: &str) -> String {
+pub(super) fn config(approvals: &str) -> String {
     format!("gateway: {{terminal_backend: local}}\napprovals: {{mode: manual, {approvals}}}\n")
 }
 
 /// A lab in which Alice may approve and Bob may only write.
-async fn lab(test: &str, script: impl IntoIterator<Item = Reply>, more: &str) -> Option<Lab> {
+pub(super) async fn lab(
+    test: &str,
+    script: impl IntoIterator<Item = Reply>,
+    more: &str,
+) -> Option<Lab> {
     let approvals = format!("approvers: ['telegram:7'], {more}");
     Lab::start_with(
         test,
@@ -54,7 +58,7 @@ async fn lab(test: &str, script: impl IntoIterator<Item = Reply>, more: &str) ->
 }
 
 /// The name of the question that was asked last.
-fn name(question: &str) -> String {
+pub(super) fn name(question: &str) -> String {
     let name = question.split("❓ ").nth(1).expect("a question");
     name.split(':').next().unwrap().to_owned()
 }
@@ -73,13 +77,13 @@ fn buttons(lab: &Lab, user: i64) -> (i64, Vec<(String, String)>) {
     (call.message, buttons.collect())
 }
 
-fn press(lab: &Lab, presser: i64, chat: i64, label: &str) {
+pub(super) fn press(lab: &Lab, presser: i64, chat: i64, label: &str) {
     let (message, buttons) = buttons(lab, chat);
     let (_, data) = buttons.iter().find(|(text, _)| text == label).unwrap();
     lab.telegram.presses(presser, message, data);
 }
 
-async fn notices(lab: &Lab, count: usize) -> Vec<String> {
+pub(super) async fn notices(lab: &Lab, count: usize) -> Vec<String> {
     let calls = lab.telegram.wait_for("answerCallbackQuery", count).await;
     let text =
         |call: &hermetic_testkit::telegram::Call| call.params["text"].as_str().unwrap().to_owned();
@@ -369,40 +373,4 @@ async fn what_the_agent_runs_cannot_answer_for_a_person() {
         .await;
     assert!(reply.contains("cannot answer for a person"), "{reply}");
     assert_eq!(deed.times(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_model_may_spare_a_person_the_question_and_nothing_else() {
-    let deed = Deed::new();
-    let test = "a_model_may_spare_a_person_the_question_and_nothing_else";
-    // Whatever it says that is not the word it was told, a person is asked.
-    let script = [
-        Reply::streams(&["HARMLESS"]),
-        Reply::json(500, &serde_json::json!({})),
-    ];
-    let approvals =
-        "gateway: {terminal_backend: local}\napprovals: {mode: smart, approvers: ['telegram:7']}\n";
-    let access = "TELEGRAM_ALLOWED_USERS=7";
-    let Some(lab) = Lab::start_with(test, script, approvals, access).await else {
-        return;
-    };
-    for _ in 0..2 {
-        let question = lab.ask(ALICE, &format!("/sh {}", deed.command())).await;
-        assert!(question.contains("may I run this?"), "{question}");
-        lab.telegram
-            .says(ALICE, &format!("/deny {}", name(&question)));
-        let count = lab.sent_to(ALICE) + 2;
-        lab.replies(ALICE, count).await;
-    }
-    assert_eq!(deed.times(), 0);
-    let asked = lab.asked();
-    assert!(
-        asked[0].contains("chmod 777") && asked[0].contains("HARMLESS-"),
-        "{}",
-        asked[0]
-    );
-    // The floor is nobody's to lower: no model is asked.
-    let refused = lab.ask(ALICE, "/sh rm -rf /").await;
-    assert!(refused.contains("never run"), "{refused}");
-    assert_eq!(lab.asked().len(), asked.len());
 }

@@ -1,0 +1,30 @@
+//! Stopping while people think.
+
+use hermetic_store::MessageRow;
+
+use super::Approvals;
+
+impl Approvals {
+    /// From here on nobody in this process waits for an answer: the next one will.
+    pub(crate) fn leave(&self) {
+        self.0.leaving.cancel();
+    }
+
+    /// Ends when this process is leaving and work on this message waits for a person. Whoever does
+    /// that work is to be dropped then, which leaves everything as a crash would.
+    pub(crate) async fn left_waiting(&self, message: MessageRow) {
+        self.0.leaving.cancelled().await;
+        loop {
+            // Listened to before looking: a question in between is noticed.
+            let begun = self.0.begun.notified();
+            if self.waited().values().any(|row| *row == Some(message)) {
+                return;
+            }
+            begun.await;
+        }
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        self.0.leaving.is_cancelled()
+    }
+}
