@@ -103,7 +103,8 @@ async fn a_script_that_was_cut_with_its_gateway_leaves_nothing() {
     assert_eq!(shared.heard().await, "at it\n");
     lab.kill();
     lab.restart();
-    assert_eq!(lab.replies(ALICE, 1).await[0], "Cut off.");
+    let reply = lab.replies(ALICE, 1).await.remove(0);
+    assert!(reply.ends_with("Cut off."), "{reply}");
     assert_eq!(lab.ask(ALICE, "look").await, "Nothing is left.");
     assert_eq!(lab.tool_result(4)["output"], "0");
 }
