@@ -42,6 +42,25 @@ pub(crate) async fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError
 }
 
 pub(crate) async fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+    see_out(host, id).await?;
+    // Whoever holds them is at work on them.
+    if let Ok(mut seeds) = host.preparing.try_lock() {
+        sweep(host, &mut seeds).await;
+    }
+    Ok(())
+}
+
+/// What an engine that went away kept from being removed, as far as it can be now.
+pub(crate) async fn sweep(host: &Host, seeds: &mut Vec<SandboxId>) {
+    while let Some(seed) = seeds.last() {
+        if let Err(error) = see_out(host, seed).await {
+            return tracing::debug!(%seed, %error, "a container that was no sandbox stays");
+        }
+        seeds.pop();
+    }
+}
+
+async fn see_out(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
     host.watch.forget(id);
     let deadline = Instant::now() + PATIENCE;
     // Asked again until it is gone: an engine that removes it already answers with a conflict.

@@ -53,8 +53,9 @@ pub(crate) struct Host {
     pub(crate) engine: Engine,
     pub(crate) archives: Archives,
     pub(crate) watch: Watch,
-    /// Held by whoever pulls, or puts the warden on an image.
-    pub(crate) preparing: tokio::sync::Mutex<()>,
+    /// Held by whoever pulls, or puts the warden on an image. In it are the containers that images
+    /// were to be made of and that are not seen to be gone.
+    pub(crate) preparing: tokio::sync::Mutex<Vec<SandboxId>>,
     pub(crate) lacks: Lacks,
 }
 

@@ -46,9 +46,14 @@ pub(crate) async fn provide(
     if image::look(host, docker, &name).await?.is_some() {
         return Ok(name);
     }
-    let _turn = host.preparing.lock().await;
+    let mut seeds = host.preparing.lock().await;
     if image::look(host, docker, &name).await?.is_none() {
-        make(host, docker, &name, asked, picture, whose).await?;
+        let seed = SandboxId::random();
+        // From before it exists until it is seen to be gone, whatever comes between.
+        seeds.push(seed.clone());
+        let made = make(host, docker, &seed, &name, asked, picture, whose).await;
+        death::sweep(host, &mut seeds).await;
+        made?;
         tracing::info!(image = asked, layered = name, "the warden is in place");
         sweep(docker, asked, picture).await;
     }
@@ -75,27 +80,24 @@ fn name(program: &[u8], base: &str, whose: Whose) -> String {
 async fn make(
     host: &Host,
     docker: &Docker,
+    seed: &SandboxId,
     name: &str,
     asked: &str,
     picture: &Picture,
     whose: Whose,
 ) -> Result<(), BackendError> {
-    let seed = SandboxId::random();
     let made = async {
         let options = CreateContainerOptionsBuilder::new()
-            .name(&label::name(&seed))
+            .name(&label::name(seed))
             .build();
         let made = docker
-            .create_container(Some(options), unborn(host, &seed, picture))
+            .create_container(Some(options), unborn(host, seed, picture))
             .await?;
         birth::place(host, docker, &made.id, whose).await?;
         commit(docker, &made.id, name, asked, picture).await
     };
-    let made = made
-        .await
-        .map_err(|error| host.engine.trouble("put the warden on the image", error));
-    let gone = death::destroy(host, &seed).await;
-    made.and(gone)
+    made.await
+        .map_err(|error| host.engine.trouble("put the warden on the image", error))
 }
 
 /// Never started. Labelled like a sandbox, so that one whose maker died is found and removed.
