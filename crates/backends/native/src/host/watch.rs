@@ -60,6 +60,8 @@ struct Disk {
     /// The sandbox's share when it was last counted, and the whole file system's then.
     counted: Usage,
     whole: Usage,
+    /// Until then its share is not known: it may have come back with files.
+    was_counted: bool,
 }
 
 #[derive(Debug)]
@@ -117,7 +119,8 @@ impl Host {
                 inodes: spec.limits.inodes,
             },
             counted: Usage::default(),
-            whole: Usage::default(),
+            whole: disk::in_use(&folder.workspace()).unwrap_or_default(),
+            was_counted: false,
         });
         if memory.is_some() || disk.is_some() {
             self.watch.add(Watched {
@@ -214,7 +217,8 @@ impl Disk {
             inodes: whole.inodes.saturating_sub(self.whole.inodes),
         };
         let room = self.room();
-        if grown.bytes < room.bytes && grown.inodes < room.inodes {
+        let has_room = grown.bytes < room.bytes && grown.inodes < room.inodes;
+        if has_room && std::mem::replace(&mut self.was_counted, true) {
             return false;
         }
         // A tree that cannot be counted is taken to be all that has grown: doubt is no excuse.
