@@ -20,6 +20,8 @@ const AFTER_INTERRUPT: Duration = Duration::from_millis(500);
 const AFTER_TERM: Duration = Duration::from_millis(500);
 const ROUNDS: u32 = 30;
 const ROUND: Duration = Duration::from_millis(50);
+/// Rounds in which nobody is met, before there is nobody.
+const PATIENCE: u32 = 3;
 
 /// Step by step towards the end of the command. The caller stops asking for steps when the shell
 /// has told its status.
@@ -88,9 +90,15 @@ impl Ending {
 
 /// Everything the command started, gone; without waiting for more than a moment.
 pub(super) async fn sweep_newer(bash: &Bash) {
+    let mut missed = 0;
     for _ in 0..100 {
         let newer = bash.newer();
-        if newer.is_empty() || !tree::signal(&newer, Signal::KILL) {
+        // Who was just handed to a new parent is met in the next round; the dead are not.
+        match tree::signal(&newer, Signal::KILL) {
+            true => missed = 0,
+            false => missed += 1,
+        }
+        if newer.is_empty() || missed == PATIENCE {
             return;
         }
         sleep(Duration::from_millis(1)).await;

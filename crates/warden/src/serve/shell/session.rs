@@ -147,6 +147,11 @@ impl Session {
         let submitted = bash.submit(&job.request.text.0);
         submitted.map_err(|error| system("reach the shell", &error.into()))?;
         let (outcome, cut) = work(bash, job, &mut buffer).await;
+        if cut.is_some() {
+            // A shell tells its status as soon as the one it waited for is gone; the children of
+            // that one may be with a new parent by then.
+            sweep_newer(bash).await;
+        }
 
         let (status, lost) = match outcome {
             Outcome::Told(status) => (Status::Exited(status), None),
