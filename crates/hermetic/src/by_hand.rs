@@ -52,8 +52,11 @@ fn parent(pid: u32) -> Option<u32> {
     line.trim().parse().ok().filter(|parent| *parent > 0)
 }
 
-/// A warden runs from memory and not from a file.
+/// A warden gives itself a name, and runs from memory and not from a file; the second can be seen by
+/// root only.
 fn is_warden(pid: u32) -> bool {
-    fs::read_link(format!("/proc/{pid}/exe"))
-        .is_ok_and(|exe| exe.to_string_lossy().starts_with("/memfd:warden"))
+    let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+    name.is_ok_and(|name| name.trim_end() == "hermetic-warden")
+        || fs::read_link(format!("/proc/{pid}/exe"))
+            .is_ok_and(|exe| exe.to_string_lossy().starts_with("/memfd:warden"))
 }

@@ -19,6 +19,9 @@ use super::sys::{Arrived, Signals, let_go_of_startup_code, uncatch_signals, watc
 use super::world::World;
 use super::{First, ServeConfig, client, tree};
 
+/// What the kernel calls this process; it has room for fifteen letters.
+const NAME: &std::ffi::CStr = c"hermetic-warden";
+
 /// sysexits(3): the system would not let us.
 const OS_ERROR: u8 = 71;
 
@@ -37,6 +40,8 @@ fn run(config: ServeConfig) -> io::Result<()> {
     // Processes of the same user must not trace us, read our memory or open our descriptors.
     // Commands get a fresh, dumpable image by exec.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    // By which a program that it runs can know whose it is: nothing else of us can be read now.
+    rustix::thread::set_name(NAME)?;
     if !config.is_init {
         set_child_subreaper(Some(rustix::process::getpid()))?;
     }
