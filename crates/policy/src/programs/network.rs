@@ -241,7 +241,9 @@ fn local(command: &Effective) -> bool {
 fn files(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let program = command.program();
     let mut findings = Vec::new();
-    for arg in command.args() {
+    let args = command.args();
+    for (at, arg) in args.iter().enumerate() {
+        let before = at.checked_sub(1).map_or("", |at| args[at].s.as_str());
         let mut candidates = vec![arg.s.as_str()];
         candidates.extend(arg.s.split(['@', '=', '<', ',']).skip(1));
         for candidate in candidates {
@@ -265,10 +267,10 @@ fn files(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                     | "gh"
                     | "openssl"
                     | "redis-cli"
-            ) && !sent(command, &arg.s);
+            ) && !sent(command, before, &arg.s);
             let own_key = matches!(program, "curl" | "wget")
                 && is_value_of(
-                    command,
+                    before,
                     &arg.s,
                     &[
                         "--cert",
@@ -298,22 +300,20 @@ fn files(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// Whether a word of `scp`, `rsync` or `sftp` is a file to send rather than a key to use.
-fn sent(command: &Effective, word: &str) -> bool {
+fn sent(command: &Effective, before: &str, word: &str) -> bool {
     matches!(command.program(), "scp" | "rsync" | "sftp")
-        && !is_value_of(command, word, &["-i", "-F", "-o", "-e", "--password-file"])
-        && command.operands().any(|operand| operand.s == word)
+        && !is_value_of(before, word, &["-i", "-F", "-o", "-e", "--password-file"])
+        && !word.starts_with('-')
         && command
             .operands()
             .last()
             .is_some_and(|last| last.s.contains(':'))
 }
 
-fn is_value_of(command: &Effective, word: &str, flags: &[&str]) -> bool {
-    let args = command.args();
-    args.iter().enumerate().any(|(at, arg)| {
-        arg.s == word && at > 0 && flags.contains(&args[at - 1].s.as_str())
-            || flags.iter().any(|flag| {
-                flag.starts_with("--") && arg.s == word && word.starts_with(&format!("{flag}="))
-            })
-    })
+/// Whether a word stands behind one of these flags, or in it.
+fn is_value_of(before: &str, word: &str, flags: &[&str]) -> bool {
+    flags.contains(&before)
+        || word
+            .split_once('=')
+            .is_some_and(|(flag, _)| flag.starts_with("--") && flags.contains(&flag))
 }

@@ -13,6 +13,8 @@ pub(super) enum Token {
 }
 
 const MOST: usize = 4_000;
+/// A quote that does not end by then is none; looking on would be quadratic.
+const LONGEST_QUOTE: usize = 512;
 
 pub(super) fn tokens(code: &str) -> Vec<Token> {
     let chars: Vec<char> = code.chars().take(64 * 1024).collect();
@@ -88,7 +90,8 @@ fn perl_quote(name: &str, chars: &[char], at: usize) -> Option<(String, usize)> 
         '/' | '|' | '!' | '~' => open,
         _ => return None,
     };
-    let end = chars[at + 1..].iter().position(|c| *c == close)?;
+    let mut near = chars[at + 1..].iter().take(LONGEST_QUOTE);
+    let end = near.position(|c| *c == close)?;
     Some((chars[at + 1..at + 1 + end].iter().collect(), at + end + 2))
 }
 

@@ -20,7 +20,7 @@ impl Walker<'_> {
         // Wrappers in wrappers hand the same words down again and again, and the tables hold words
         // against words.
         let (count, bytes) = command.size();
-        self.spend_text(bytes + count * count / 16);
+        self.spend_text(bytes + count * count / 4);
         if let Some(args) = self.alias(&command) {
             command.words = args;
         }
@@ -212,6 +212,10 @@ impl Walker<'_> {
             Category::Disguise,
             format!("names its program by a pattern: {pattern}"),
         ));
+        // Longer than the path of any program.
+        if pattern.len() > 64 {
+            return;
+        }
         let folders = ["/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", ""];
         for name in programs::names() {
             for folder in folders {
