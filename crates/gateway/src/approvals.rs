@@ -55,7 +55,8 @@ struct Shared {
     /// Silence for this long is no.
     timeout: Duration,
     guard: Option<Guard>,
-    /// Questions that somebody in this process waits for, and the message that led to each.
+    /// Questions that somebody in this process waits for; once only the answer is missing, with the
+    /// message that led to it.
     waited: Mutex<HashMap<RequestId, Option<MessageRow>>>,
     begun: Notify,
     answered: Notify,

@@ -1,6 +1,7 @@
 //! Stopping while people think.
 
 use hermetic_store::MessageRow;
+use hermetic_types::RequestId;
 
 use super::Approvals;
 
@@ -22,6 +23,12 @@ impl Approvals {
             }
             begun.await;
         }
+    }
+
+    /// Nothing is left to do for a question but to wait.
+    pub(super) fn waits(&self, id: &RequestId, message: Option<MessageRow>) {
+        self.waited().insert(id.clone(), message);
+        self.0.begun.notify_waiters();
     }
 
     pub(super) fn is_leaving(&self) -> bool {

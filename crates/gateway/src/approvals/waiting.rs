@@ -18,6 +18,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub(super) struct Waiting {
     approvals: Approvals,
     pub(super) request: Request,
+    /// What is being worked on: a question taken up may have come from an earlier message.
+    asked: Option<MessageRow>,
     /// By an earlier process.
     pub(super) was_shown: bool,
     ended: bool,
@@ -35,13 +37,12 @@ impl Waiting {
         if waited.contains_key(&request.id) {
             return None;
         }
-        // A question taken up may have come from an earlier message.
-        waited.insert(request.id.clone(), asked);
+        waited.insert(request.id.clone(), None);
         drop(waited);
-        approvals.0.begun.notify_waiters();
         Some(Self {
             approvals: approvals.clone(),
             request,
+            asked,
             was_shown,
             ended: false,
         })
@@ -49,6 +50,8 @@ impl Waiting {
 
     /// The question as it was settled, which is in the record by then.
     pub(super) async fn outcome(mut self, stop: &CancellationToken) -> Result<Request, Denied> {
+        // Only from here on may a stop leave it: whoever shows it has noted where.
+        self.approvals.waits(&self.request.id, self.asked);
         let settled = self.until_settled(stop).await;
         let Some(settled) = settled.map_err(|error| cannot_ask(&error))? else {
             return Err(Denied(
@@ -100,7 +103,11 @@ impl Waiting {
                 () = sleep(LOOK_AGAIN.min(left)) => {}
                 () = stop.cancelled() => {
                     if self.approvals.is_leaving() {
-                        // Given up by this process only: the question stays for the next one.
+                        // The question stays for the next process. Work on a message is dropped at
+                        // once, before it could take this for an answer.
+                        if self.asked.is_some() {
+                            std::future::pending::<()>().await;
+                        }
                         return Ok(None);
                     }
                     rows.close(id, State::Withdrawn, now()).await?;
