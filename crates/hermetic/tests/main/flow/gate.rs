@@ -3,13 +3,14 @@
 use std::fs;
 
 use hermetic_testkit::model::Reply;
+use serde_json::json;
 
 use super::approvals::{lab, name};
-use super::lab::{ALICE, calls_terminal};
+use super::lab::{ALICE, calls_terminal, calls_tool};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_command_writes_the_rules_without_a_yes() {
-    let Some(lab) = lab("no_command_writes_the_rules_without_a_yes", [], "").await else {
+async fn no_tool_writes_the_rules_without_a_yes() {
+    let Some(lab) = lab("no_tool_writes_the_rules_without_a_yes", [], "").await else {
         return;
     };
     let config = lab.path("config.yaml");
@@ -21,6 +22,15 @@ async fn no_command_writes_the_rules_without_a_yes() {
         calls_terminal(&format!("sed -i s/manual/off/ {path}")),
         calls_terminal(&format!("ln -sf {path} /tmp/innocent.yaml")),
         calls_terminal(&format!("cp /dev/null {path}")),
+        calls_tool("write_file", &json!({"path": path, "content": loose})),
+        calls_tool(
+            "patch",
+            &json!({"mode": "replace", "path": path, "old_string": "manual", "new_string": "off"}),
+        ),
+        calls_tool(
+            "execute_code",
+            &json!({"code": format!("open({path:?}, 'w').write({loose:?})")}),
+        ),
     ];
     for (at, attempt) in attempts.into_iter().enumerate() {
         lab.model
