@@ -121,6 +121,15 @@ const ARTEFACTS: &[&str] = &[
     ".ipynb_checkpoints",
 ];
 
+/// Nobody calls anything else so, wherever it is.
+const MADE_AGAIN: &[&str] = &[
+    "node_modules",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+];
+
 pub(crate) fn place(path: &str, cwd: &str, context: &Context) -> Place {
     if path.is_empty() {
         return Place::Elsewhere;
@@ -157,7 +166,7 @@ pub(crate) fn place(path: &str, cwd: &str, context: &Context) -> Place {
             || known[workspace.len().min(known.len())..]
                 .split('/')
                 .any(|part| ARTEFACTS.contains(&part));
-        return if artefact && whole {
+        return if artefact && whole || MADE_AGAIN.contains(&base_name(&full)) {
             Place::Artefact
         } else {
             Place::InsideWorkspace

@@ -53,6 +53,9 @@ impl Walker<'_> {
             }
             "export" | "declare" | "typeset" | "local" | "readonly" => {
                 self.judge(command.clone());
+                if command.short('n') && command.program() != "export" {
+                    self.refer(command);
+                }
                 for arg in args {
                     if let Some((name, value)) = arg.s.split_once('=') {
                         self.vars.insert(name.to_owned(), Text::known(value));
@@ -104,6 +107,18 @@ impl Walker<'_> {
                 Some(Flow::known(""))
             }
             _ => None,
+        }
+    }
+
+    /// `declare -n name=other`: from now on the one means the other.
+    fn refer(&mut self, command: &Effective) {
+        for (name, other) in &command.assigns {
+            self.vars.remove(name);
+            if other.is_known() {
+                self.references.insert(name.clone(), other.s.clone());
+            } else {
+                self.vars.insert(name.clone(), other.clone());
+            }
         }
     }
 

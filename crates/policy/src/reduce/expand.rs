@@ -266,7 +266,21 @@ impl Walker<'_> {
         self.variable(&param.name)
     }
 
+    /// The name that a name stands for.
+    pub(super) fn meant<'n>(&'n self, name: &'n str) -> &'n str {
+        const FURTHEST: usize = 8;
+        let mut name = name;
+        for _ in 0..FURTHEST {
+            match self.references.get(name) {
+                Some(other) => name = other,
+                None => break,
+            }
+        }
+        name
+    }
+
     pub(super) fn variable(&self, name: &str) -> Option<Text> {
+        let name = self.meant(name);
         if let Some(value) = self.vars.get(name) {
             return Some(value.clone());
         }

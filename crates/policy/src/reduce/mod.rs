@@ -67,6 +67,8 @@ pub(crate) struct Walker<'a> {
     pub(crate) context: &'a Context,
     vars: HashMap<String, Text>,
     arrays: HashMap<String, Vec<Text>>,
+    /// `declare -n`: names that stand for another.
+    references: HashMap<String, String>,
     functions: HashMap<String, Rc<Script>>,
     aliases: HashMap<String, String>,
     positional: Option<Vec<Text>>,
@@ -93,6 +95,7 @@ impl<'a> Walker<'a> {
             context,
             vars: HashMap::new(),
             arrays: HashMap::new(),
+            references: HashMap::new(),
             functions: HashMap::new(),
             aliases: HashMap::new(),
             positional: None,

@@ -308,7 +308,8 @@ impl Walker<'_> {
                     joined.push(&value);
                     value = joined;
                 }
-                self.vars.insert(assign.name.clone(), value.clone());
+                let name = self.meant(&assign.name).to_owned();
+                self.vars.insert(name, value.clone());
                 value
             }
         }

@@ -3,7 +3,7 @@
 use super::{Walker, decode, escapes};
 use crate::effective::Effective;
 use crate::paths::{self, Place};
-use crate::text::{Flow, Taint, Text};
+use crate::text::{Flow, HOLE, Taint, Text};
 
 /// Programs that print what they fetch.
 const FETCHERS: &[&str] = &[
@@ -418,25 +418,44 @@ fn printf(args: &[&str]) -> Option<String> {
     }
 }
 
-/// A search without conditions lists at least the places it starts from.
+/// `find` prints the places it starts from, or with tests something below them.
 fn listed(command: &Effective) -> Option<String> {
-    let harmless = |arg: &&Text| {
-        !arg.s.starts_with('-')
-            || matches!(
-                arg.s.as_str(),
-                "-print" | "-print0" | "-type" | "-maxdepth" | "-mindepth" | "-xdev"
-            )
-    };
-    if !command.args().iter().all(|arg| harmless(&arg)) {
+    const OTHERWISE: &[&str] = &[
+        "-exec", "-ok", "-printf", "-fprint", "-fls", "-ls", "-delete",
+    ];
+    let args: Vec<&str> = command.args().iter().map(|arg| arg.s.as_str()).collect();
+    let tests_at = args.iter().position(|arg| arg.starts_with(['-', '(', '!']));
+    let (places, tests) = args.split_at(tests_at.unwrap_or(args.len()));
+    if tests
+        .iter()
+        .any(|test| OTHERWISE.iter().any(|other| test.starts_with(other)))
+    {
         return None;
     }
-    let places: Vec<&str> = command
-        .args()
-        .iter()
-        .take_while(|arg| !arg.s.starts_with('-'))
-        .map(|arg| arg.s.as_str())
-        .collect();
-    (!places.is_empty()).then(|| places.join("\n"))
+    let whole = |test: &&str| {
+        let plain = [
+            "-print",
+            "-print0",
+            "-type",
+            "-maxdepth",
+            "-mindepth",
+            "-xdev",
+        ];
+        !test.starts_with(['-', '(', '!']) || plain.contains(test)
+    };
+    let places = if places.is_empty() { &["."] } else { places };
+    if tests.iter().all(whole) {
+        return Some(places.join("\n"));
+    }
+    let named = match tests.iter().filter(|test| test.ends_with("name")).count() {
+        1 => tests.iter().skip_while(|test| **test != "-name").nth(1),
+        _ => None,
+    };
+    let found = places.iter().map(|place| match named {
+        Some(name) => format!("{place}/{HOLE}/{name}"),
+        None => format!("{place}/{HOLE}"),
+    });
+    Some(found.collect::<Vec<_>>().join("\n"))
 }
 
 fn cut(text: &str, command: &Effective) -> Option<String> {

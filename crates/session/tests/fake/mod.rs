@@ -172,8 +172,8 @@ impl Lab {
             tokio::time::pause();
             tokio::time::advance(time / STEPS + Duration::from_millis(1)).await;
             tokio::time::resume();
-            // A round reads the ledger last: two reads of ours later it has had its turn.
-            for _ in 0..4 {
+            // A round reads the ledger last: sixteen reads of ours later every entry has had its turn.
+            for _ in 0..16 {
                 self.store.ledger().entries().await.unwrap();
                 tokio::task::yield_now().await;
             }
