@@ -100,3 +100,7 @@ fn instructions(yes: &str) -> String {
          else: {yes}\nIn any other case, and in any doubt, answer: ASK"
     )
 }
+
+#[cfg(test)]
+#[path = "guard_tests.rs"]
+mod tests;
