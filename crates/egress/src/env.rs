@@ -46,6 +46,10 @@ pub fn sandbox_env(proxy_port: u16, trust: Trust<'_>) -> BTreeMap<String, String
         ("http_proxy", &http),
         ("https_proxy", &http),
         ("all_proxy", &http),
+        // aiohttp goes by the scheme it is asked for.
+        ("ws_proxy", &http),
+        ("wss_proxy", &http),
+        ("ftp_proxy", &http),
     ] {
         set(name, value);
         set(&name.to_ascii_uppercase(), value);
@@ -53,8 +57,6 @@ pub fn sandbox_env(proxy_port: u16, trust: Trust<'_>) -> BTreeMap<String, String
     for name in ["no_proxy", "NO_PROXY"] {
         set(name, NO_PROXY);
     }
-    set("FTP_PROXY", &http);
-    set("ftp_proxy", &http);
     set("HERMETIC_TUNNEL", &tunnel);
     set("GIT_SSH_COMMAND", GIT_SSH);
     set("PIP_PROXY", &http);

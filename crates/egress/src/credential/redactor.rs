@@ -4,6 +4,8 @@
 //! true. Only the bytes that could be the beginning of a secret are held back: events still arrive the
 //! moment they are sent.
 
+use super::LEAST_BYTES;
+
 /// One per direction and connection.
 #[derive(Clone)]
 pub(crate) struct Redactor {
@@ -30,9 +32,14 @@ impl Redactor {
         data
     }
 
-    /// The rest, when nothing more comes.
+    /// The rest, when nothing more comes: what was held back is the beginning of a secret, and is shown
+    /// only where it is too short to tell anything of it.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
+        let mut rest = std::mem::take(&mut self.held);
+        if rest.len() >= LEAST_BYTES {
+            rest.fill(b'*');
+        }
+        rest
     }
 
     /// A whole piece of text at once.

@@ -8,24 +8,22 @@ use crate::http::head::{RequestHead, Version};
 use crate::refusal::Refusal;
 use crate::rules::Authority;
 
-/// `http://host[:port]/path?query`, in the one form plain HTTP through a proxy has.
+/// `http://host[:port]/path?query`, in the one form plain HTTP through a proxy has. A websocket begins as
+/// such a request, and some clients leave its own scheme there.
 pub(super) fn absolute_target(target: &str) -> Result<(Authority, String), Refusal> {
-    const SCHEME: &str = "http://";
     let refuse = |reason: &str| Refusal::bad_request(target, reason);
-    let scheme = target
-        .get(..SCHEME.len())
-        .filter(|s| s.eq_ignore_ascii_case(SCHEME));
-    if scheme.is_none() {
-        let https = target
-            .get(..8)
-            .is_some_and(|s| s.eq_ignore_ascii_case("https://"));
-        return Err(refuse(if https {
+    let after = |scheme: &str| {
+        let (begin, rest) = target.split_at_checked(scheme.len())?;
+        begin.eq_ignore_ascii_case(scheme).then_some(rest)
+    };
+    let Some(rest) = after("http://").or_else(|| after("ws://")) else {
+        let by_tls = after("https://").or_else(|| after("wss://")).is_some();
+        return Err(refuse(if by_tls {
             "https goes through CONNECT, not through a plain request"
         } else {
             "this is a proxy: the request must name its target as http://host/path"
         }));
-    }
-    let rest = &target[SCHEME.len()..];
+    };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let authority = Authority::parse_with_default(authority, 80)
@@ -149,7 +147,14 @@ pub(super) fn outgoing(
 
 /// The answer will be searched for the secret, so it has to come whole and uncompressed.
 fn put_credentials(fields: &mut Fields, credentials: &[Credential]) {
-    for name in ["range", "if-range", "sec-websocket-extensions"] {
+    // `Request-Range` is what Apache still takes for `Range`.
+    for name in [
+        "range",
+        "request-range",
+        "if-range",
+        "a-im",
+        "sec-websocket-extensions",
+    ] {
         fields.remove(name);
     }
     fields.set("Accept-Encoding", b"identity");

@@ -20,8 +20,13 @@ fn only_plain_absolute_targets_are_taken() {
         target("http://a.test/x@y:z"),
         Some(("a.test:80".into(), "/x@y:z".into()))
     );
+    assert_eq!(
+        target("ws://a.test/chat"),
+        Some(("a.test:80".into(), "/chat".into()))
+    );
     for text in [
         "/",
+        "wss://a.test/",
         "*",
         "a.test",
         "https://a.test/",

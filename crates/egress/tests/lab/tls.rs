@@ -24,11 +24,15 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 
 impl Identity {
     pub(crate) fn of(host: &str) -> Self {
+        Self::changed(host, |_| ())
+    }
+
+    /// A certificate with something about it that is not as usual.
+    pub(crate) fn changed(host: &str, change: impl FnOnce(&mut CertificateParams)) -> Self {
         let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(vec![host.to_owned()])
-            .unwrap()
-            .self_signed(&key)
-            .unwrap();
+        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        change(&mut params);
+        let certificate = params.self_signed(&key).unwrap();
         let pem = certificate.pem();
         let certificate = CertificateDer::from(certificate.der().to_vec());
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
@@ -43,6 +47,17 @@ impl Identity {
             pem,
             config: Arc::new(config),
         }
+    }
+
+    /// Offers these protocols to its clients.
+    pub(crate) fn speaking(mut self, protocols: &[&str]) -> Self {
+        let mut config = ServerConfig::clone(&self.config);
+        config.alpn_protocols = protocols
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
+        self.config = Arc::new(config);
+        self
     }
 
     pub(crate) async fn serve<F, Fut>(&self, handle: F) -> Origin
@@ -69,6 +84,16 @@ pub(crate) async fn connect<S: Stream>(
     name: &str,
     trusted: &CertificateDer<'static>,
 ) -> std::io::Result<client::TlsStream<S>> {
+    connect_speaking(stream, name, trusted, &["http/1.1"]).await
+}
+
+/// The same, offering these protocols.
+pub(crate) async fn connect_speaking<S: Stream>(
+    stream: S,
+    name: &str,
+    trusted: &CertificateDer<'static>,
+    protocols: &[&str],
+) -> std::io::Result<client::TlsStream<S>> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();
     let config = ClientConfig::builder_with_provider(provider())
@@ -77,7 +102,10 @@ pub(crate) async fn connect<S: Stream>(
         .with_root_certificates(roots)
         .with_no_client_auth();
     let mut config = config;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = protocols
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
     let name = ServerName::try_from(name.to_owned()).unwrap();
     TlsConnector::from(Arc::new(config))
         .connect(name, stream)

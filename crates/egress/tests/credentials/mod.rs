@@ -1,3 +1,9 @@
+//! Credentials: put in for one host, seen by nobody else.
+
+mod attacks;
+mod echoes;
+mod upstream;
+
 use std::sync::{Arc, Mutex};
 
 use hermetic_egress::{
@@ -29,6 +35,17 @@ async fn bench(answer: &'static str) -> Bench {
 
 async fn bench_with(certificate_name: &str, answer: &'static str, credential_host: &str) -> Bench {
     let identity = Identity::of(certificate_name);
+    let trusted = identity.certificate.clone();
+    bench_of(&identity, trusted, answer, credential_host).await
+}
+
+/// An origin that proves itself by `identity`, where the proxy believes `trusted`.
+async fn bench_of(
+    identity: &Identity,
+    trusted: CertificateDer<'static>,
+    answer: &'static str,
+    credential_host: &str,
+) -> Bench {
     let heads = Arc::new(Mutex::new(Vec::new()));
     let seen = heads.clone();
     let origin = identity
@@ -64,7 +81,7 @@ async fn bench_with(certificate_name: &str, answer: &'static str, credential_hos
     let lab = Lab::new(Setup {
         rules: RulesText::allowing([local("api.test", origin.at), local("other.test", origin.at)]),
         credentials: vec![credential],
-        interception: Some((authority, Roots::Only(vec![identity.certificate.clone()]))),
+        interception: Some((authority, Roots::Only(vec![trusted]))),
         ..Setup::default()
     });
     Bench {
