@@ -61,7 +61,7 @@ pub use resolve::{LocateError, Located, Resolver, SystemResolver, locate};
 pub use rules::{Authority, Host, InvalidRules, Mode, Preset, Rule, RuleText, Rules, RulesText};
 pub use scope::{InvalidScope, Scope};
 pub use serve::{Drained, serve};
-pub use stream::Stream;
+pub use stream::{Buffered, Stream};
 pub use tls::client_hello;
 
 /// The parsers that read what a sandbox sends, for fuzzing.

@@ -18,7 +18,7 @@ use crate::account::BudgetSpent;
 use crate::audit::Meter;
 use crate::credential::Redactor;
 use crate::splice::Channel;
-use crate::stream::{Wire, with_scratch};
+use crate::stream::{Buffered, Wire, with_scratch};
 
 #[derive(Debug, Error)]
 pub(crate) enum RelayError {
@@ -71,6 +71,8 @@ struct Flow {
     /// Read and not yet written: only while the receiver is slower than the sender.
     left: Vec<u8>,
     written: usize,
+    /// Of what lies ready at the sender: what the meter knows of already.
+    counted: usize,
     redactor: Option<Redactor>,
     state: FlowState,
     needs_flush: bool,
@@ -195,7 +197,39 @@ impl Flow {
         {
             return self.poll_moved(cx, from, to, channel, meter, direction);
         }
+        if self.redactor.is_none()
+            && let Some(from) = from.buffered()
+        {
+            return self.poll_handed(cx, from, to, meter, direction);
+        }
         self.poll_once(cx, from, to, meter, direction)
+    }
+
+    /// What lies ready in memory, from where it is; what the receiver does not take stays there.
+    fn poll_handed(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut dyn Buffered,
+        to: &mut Wire,
+        meter: &Meter,
+        direction: Direction,
+    ) -> Poll<Result<(), RelayError>> {
+        let mut from = Pin::new(from);
+        let ready = ready!(from.as_mut().poll_fill_buf(cx))?;
+        if ready.is_empty() {
+            self.state = FlowState::Closing;
+            return Poll::Ready(Ok(()));
+        }
+        direction.count(meter, ready.len() - self.counted)?;
+        self.counted = ready.len();
+        let written = ready!(Pin::new(to).poll_write(cx, ready))?;
+        if written == 0 {
+            return Poll::Ready(Err(io::Error::from(io::ErrorKind::WriteZero).into()));
+        }
+        from.consume(written);
+        self.counted -= written;
+        self.needs_flush = true;
+        Poll::Ready(Ok(()))
     }
 
     /// What there is, through a pipe.
@@ -263,10 +297,19 @@ impl Flow {
                 return Poll::Ready(Ok(()));
             }
             self.needs_flush = true;
-            match Pin::new(to).poll_write(cx, read)? {
-                Poll::Ready(written) if written == read.len() => {}
-                Poll::Ready(written) => self.left = read[written..].to_vec(),
-                Poll::Pending => self.left = read.to_vec(),
+            // A receiver may take it in several pieces; only what it does not take now is kept.
+            let mut rest = read;
+            while !rest.is_empty() {
+                match Pin::new(&mut *to).poll_write(cx, rest)? {
+                    Poll::Ready(0) => {
+                        return Poll::Ready(Err(io::Error::from(io::ErrorKind::WriteZero).into()));
+                    }
+                    Poll::Ready(written) => rest = &rest[written..],
+                    Poll::Pending => {
+                        self.left = rest.to_vec();
+                        break;
+                    }
+                }
             }
             Poll::Ready(Ok(()))
         })

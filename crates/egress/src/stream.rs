@@ -10,13 +10,18 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 /// Bytes both ways: a socket, a stream out of a warden, TLS over either.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// A stream whose bytes lie in memory once they have come: they can be passed on from where they are.
+pub trait Buffered: Stream + AsyncBufRead {}
+
+impl<T: Stream + AsyncBufRead> Buffered for T {}
 
 pub(crate) struct Wire {
     stream: Carrier,
@@ -26,6 +31,7 @@ pub(crate) struct Wire {
 enum Carrier {
     /// Known by its kind, because the kernel can relay between two of these by itself.
     Tcp(TcpStream),
+    Buffered(Box<dyn Buffered>),
     Other(Box<dyn Stream>),
 }
 
@@ -33,6 +39,7 @@ impl Carrier {
     fn any(&mut self) -> &mut dyn Stream {
         match self {
             Self::Tcp(stream) => stream,
+            Self::Buffered(stream) => &mut **stream,
             Self::Other(stream) => &mut **stream,
         }
     }
@@ -87,11 +94,26 @@ impl Wire {
         }
     }
 
+    pub(crate) fn over(stream: impl Buffered + 'static) -> Self {
+        Self {
+            stream: Carrier::Buffered(Box::new(stream)),
+            ahead: Vec::new(),
+        }
+    }
+
     /// The socket, where it is one.
     pub(crate) fn tcp(&self) -> Option<&TcpStream> {
         match &self.stream {
             Carrier::Tcp(stream) => Some(stream),
-            Carrier::Other(_) => None,
+            Carrier::Buffered(_) | Carrier::Other(_) => None,
+        }
+    }
+
+    /// The stream, where what has come can be passed on from where it is.
+    pub(crate) fn buffered(&mut self) -> Option<&mut dyn Buffered> {
+        match &mut self.stream {
+            Carrier::Buffered(stream) if self.ahead.is_empty() => Some(&mut **stream),
+            _ => None,
         }
     }
 

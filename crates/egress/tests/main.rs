@@ -10,6 +10,7 @@
 mod lab;
 
 mod ask;
+mod buffered;
 mod clients;
 mod connect;
 mod credentials;

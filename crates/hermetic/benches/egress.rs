@@ -86,9 +86,16 @@ fn measure() -> Done<()> {
 
 /// Gigabytes a second, as the client says.
 fn rate(mut client: Command) -> Done<f64> {
-    let output = client.stdout(Stdio::piped()).output()?;
-    let said = String::from_utf8(output.stdout)?;
-    Ok(said.trim().parse()?)
+    let output = client.stdin(Stdio::null()).output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    said.trim().parse().map_err(|_| {
+        let why = String::from_utf8_lossy(&output.stderr);
+        format!(
+            "the client ended with {} and said {said:?}: {why}",
+            output.status
+        )
+        .into()
+    })
 }
 
 /// Takes or gives as much as goes in the time, and says how much that was.

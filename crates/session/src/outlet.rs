@@ -136,7 +136,7 @@ impl Door {
                     let (proxy, cut) = (self.gate.proxy().clone(), self.cut.clone());
                     let conversation = Arc::clone(&self.conversation);
                     connections.spawn(async move {
-                        let handled = proxy.handle(relay, conversation, cut.clone());
+                        let handled = proxy.handle_buffered(relay, conversation, cut.clone());
                         cut.run_until_cancelled(handled).await;
                     });
                 }

@@ -32,7 +32,7 @@ use crate::refusal::Refusal;
 use crate::remedy::Allowing;
 use crate::resolve::Resolver;
 use crate::rules::Authority;
-use crate::stream::{Stream, Wire};
+use crate::stream::{Buffered, Stream, Wire};
 
 use tunnel::Tunnel;
 
@@ -131,7 +131,25 @@ impl Proxy {
         conversation: Arc<Conversation>,
         stop: CancellationToken,
     ) {
-        let mut client = Wire::new(stream);
+        self.tend(Wire::new(stream), conversation, stop).await;
+    }
+
+    /// The same for a stream whose bytes are in memory already, as those out of a warden are.
+    pub async fn handle_buffered(
+        &self,
+        stream: impl Buffered + 'static,
+        conversation: Arc<Conversation>,
+        stop: CancellationToken,
+    ) {
+        self.tend(Wire::over(stream), conversation, stop).await;
+    }
+
+    async fn tend(
+        &self,
+        mut client: Wire,
+        conversation: Arc<Conversation>,
+        stop: CancellationToken,
+    ) {
         let Some(_slot) = conversation.account().open() else {
             let refusal = Refusal::busy();
             self.note(&conversation, How::Http, &refusal);

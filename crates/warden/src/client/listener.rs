@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -119,21 +119,32 @@ pub(super) async fn greet_relay(link: Arc<Link>, stream: MuxStream) {
 
 impl AsyncRead for Relay {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let waiting = ready!(self.as_mut().poll_fill_buf(cx))?;
+        let given = buffer.remaining().min(waiting.len());
+        buffer.put_slice(&waiting[..given]);
+        self.consume(given);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncBufRead for Relay {
+    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let this = self.get_mut();
         while this.unread.is_empty() {
             match ready!(this.stream.poll_chunk(cx)) {
-                None => return Poll::Ready(Ok(())),
+                None => return Poll::Ready(Ok(&[])),
                 Some(chunk) => this.unread = chunk?,
             }
         }
-        let given = buffer.remaining().min(this.unread.len());
-        buffer.put_slice(&this.unread[..given]);
-        this.unread.advance(given);
-        Poll::Ready(Ok(()))
+        Poll::Ready(Ok(&this.unread))
+    }
+
+    fn consume(self: Pin<&mut Self>, taken: usize) {
+        self.get_mut().unread.advance(taken);
     }
 }
 
