@@ -105,15 +105,20 @@ impl Gateway {
 
     fn status(&self, message: &Kept) -> Redacted<String> {
         let (at_work, waiting) = self.lanes.state(message.conversation());
+        let load = self.seats.load(message);
         let facts = &self.worksites.of(message.said().platform).facts;
         let seal = match facts.boundary {
             hermetic_types::Boundary::Sealed => "sealed",
             hermetic_types::Boundary::Judged => "not sealed: commands are judged",
         };
         let mut text = format!(
-            "conversation: {}\nturn: {}\nwaiting: {waiting}\nmodel: {}\nbackend: {} ({seal})",
+            "conversation: {}\nturn: {}\nwaiting: {waiting}\nof yours everywhere: {} of {} at work, {} \
+             waiting\nmodel: {}\nbackend: {} ({seal})",
             message.conversation(),
             if at_work { "at work" } else { "idle" },
+            load.at_work,
+            self.seats.each(),
+            load.waiting,
             self.settings.model,
             facts.backend,
         );

@@ -10,7 +10,7 @@ use hermetic_redact::Redactor;
 use hermetic_session::Sandboxes;
 use hermetic_store::{History, Inbox, Store, ToolCalls};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -18,6 +18,7 @@ use crate::asking::Asking;
 use crate::files::Outbound;
 use crate::lanes::Lanes;
 use crate::post::Post;
+use crate::seats::Seats;
 use crate::{Gates, Resets, Stage, Streaming, Worksites};
 
 /// What a gateway is made of. The binary builds them from the configuration.
@@ -43,6 +44,8 @@ pub struct Settings {
     pub gates: Gates,
     /// How many conversations have a turn at work at once.
     pub most_at_work: Option<usize>,
+    /// How many of them may be one person's.
+    pub most_at_work_each: usize,
     /// How long a silent conversation is remembered.
     pub memory: Option<Duration>,
     /// How large a file may be that comes along.
@@ -85,7 +88,7 @@ pub struct Gateway {
     pub(crate) lanes: Lanes,
     pub(crate) post: Post,
     /// A turn takes one; those who find none wait.
-    pub(crate) seats: Semaphore,
+    pub(crate) seats: Arc<Seats>,
     pub(crate) stage: watch::Sender<Stage>,
     /// Everything that works on a message. `serve` waits for it.
     pub(crate) turns: TaskTracker,
@@ -97,7 +100,10 @@ impl Gateway {
     pub fn new(parts: Parts) -> Self {
         let turns = TaskTracker::new();
         let cut = CancellationToken::new();
-        let most_at_work = parts.settings.most_at_work.unwrap_or(usize::MAX);
+        let seats = Seats::new(
+            parts.settings.most_at_work,
+            parts.settings.most_at_work_each,
+        );
         let worksites = Arc::new(parts.worksites);
         let post = Post::new(
             parts.chats.iter().cloned(),
@@ -124,7 +130,7 @@ impl Gateway {
             settings: parts.settings,
             lanes: Lanes::new(cut.clone()),
             post,
-            seats: Semaphore::new(most_at_work.min(Semaphore::MAX_PERMITS)),
+            seats,
             stage: watch::Sender::new(Stage::Starting),
             turns,
             cut,

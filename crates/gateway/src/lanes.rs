@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Busy;
 use crate::kept::Kept;
+use crate::seats::{Seat, Ticket};
 
 /// As many as Hermes lets wait.
 const MOST_WAITING: usize = 32;
@@ -224,6 +225,11 @@ impl Lane {
 }
 
 impl Control {
+    /// The seat at the end of the line; none for who needs none, or is stopped before.
+    pub(crate) async fn wait_for(&self, ticket: Option<Ticket>) -> Option<Seat> {
+        self.stop.run_until_cancelled(ticket?.seat()).await
+    }
+
     fn take_along(&self, message: &Kept) -> bool {
         if self.stop.is_cancelled() || !self.steer.say(message.for_model()) {
             return false;

@@ -4,6 +4,7 @@
 //! redacted and delivered, in this order. Around it:
 //!
 //! - `lanes` keeps one turn at a time for each conversation, and others in parallel;
+//! - `seats` keeps one person's turns from filling the house;
 //! - `session` is a conversation while a turn works on it: its history, its journal, its tools;
 //! - `growing` shows an answer while it is written;
 //! - `post` is the delivery ledger: a reply is written before it is sent;
@@ -41,6 +42,7 @@ mod pairings;
 mod post;
 mod proof;
 mod resume;
+mod seats;
 mod serve;
 mod session;
 mod slash;

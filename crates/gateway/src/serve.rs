@@ -18,6 +18,7 @@ use tokio_util::task::TaskTracker;
 use crate::kept::Kept;
 use crate::lanes::{Control, Joined, Told};
 use crate::life::Tended;
+use crate::seats::Ticket;
 use crate::slash::Slash;
 use crate::wording::{self, now};
 use crate::{Busy, Condition, Gateway, Parts, ProofError, Stage, health};
@@ -170,12 +171,28 @@ impl Gateway {
         match joined {
             Joined::Starts(message, control) => {
                 let gateway = Arc::clone(self);
+                let place = self.place(&message);
                 self.turns
-                    .spawn(async move { gateway.work_off(*message, control).await });
+                    .spawn(async move { gateway.work_off(*message, control, place).await });
             }
             Joined::Waits | Joined::Rides => {}
-            Joined::Full(message, Told::Now) => self.turn_away(*message, wording::QUEUE_FULL),
-            Joined::Full(message, Told::Before) => self.drop_unheard(*message),
+            Joined::Full(message, told) => self.not_heard(*message, wording::QUEUE_FULL, told),
+        }
+    }
+
+    /// Where whoever said this stands in line for a seat. What only ends things or tells about them
+    /// needs none.
+    fn place(&self, message: &Kept) -> Result<Option<Ticket>, Told> {
+        match self.slash(message) {
+            Some(slash) if !slash.works() => Ok(None),
+            _ => self.seats.line_up(message).map(Some),
+        }
+    }
+
+    fn not_heard(self: &Arc<Self>, message: Kept, why: &'static str, told: Told) {
+        match told {
+            Told::Now => self.turn_away(message, why),
+            Told::Before => self.drop_unheard(message),
         }
     }
 
@@ -202,18 +219,31 @@ impl Gateway {
     }
 
     /// One message of a conversation after the other, until none waits.
-    async fn work_off(&self, first: Kept, control: Control) {
+    async fn work_off(
+        self: &Arc<Self>,
+        first: Kept,
+        control: Control,
+        place: Result<Option<Ticket>, Told>,
+    ) {
         let conversation = first.conversation().clone();
-        let mut next = Some((first, control));
-        while let Some((message, control)) = next {
-            let seat = control.stop.run_until_cancelled(self.seats.acquire()).await;
-            let tended = self.tend(&message, &control).await;
-            drop(seat);
-            if tended == Tended::Left {
-                // What comes after it waits with it.
-                return;
+        let mut next = Some((first, control, place));
+        while let Some((message, control, place)) = next {
+            match place {
+                Ok(ticket) => {
+                    let seat = control.wait_for(ticket).await;
+                    let tended = self.tend(&message, &control).await;
+                    drop(seat);
+                    if tended == Tended::Left {
+                        // What comes after it waits with it.
+                        return;
+                    }
+                }
+                Err(told) => self.not_heard(message, wording::TOO_MANY_AT_WORK, told),
             }
-            next = self.lanes.next(&conversation);
+            next = self.lanes.next(&conversation).map(|(message, control)| {
+                let place = self.place(&message);
+                (message, control, place)
+            });
         }
     }
 
@@ -231,8 +261,17 @@ impl Gateway {
             Ok(control) => control,
             Err(told) => return self.follow(Joined::Full(Box::new(message), told)),
         };
+        let ticket = match self.place(&message) {
+            Ok(ticket) => ticket,
+            Err(told) => {
+                self.lanes.aside_ended(&conversation, &control);
+                return self.not_heard(message, wording::TOO_MANY_AT_WORK, told);
+            }
+        };
         self.turns.spawn(async move {
+            let seat = control.wait_for(ticket).await;
             gateway.tend(&message, &control).await;
+            drop(seat);
             gateway.lanes.aside_ended(&conversation, &control);
         });
     }

@@ -57,6 +57,11 @@ impl Slash {
         !matches!(self, Self::Sh(_) | Self::Py(_))
     }
 
+    /// Whether it may take long, and so needs a seat like a turn.
+    pub(crate) fn works(&self) -> bool {
+        matches!(self, Self::Sh(_) | Self::Py(_))
+    }
+
     /// Whether it takes the conversation's place: what runs is interrupted, what waits is dropped.
     pub(crate) fn clears_the_lane(&self) -> bool {
         matches!(self, Self::New | Self::Reset)

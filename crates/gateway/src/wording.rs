@@ -16,6 +16,7 @@ pub(crate) const RESUMED: &str = "[The gateway was restarted in the middle of th
 pub(crate) const CUT: &str =
     "[The gateway is being stopped. Write again when it is back, and I will go on.]";
 pub(crate) const QUEUE_FULL: &str = "Too many messages wait in this conversation already, so neither this one nor those right after it are heard. Please send them again later, or /stop first.";
+pub(crate) const TOO_MANY_AT_WORK: &str = "Too much of yours is at work and waits in your conversations already, so neither this message nor those right after it are heard. Please send them again later, or /stop some of it first; /status says how much there is.";
 pub(crate) const NOT_FOR_YOU: &str =
     "This command is not for you here. /help and /whoami are; the operator says which others.";
 pub(crate) const HELP: &str = "\

@@ -37,6 +37,12 @@ pub(super) fn keys() -> Vec<Key> {
             "sandboxes alive at once; no bound if not written",
         ),
         key(
+            "gateway.max_turns_per_user",
+            count(1, 1_000_000),
+            "8",
+            "turns of one person at work at once, in all their conversations; the rest wait in order",
+        ),
+        key(
             "gateway.delivery_ledger",
             Shape::Flag,
             "true",

@@ -17,6 +17,8 @@ pub struct Gateway {
     /// Sandboxes kept ready.
     pub sandbox_pool: usize,
     pub max_sandboxes: Option<usize>,
+    /// Turns of one person at work at once, in all their conversations.
+    pub max_turns_per_user: usize,
     pub delivery_ledger: bool,
     /// `None` waits forever.
     pub connect_timeout: Option<Duration>,
@@ -45,6 +47,7 @@ impl Gateway {
             sandbox_lifetime: pick.seconds("gateway.sandbox_lifetime"),
             sandbox_pool: pick.count("gateway.sandbox_pool"),
             max_sandboxes: pick.maybe_count("gateway.max_sandboxes"),
+            max_turns_per_user: pick.count("gateway.max_turns_per_user"),
             delivery_ledger: pick.flag("gateway.delivery_ledger"),
             connect_timeout: pick.seconds_or_never("gateway.platform_connect_timeout"),
             max_inbound_media_bytes: Some(pick.bytes("gateway.max_inbound_media_bytes"))
