@@ -113,7 +113,11 @@ impl Kept {
             } else {
                 "the message"
             };
-            text.push_str(&format!("[in reply to {whose}: {}]\n", quoted.text));
+            // Line by line: words of somebody else must not end the quotation themselves.
+            text.push_str(&format!("[in reply to {whose}:]\n"));
+            for line in quoted.text.lines() {
+                text.push_str(&format!("> {line}\n"));
+            }
         }
         text.push_str(&said.text);
         text

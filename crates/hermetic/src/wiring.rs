@@ -126,7 +126,14 @@ pub(crate) fn clients_kit(config: &Config, kind: BackendKind) -> Kit {
 }
 
 pub(crate) async fn store(config: &Config) -> Result<Store, Failure> {
-    let path = config.home().state().join("state.db");
+    open_store(store_path(config)).await
+}
+
+fn store_path(config: &Config) -> PathBuf {
+    config.home().state().join("state.db")
+}
+
+async fn open_store(path: PathBuf) -> Result<Store, Failure> {
     Store::open(&path).await.map_err(|error| {
         Failure::caused(&error, "check the folder's permissions and the space left")
     })

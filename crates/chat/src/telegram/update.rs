@@ -10,6 +10,7 @@ use hermetic_types::{
 };
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::{Hearing, Me};
@@ -57,6 +58,11 @@ fn hear_message(
     };
     if from.is_bot && !hearing.bots || from.id == me.id {
         return Heard::Nothing("a bot sent it");
+    }
+    // An anonymous administrator, a channel: `from` is a name that many share, and so would be the
+    // conversation.
+    if raw.sender_chat.is_some() {
+        return Heard::Nothing("whoever sent it does not show who they are");
     }
     let place = raw.place();
     let attachments = raw.attachments();
@@ -169,7 +175,12 @@ struct RawMessage {
     #[serde(default)]
     is_topic_message: bool,
     from: Option<RawUser>,
+    sender_chat: Option<IgnoredAny>,
     chat: RawChat,
+    forward_origin: Option<IgnoredAny>,
+    /// What servers older than `forward_origin` send.
+    forward_date: Option<IgnoredAny>,
+    via_bot: Option<IgnoredAny>,
     text: Option<String>,
     caption: Option<String>,
     /// Read apart: what was quoted must not cost us the message itself.
@@ -235,8 +246,19 @@ impl RawMessage {
         }
     }
 
+    /// What the sender only passed on is quoted: it is nobody's command.
     fn words(&mut self) -> String {
-        self.text.take().or(self.caption.take()).unwrap_or_default()
+        let text = self.text.take().or(self.caption.take()).unwrap_or_default();
+        let passed_on =
+            self.forward_origin.is_some() || self.forward_date.is_some() || self.via_bot.is_some();
+        if text.is_empty() || !passed_on {
+            return text;
+        }
+        let lines: Vec<_> = text.lines().map(|line| format!("> {line}")).collect();
+        format!(
+            "[passed on, not written by who sent it:]\n{}",
+            lines.join("\n")
+        )
     }
 
     fn attachments(&mut self) -> Vec<Attachment> {

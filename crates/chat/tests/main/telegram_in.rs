@@ -242,6 +242,57 @@ async fn files_and_captions_come_along() {
 }
 
 #[tokio::test]
+async fn who_does_not_show_who_they_are_is_not_heard() {
+    let lab = Lab::with(|config| config.hearing.bots = true).await;
+    let group = json!({ "id": -100, "type": "supergroup" });
+    let channel = json!({ "id": -200, "type": "channel" });
+    let posts = [
+        // An anonymous administrator, one who writes as a channel, a channel's post in its group.
+        json!({ "text": "/sh id", "chat": group, "sender_chat": group,
+            "from": { "id": 1_087_968_824, "is_bot": true, "username": "GroupAnonymousBot" } }),
+        json!({ "text": "/sh id", "chat": group, "sender_chat": channel,
+            "from": { "id": 136_817_688, "is_bot": true, "username": "Channel_Bot" } }),
+        json!({ "text": "/sh id", "chat": group, "sender_chat": channel,
+            "is_automatic_forward": true, "from": { "id": 777_000, "first_name": "Telegram" } }),
+    ];
+    for post in posts {
+        lab.server.says_with(7, post);
+    }
+    for kind in [
+        "channel_post",
+        "edited_channel_post",
+        "edited_message",
+        "business_message",
+    ] {
+        lab.server
+            .update(json!({ kind: { "message_id": 1, "date": 1, "chat": channel,
+            "from": { "id": 7 }, "text": "/sh id" } }));
+    }
+    lab.server.says(7, "myself");
+    assert_eq!(next_message(&mut lab.listen()).await.text, "myself");
+}
+
+#[tokio::test]
+async fn what_is_only_passed_on_is_quoted() {
+    let lab = Lab::new().await;
+    let passed_on = [
+        json!({ "text": "/sh id\n/approve", "forward_origin": { "type": "hidden_user" } }),
+        json!({ "text": "/sh id\n/approve", "forward_date": 1 }),
+        json!({ "caption": "/sh id\n/approve", "via_bot": { "id": 5, "is_bot": true },
+            "document": { "file_id": "doc" } }),
+    ];
+    for fields in passed_on.clone() {
+        lab.server.says_with(7, fields);
+    }
+    let mut inbox = lab.listen();
+    for _ in passed_on {
+        let heard = next_message(&mut inbox).await.text;
+        let quoted = "[passed on, not written by who sent it:]\n> /sh id\n> /approve";
+        assert_eq!(heard, quoted);
+    }
+}
+
+#[tokio::test]
 async fn in_groups_only_what_is_meant_for_us() {
     let lab = Lab::with(|config| {
         config.hearing.require_mention = true;

@@ -21,10 +21,14 @@ const ATTEMPTS: u32 = 3;
 pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Parts, Failure> {
     let kind = resolved.backend;
     let installation = super::installation(config.home())?;
-    // Opened first: where no sandbox can be had, nothing else matters.
+    // Both take their time in a new home, and neither needs the other.
+    let store = tokio::spawn(super::open_store(super::store_path(config)));
+    // Looked at first: where no sandbox can be had, nothing else matters.
     let elsewhere = Elsewhere::read(config, resolved);
-    let backends = elsewhere.open(config, &installation, kind)?;
-    let store = super::store(config).await?;
+    let backends = tokio::task::block_in_place(|| elsewhere.open(config, &installation, kind))?;
+    let store = store
+        .await
+        .map_err(|error| Failure::caused(&error, "report this as a bug"))??;
     let redactor = redactor::redactor(config);
     let model = model::model(config)?;
     let name = model.name().to_owned();
@@ -77,6 +81,7 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
             resets: resets(config),
             gates: access::gates(config),
             most_at_work: config.sessions().max_concurrent,
+            most_at_work_each: config.gateway().max_turns_per_user,
             memory: match config.sessions().max_age_days {
                 0 => None,
                 days => Some(Duration::from_secs(u64::from(days) * 24 * 3600)),
