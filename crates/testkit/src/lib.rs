@@ -3,4 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod model;
+pub mod npm;
 pub mod telegram;
