@@ -86,8 +86,19 @@ impl Hermetic {
 
     /// A gateway that has said it is ready, and what it said before.
     pub(crate) fn gateway(&self, arguments: &[&str]) -> (Running, String) {
+        self.gateway_with(arguments, &[])
+    }
+
+    /// The same with more variables.
+    pub(crate) fn gateway_with(
+        &self,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> (Running, String) {
         let all = [&["gateway", "run"], arguments].concat();
-        let mut child = self.command(&all).stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = self.command(&all);
+        command.envs(variables.iter().copied());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap());
         let mut running = Running { child, lines };
         let said = running.until("ready");
@@ -120,6 +131,10 @@ impl Ended {
 impl Running {
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     pub(crate) fn signal(mut self, signal: Signal) -> (ExitStatus, String) {

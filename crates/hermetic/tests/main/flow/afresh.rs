@@ -22,12 +22,7 @@ async fn after_a_long_silence_a_conversation_starts_afresh_and_says_so() {
     let key = ConversationKey::new("agent:main:telegram:dm:7");
     let line = r#"{"row": 0, "message": {"role": "user", "text": "remember the apple"}}"#;
     let long_ago = Timestamp::from_millis(1_700_000_000_000);
-    let lines = [line.to_owned()];
-    store
-        .history()
-        .append(&key, &lines, long_ago)
-        .await
-        .unwrap();
+    store.history().append(&key, line, long_ago).await.unwrap();
     let said = lab.ask(ALICE, "what was it?").await;
     assert!(
         said.starts_with("[Nothing was said here for long"),

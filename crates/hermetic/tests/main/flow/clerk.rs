@@ -1,5 +1,7 @@
 //! A model that answers by what it is shown: asked again after a crash, it says the same.
 
+use std::fs;
+
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::post;
@@ -7,6 +9,8 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+use super::lab::Lab;
 
 /// Has what was said run as a command, once, and then says what came of it.
 pub(crate) struct Clerk {
@@ -25,6 +29,13 @@ impl Clerk {
 
     pub(crate) fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
+    }
+
+    /// From the next start on.
+    pub(crate) fn takes_the_place_of_the_model(&self, lab: &Lab) {
+        let config = fs::read_to_string(lab.path("config.yaml")).unwrap();
+        let config = config.replace(&lab.model.base_url(), &self.base_url());
+        fs::write(lab.path("config.yaml"), config).unwrap();
     }
 }
 

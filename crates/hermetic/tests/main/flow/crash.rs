@@ -200,9 +200,7 @@ async fn killed_at_any_moment_of_a_turn_nothing_is_lost_doubled_or_left() {
     };
     let clerk = Clerk::start().await;
     lab.terminate();
-    let config = fs::read_to_string(lab.path("config.yaml")).unwrap();
-    let config = config.replace(&lab.model.base_url(), &clerk.base_url());
-    fs::write(lab.path("config.yaml"), config).unwrap();
+    clerk.takes_the_place_of_the_model(&lab);
     lab.restart();
     let users = 100..100 + ROUNDS;
     let undisturbed = Instant::now();

@@ -88,7 +88,12 @@ impl Lab {
     }
 
     pub(crate) fn restart(&mut self) {
-        let (gateway, said) = self.hermetic.gateway(&[]);
+        self.restart_with(&[]);
+    }
+
+    /// With more variables, this time.
+    pub(crate) fn restart_with(&mut self, variables: &[(&str, &str)]) {
+        let (gateway, said) = self.hermetic.gateway_with(&[], variables);
         assert!(said.contains("ready"), "{said}");
         self.gateway = Some(gateway);
         self.said = said;
@@ -107,6 +112,11 @@ impl Lab {
 
     pub(crate) async fn model_asked(&self, count: usize) {
         self.model.wait_for(count).await;
+    }
+
+    /// Whether it died by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.gateway.as_mut().is_none_or(Running::has_ended)
     }
 
     /// SIGKILL.
