@@ -59,10 +59,7 @@ impl StoreJournal {
         let text = serde_json::to_string(&line).map_err(|error| JournalError {
             source: error.into(),
         })?;
-        let appended = self
-            .history
-            .append(&self.conversation, &[text], now())
-            .await;
+        let appended = self.history.append(&self.conversation, &text, now()).await;
         appended.map_err(journal_error)
     }
 

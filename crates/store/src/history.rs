@@ -15,25 +15,26 @@ impl History {
         Self { pool }
     }
 
-    /// Appends messages, all or none.
+    /// Appends a message, which is one line.
     pub async fn append(
         &self,
         conversation: &ConversationKey,
-        messages: &[String],
+        message: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let doing = || StoreError::while_doing("append to a conversation");
-        let mut all = self.pool.begin().await.map_err(doing())?;
-        for message in messages {
-            sqlx::query("INSERT INTO history (conversation, message, at) VALUES (?, ?, ?)")
-                .bind(conversation.as_str())
-                .bind(message)
-                .bind(now.millis())
-                .execute(&mut *all)
-                .await
-                .map_err(doing())?;
+        if message.contains('\n') {
+            let several = sqlx::Error::Protocol("it is several lines".to_owned());
+            return Err(doing()(several));
         }
-        all.commit().await.map_err(doing())
+        sqlx::query("INSERT INTO history (conversation, message, at) VALUES (?, ?, ?)")
+            .bind(conversation.as_str())
+            .bind(message)
+            .bind(now.millis())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(doing())
     }
 
     /// The last `most` messages, oldest first.
@@ -42,15 +43,22 @@ impl History {
         conversation: &ConversationKey,
         most: u32,
     ) -> Result<Vec<String>, StoreError> {
-        sqlx::query_scalar(
-            "SELECT message FROM
-                 (SELECT id, message FROM history WHERE conversation = ? ORDER BY id DESC LIMIT ?)
-             ORDER BY id",
+        // As one row: each crosses from SQLite's thread to ours.
+        sqlx::query_scalar::<_, Option<String>>(
+            "SELECT group_concat(message, char(10) ORDER BY id) FROM
+                 (SELECT id, message FROM history WHERE conversation = ? ORDER BY id DESC LIMIT ?)",
         )
         .bind(conversation.as_str())
         .bind(most)
-        .fetch_all(&self.pool)
+        .fetch_one(&self.pool)
         .await
+        .map(|lines| {
+            lines
+                .iter()
+                .flat_map(|lines| lines.split('\n'))
+                .map(str::to_owned)
+                .collect()
+        })
         .map_err(StoreError::while_doing("read a conversation"))
     }
 
@@ -106,12 +114,10 @@ mod tests {
             .history();
         let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
         let now = Timestamp::from_millis(1);
-        history
-            .append(&a, &["1".into(), "2".into()], now)
-            .await
-            .unwrap();
-        history.append(&b, &["other".into()], now).await.unwrap();
-        history.append(&a, &["3".into()], now).await.unwrap();
+        for (key, message) in [(&a, "1"), (&a, "2"), (&b, "other"), (&a, "3")] {
+            history.append(key, message, now).await.unwrap();
+        }
+        assert!(history.append(&a, "4\n5", now).await.is_err());
         assert_eq!(history.recent(&a, 2).await.unwrap(), ["2", "3"]);
         history.clear(&a).await.unwrap();
         assert_eq!(history.recent(&a, 9).await.unwrap(), [""; 0]);
@@ -128,7 +134,7 @@ mod tests {
         let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
         for (key, at) in [(&a, 1), (&b, 1), (&b, 9)] {
             let at = Timestamp::from_millis(at);
-            history.append(key, &["x".into()], at).await.unwrap();
+            history.append(key, "x", at).await.unwrap();
         }
         assert_eq!(
             history.last_at(&b).await.unwrap(),

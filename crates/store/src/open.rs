@@ -90,6 +90,8 @@ impl Store {
             .foreign_keys(true);
         let pool = SqlitePoolOptions::new()
             .max_connections(CONNECTIONS)
+            // A connection is a thread of ours, which does not go away while nobody looks.
+            .test_before_acquire(false)
             .connect_with(options)
             .await
             .map_err(opened)?;

@@ -63,7 +63,7 @@ impl Book {
         let broken = |source: Box<dyn std::error::Error + Send + Sync>| JournalError { source };
         let text = serde_json::to_string(&line).map_err(|error| broken(error.into()))?;
         self.history
-            .append(&self.conversation, &[text], SystemTime::now().into())
+            .append(&self.conversation, &text, SystemTime::now().into())
             .await
             .map_err(|error| broken(error.into()))
     }
