@@ -8,6 +8,7 @@ use hermetic_types::Secret;
 use reqwest::{Client, Proxy, Response, Url, redirect};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use thiserror::Error;
 
 use super::{TelegramConfig, TelegramConfigError};
@@ -183,7 +184,8 @@ async fn read<T: DeserializeOwned>(response: Response) -> Result<T, CallError> {
         serde_json::from_slice(&body).map_err(|_| CallError::Garbled { status })?;
     match answer.result {
         Some(result) if answer.ok => Ok(result),
-        _ if answer.ok => Err(CallError::Garbled { status }),
+        // Enough where nothing is read of it; there are servers that say no more.
+        _ if answer.ok => T::deserialize(Value::Null).map_err(|_| CallError::Garbled { status }),
         _ => Err(CallError::Refused {
             code: answer.error_code.unwrap_or(status),
             description: answer.description.unwrap_or_default(),

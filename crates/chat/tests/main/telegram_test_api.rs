@@ -60,4 +60,8 @@ async fn a_message_is_answered_on_a_server_of_others() {
         .await
         .unwrap();
     assert!(seen.to_string().contains("*pong*"), "{seen}");
+    // It answers an edit with `ok` and no result, which is enough.
+    let pang = outgoing("pang");
+    let edited = telegram.edit(&heard.place, &ids[0], &pang, &[]);
+    edited.await.unwrap();
 }

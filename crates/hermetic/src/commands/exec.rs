@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[arg(long, short = 't')]
     tty: bool,
     /// The command and its words
-    #[arg(required = true, last = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
