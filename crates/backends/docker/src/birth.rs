@@ -24,6 +24,7 @@ use crate::label;
 use crate::layer;
 use crate::link;
 use crate::shape;
+use crate::watch::Bounds;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
@@ -70,29 +71,31 @@ async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
     let whose = shape::whose_of(options, &picture);
     let layered = layer::provide(host, docker, image, &picture, whose).await?;
     let body = shape::shape(options, spec, &layered, &picture, &facts)?;
-    let key = make(host, docker, &spec.id, body).await?;
-    let born = bring_up(host, docker, spec, &key).await;
-    if born.is_err() {
-        death::clear(host, &spec.id).await;
+    loop {
+        let key = make(host, docker, &spec.id, body.clone()).await?;
+        match bring_up(docker, &key).await {
+            Ok(link) => {
+                host.watch_over(&spec.id, &Bounds::of(&spec.limits));
+                return Ok(link);
+            }
+            Err((step, error)) => {
+                death::clear(host, &spec.id).await;
+                if !host.lacks.learn_at_start(&error) {
+                    return Err(host.engine.trouble(step, error));
+                }
+            }
+        }
     }
-    born
 }
 
-async fn bring_up(
-    host: &Arc<Host>,
-    docker: &Docker,
-    spec: &Spec,
-    key: &str,
-) -> Result<Link, BackendError> {
-    let trouble = |step: &'static str| move |error| host.engine.trouble(step, error);
+async fn bring_up(docker: &Docker, key: &str) -> Result<Link, (&'static str, Error)> {
     let link = link::attach(docker, key)
         .await
-        .map_err(trouble("reach the warden"))?;
+        .map_err(|error| ("reach the warden", error))?;
     docker
         .start_container(key, None::<StartContainerOptions>)
         .await
-        .map_err(trouble("start the container"))?;
-    host.watch_over(&spec.id, spec.limits.disk_bytes);
+        .map_err(|error| ("start the container", error))?;
     Ok(link)
 }
 
@@ -131,7 +134,7 @@ async fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
             reach().await?
         }
     };
-    host.watch_over(&spec.id, spec.limits.disk_bytes);
+    host.watch_over(&spec.id, &Bounds::of(&spec.limits));
     Ok(link)
 }
 
@@ -147,7 +150,7 @@ async fn make(
         Some(CreateContainerOptionsBuilder::new().name(&name).build())
     };
     let made = loop {
-        host.lacks.leave_out(&mut body);
+        host.lacks.adapt(&mut body);
         let made = docker.create_container(options(), body.clone()).await;
         match &made {
             Err(refusal) if host.lacks.learn(&body, refusal) => {}

@@ -1,10 +1,13 @@
 //! One container of ours, looked up by its name and known by its labels.
 
+use std::path::PathBuf;
+
 use bollard::models::{ContainerInspectResponse, ContainerStateStatusEnum};
 use bollard::query_parameters::InspectContainerOptionsBuilder;
 use hermetic_sandbox::{BackendError, FoundState, Persistence};
 use hermetic_types::SandboxId;
 
+use crate::dialect::understand;
 use crate::docker::Host;
 use crate::engine::status;
 use crate::label::{self, Owned};
@@ -21,6 +24,8 @@ pub(crate) struct Container {
     pub(crate) speaks_on_stdio: bool,
     /// As the image or we said.
     pub(crate) user: Option<String>,
+    /// Where the engine keeps what it wrote, on the engine's machine.
+    pub(crate) layer: Option<PathBuf>,
     /// What its layer takes, where that was asked.
     pub(crate) layer_bytes: Option<u64>,
 }
@@ -43,10 +48,8 @@ impl Host {
         let options = InspectContainerOptionsBuilder::new()
             .size(look == Look::Weigh)
             .build();
-        match docker
-            .inspect_container(&label::name(id), Some(options))
-            .await
-        {
+        let name = label::name(id);
+        match understand(docker.inspect_container(&name, Some(options)).await) {
             Ok(found) => Ok(self.ours(found).filter(|found| &found.owned.id == id)),
             Err(error) if status(&error) == Some(404) => Ok(None),
             Err(error) => Err(self.engine.trouble("look at the container", error)),
@@ -67,6 +70,10 @@ impl Host {
             pid: state.pid.unwrap_or_default(),
             speaks_on_stdio: config.open_stdin == Some(true),
             user: config.user,
+            layer: found
+                .graph_driver
+                .and_then(|mut driver| driver.data.remove("UpperDir"))
+                .map(PathBuf::from),
             layer_bytes: found.size_rw.and_then(|size| u64::try_from(size).ok()),
         })
     }
@@ -76,7 +83,7 @@ impl Host {
 pub(crate) fn state(owned: &Owned, word: &str) -> FoundState {
     match word {
         "running" | "paused" | "restarting" => FoundState::Running,
-        "removing" => FoundState::Busy,
+        "removing" | "stopping" => FoundState::Busy,
         // Never started: somebody is at it, or died over it.
         "created" if owned.is_being_made() => FoundState::Busy,
         "exited" if owned.persistence == Persistence::Kept => FoundState::Stopped,

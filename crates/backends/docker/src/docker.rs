@@ -15,6 +15,7 @@ use crate::archive::Archives;
 use crate::birth::{self, Start};
 use crate::container::{Look, state};
 use crate::death;
+use crate::dialect::understand;
 use crate::engine::{Engine, Facts};
 use crate::image::Tell;
 use crate::label::{self, Owned};
@@ -101,9 +102,7 @@ impl Backend for Docker {
             let found = found
                 .filter(|found| found.is_running)
                 .ok_or_else(|| missing(id))?;
-            if let Some(bytes) = found.owned.disk_bytes {
-                self.0.watch_over(id, bytes);
-            }
+            self.0.watch_over(id, &found.owned.bounds());
             let docker = self.0.engine.docker().await?;
             link::reach(docker, &found.key)
                 .await
@@ -136,9 +135,7 @@ impl Host {
             .filters(&label::filter(&self.config.installation))
             .build();
         let docker = self.engine.brisk().await?;
-        let listed = docker
-            .list_containers(Some(options))
-            .await
+        let listed = understand(docker.list_containers(Some(options)).await)
             .map_err(|error| self.engine.trouble("list the containers", error))?;
         let mut found: Vec<Found> = listed
             .into_iter()

@@ -88,6 +88,8 @@ impl Engine {
                 ),
                 remedy: self.remedy(&error),
             },
+            // Without the answer itself, which holds a container's variables.
+            Error::JsonDataError { message, .. } => BackendError::failed(step, message.as_str()),
             _ => BackendError::failed(step, error),
         }
     }

@@ -44,7 +44,7 @@ pub(crate) fn bytes(pid: i64, key: &str) -> Option<u64> {
 }
 
 /// A number means a process of this machine only if its groups carry the container's name.
-fn is_its_first(pid: i64, key: &str) -> bool {
+pub(crate) fn is_its_first(pid: i64, key: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/cgroup")).is_ok_and(|groups| groups.contains(key))
 }
 

@@ -6,6 +6,8 @@ use hermetic_sandbox::host::Process;
 use hermetic_sandbox::{Lifeline, Persistence, Spec};
 use hermetic_types::{ConversationKey, InstallationId, SandboxId};
 
+use crate::watch::Bounds;
+
 /// What is ours starts so; nobody else may set it.
 pub(crate) const PREFIX: &str = "hermetic.";
 
@@ -15,6 +17,7 @@ const CONVERSATION: &str = "hermetic.conversation";
 const PERSISTENCE: &str = "hermetic.persistence";
 const LIFELINE: &str = "hermetic.lifeline";
 const DISK: &str = "hermetic.disk";
+const INODES: &str = "hermetic.inodes";
 /// The process that was making it, so that others can tell a create under way from a dead one.
 const MAKER: &str = "hermetic.maker";
 
@@ -35,6 +38,7 @@ pub(crate) fn of(spec: &Spec) -> HashMap<String, String> {
     labels.extend([
         (CONVERSATION.to_owned(), spec.conversation.to_string()),
         (DISK.to_owned(), spec.limits.disk_bytes.to_string()),
+        (INODES.to_owned(), spec.limits.inodes.to_string()),
     ]);
     if spec.persistence == Persistence::Kept {
         labels.insert(PERSISTENCE.to_owned(), KEPT.to_owned());
@@ -101,6 +105,7 @@ pub(crate) struct Owned {
     pub(crate) persistence: Persistence,
     pub(crate) lifeline: Lifeline,
     pub(crate) disk_bytes: Option<u64>,
+    pub(crate) inodes: Option<u64>,
     maker: Option<Process>,
 }
 
@@ -128,10 +133,19 @@ impl Owned {
                 Lifeline::Ledger
             },
             disk_bytes: labels.get(DISK).and_then(|text| text.parse().ok()),
+            inodes: labels.get(INODES).and_then(|text| text.parse().ok()),
             maker: labels
                 .get(MAKER)
                 .and_then(|text| serde_json::from_str(text).ok()),
         })
+    }
+
+    /// Those of a container that an earlier version made may be unknown.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            bytes: self.disk_bytes,
+            files: self.inodes,
+        }
     }
 
     pub(crate) fn is_being_made(&self) -> bool {

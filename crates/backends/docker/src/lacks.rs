@@ -1,9 +1,9 @@
-//! What an engine turned out not to know. It is asked once, and from then on without.
+//! What an engine turned out not to know. It is asked once, and from then on in another way.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bollard::errors::Error;
-use bollard::models::ContainerCreateBody;
+use bollard::models::{ContainerCreateBody, ResourcesUlimits};
 
 #[derive(Debug, Default)]
 pub(crate) struct Lacks {
@@ -11,6 +11,8 @@ pub(crate) struct Lacks {
     sizes: AtomicBool,
     /// Of a tmpfs, which Podman refuses. Inodes are memory, and that is bounded as a whole.
     inodes: AtomicBool,
+    /// The right to raise limits: Podman asks for more processes than its host may allow.
+    processes: AtomicBool,
 }
 
 impl Lacks {
@@ -33,7 +35,16 @@ impl Lacks {
         message.contains(INODES) && !self.inodes.swap(true, Ordering::Relaxed)
     }
 
-    pub(crate) fn leave_out(&self, body: &mut ContainerCreateBody) {
+    /// Whether a container did not start for something that can be asked for differently.
+    pub(crate) fn learn_at_start(&self, refusal: &Error) -> bool {
+        let Error::DockerResponseServerError { message, .. } = refusal else {
+            return false;
+        };
+        let of_processes = TOO_MANY.iter().any(|words| message.contains(words));
+        of_processes && !self.processes.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn adapt(&self, body: &mut ContainerCreateBody) {
         let Some(host) = &mut body.host_config else {
             return;
         };
@@ -46,10 +57,27 @@ impl Lacks {
                 *options = kept.collect::<Vec<_>>().join(",");
             }
         }
+        if self.processes.load(Ordering::Relaxed) {
+            let limits = host.ulimits.get_or_insert_default();
+            if !limits
+                .iter()
+                .any(|one| one.name.as_deref() == Some("nproc"))
+            {
+                limits.push(ResourcesUlimits {
+                    name: Some("nproc".to_owned()),
+                    soft: Some(PROCESSES),
+                    hard: Some(PROCESSES),
+                });
+            }
+        }
     }
 }
 
 const INODES: &str = "nr_inodes";
+/// How runc and crun say it.
+const TOO_MANY: [&str; 2] = ["rlimit type 6", "RLIMIT_NPROC"];
+/// Of one user on the whole host, so not what bounds a container: its cgroup does. Any host has it.
+const PROCESSES: i64 = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -77,7 +105,7 @@ mod tests {
         };
         let lacks = Lacks::default();
         assert!(!lacks.learn(&body, &refusal("no such image")));
-        lacks.leave_out(&mut body);
+        lacks.adapt(&mut body);
         assert!(body.host_config.as_ref().unwrap().storage_opt.is_some());
 
         let inodes = refusal("unknown mount option \"nr_inodes=9\": invalid mount option");
@@ -87,8 +115,15 @@ mod tests {
             &body,
             &refusal("--storage-opt is supported only for overlay over xfs")
         ));
-        lacks.leave_out(&mut body);
+        lacks.adapt(&mut body);
+        let host = body.host_config.as_ref().unwrap();
+        assert_eq!(host.ulimits, None);
+        let processes = refusal("error setting rlimit type 6: operation not permitted");
+        assert!(lacks.learn_at_start(&processes) && !lacks.learn_at_start(&processes));
+        lacks.adapt(&mut body);
+        lacks.adapt(&mut body);
         let host = body.host_config.unwrap();
+        assert_eq!(host.ulimits.unwrap().len(), 1);
         assert_eq!(host.tmpfs.unwrap()["/tmp"], "rw,size=1,mode=1777");
         assert_eq!(host.storage_opt, None);
     }

@@ -10,7 +10,6 @@ use hermetic_sandbox::{
     SystemView,
 };
 use hermetic_types::{BackendKind, ConversationKey, Limits, SandboxId};
-use rustix::process::getuid;
 
 use crate::address::Address;
 use crate::birth::{self, Start};
@@ -41,6 +40,7 @@ pub(crate) async fn examine(host: &Arc<Host>) -> Readiness {
         limit("swap limit", info.swap_limit),
         limit("cpu limit", info.cpu_cfs_quota),
         disk(host).await,
+        files(host),
     ]);
     Readiness { layers }
 }
@@ -246,11 +246,10 @@ async fn disk(host: &Host) -> Layer {
     if host.facts().await.is_ok_and(|facts| facts.may_size) {
         return held("disk limit", "kept by the engine's storage");
     }
-    let near = host.config.address.is_near() && getuid().is_root();
     Layer {
         name: "disk limit",
         state: LayerState::Weaker,
-        detail: if near {
+        detail: if host.sees_layers() {
             "RLIMIT_FSIZE for each file, and a watch that stops the sandbox within moments of \
              passing the limit"
         } else {
@@ -260,6 +259,22 @@ async fn disk(host: &Host) -> Layer {
         }
         .to_owned(),
         remedy: Some("the engine's data on xfs mounted with pquota".to_owned()),
+    }
+}
+
+/// No engine bounds them.
+fn files(host: &Host) -> Layer {
+    Layer {
+        name: "file limit",
+        state: LayerState::Weaker,
+        detail: if host.sees_layers() {
+            "a watch that stops the sandbox within moments of passing the limit"
+        } else {
+            "in memory only: files in a container's layer are counted by root on the engine's own \
+             machine"
+        }
+        .to_owned(),
+        remedy: Some("docker_read_only, which leaves only bounded folders to write to".to_owned()),
     }
 }
 

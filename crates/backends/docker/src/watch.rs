@@ -1,4 +1,4 @@
-//! The disk limit, kept by looking, where the engine's storage keeps none.
+//! The limits on disk and files, kept by looking, where the engine's storage keeps none.
 //!
 //! A look stays good for as long as the room that is left takes to fill, so that a large limit
 //! costs a look a minute and a small one a few in a second.
@@ -8,22 +8,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bollard::query_parameters::KillContainerOptions;
-use hermetic_types::SandboxId;
+use hermetic_types::{Limits, SandboxId};
+use rustix::process::getuid;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use crate::container::{Container, Look};
 use crate::docker::Host;
+use crate::files::Files;
 use crate::hidden;
 
 /// Why a sandbox was ended by its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     DiskLimit,
+    FileLimit,
+}
+
+/// What is kept by looking.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) bytes: Option<u64>,
+    pub(crate) files: Option<u64>,
 }
 
 /// As fast as a disk is ever filled, per second.
 const FILL_RATE: u64 = 1 << 30;
+/// As fast as files are ever made.
+const FILE_RATE: u64 = 200_000;
 const OFTENEST: Duration = Duration::from_millis(100);
 const RAREST: Duration = Duration::from_secs(60);
 /// Reasons that are remembered; older ones are of no use to anybody.
@@ -64,12 +76,32 @@ impl Watch {
     }
 }
 
+impl Bounds {
+    pub(crate) fn of(limits: &Limits) -> Self {
+        Self {
+            bytes: Some(limits.disk_bytes),
+            files: Some(limits.inodes),
+        }
+    }
+}
+
 impl Host {
     /// Looks after it until it ends or nobody wants that any more.
-    pub(crate) fn watch_over(self: &Arc<Self>, id: &SandboxId, limit: u64) {
-        if self.watch.round().watched.insert(id.clone()) {
+    pub(crate) fn watch_over(self: &Arc<Self>, id: &SandboxId, bounds: &Bounds) {
+        if !self.watch.round().watched.insert(id.clone()) {
+            return;
+        }
+        if let Some(limit) = bounds.bytes {
             tokio::spawn(look_after(Arc::downgrade(self), id.clone(), limit));
         }
+        if let Some(limit) = bounds.files.filter(|_| self.sees_layers()) {
+            tokio::spawn(count_files(Arc::downgrade(self), id.clone(), limit));
+        }
+    }
+
+    /// Whether the engine's files are on this machine and ours to look at.
+    pub(crate) fn sees_layers(&self) -> bool {
+        self.config.address.is_near() && getuid().is_root()
     }
 
     /// How much it has written. An error of the engine's is no reason to end anything.
@@ -110,7 +142,7 @@ enum Weighed {
 }
 
 async fn look_after(host: Weak<Host>, id: SandboxId, limit: u64) {
-    let mut good_for = good_for(limit);
+    let mut good_for = lasts(limit, FILL_RATE);
     loop {
         sleep(good_for).await;
         let Some(host) = host.upgrade().filter(|host| host.watch.watches(&id)) else {
@@ -122,13 +154,53 @@ async fn look_after(host: Weak<Host>, id: SandboxId, limit: u64) {
                 // Looked at once more: a kill that failed is tried again.
                 OFTENEST
             }
-            Weighed::Bytes(_, bytes) => self::good_for(limit - bytes),
+            Weighed::Bytes(_, bytes) => lasts(limit - bytes, FILL_RATE),
             Weighed::Unknown => RAREST / 10,
             Weighed::Gone => return host.watch.forget(&id),
         };
     }
 }
 
-fn good_for(room: u64) -> Duration {
-    Duration::from_millis(room.saturating_mul(1000) / FILL_RATE).clamp(OFTENEST, RAREST)
+async fn count_files(host: Weak<Host>, id: SandboxId, limit: u64) {
+    let mut good_for = lasts(limit, FILE_RATE);
+    let mut files = None;
+    loop {
+        sleep(good_for).await;
+        let Some(host) = host.upgrade().filter(|host| host.watch.watches(&id)) else {
+            return;
+        };
+        let mut known = match files.take() {
+            Some(known) => known,
+            None => match host.find(&id, Look::Quick).await {
+                Ok(Some(found)) if hidden::is_its_first(found.pid, &found.key) => {
+                    match found.layer {
+                        Some(layer) => Files::of(layer),
+                        // A storage driver that does not say.
+                        None => return,
+                    }
+                }
+                Ok(_) => return,
+                Err(_) => continue,
+            },
+        };
+        let counted = spawn_blocking(move || {
+            let room = known.room(limit);
+            (known, room)
+        });
+        let Ok((known, room)) = counted.await else {
+            return;
+        };
+        files = Some(known);
+        good_for = lasts(room, FILE_RATE);
+        if room == 0
+            && let Ok(Some(found)) = host.find(&id, Look::Quick).await
+            && found.is_running
+        {
+            host.end(&found, Ended::FileLimit).await;
+        }
+    }
+}
+
+fn lasts(room: u64, rate: u64) -> Duration {
+    Duration::from_millis(room.saturating_mul(1000) / rate).clamp(OFTENEST, RAREST)
 }

@@ -119,4 +119,25 @@ print("ready", flush=True); time.sleep(600)'"#;
         until("the watch ends it", async || lab.docker.why_ended(&spec.id) == Some(Ended::DiskLimit)).await;
         until("it is gone", async || lab.docker.list().await.unwrap().is_empty()).await;
     }
+
+    async fn files_without_a_byte_count_too(lab: &Lab) {
+        if !getuid().is_root() {
+            return eprintln!("SKIP: files_without_a_byte_count_too: only root sees the layer");
+        }
+        let mut spec = lab.spec();
+        spec.persistence = Persistence::Kept;
+        spec.limits.inodes = 20_000;
+        let sandbox = lab.create(&spec).await;
+        // More than any machine makes within a look, and not all of them if nobody looks.
+        let mut running = begin(&sandbox, r#"exec python3 -c '
+import os
+print("ready", flush=True)
+for d in range(2000):
+    os.mkdir(f"/usr/d{d}")
+    for n in range(1000): os.close(os.open(f"/usr/d{d}/{n}", os.O_CREAT))'"#).await;
+        until("the watch ends it", async || lab.docker.why_ended(&spec.id) == Some(Ended::FileLimit)).await;
+        while let Ok(Some(_)) = running.next().await {}
+        until("it is seen to be stopped", async || lab.docker.connect(&spec.id).await.is_err()).await;
+        lab.docker.destroy(&spec.id).await.unwrap();
+    }
 }
