@@ -10,7 +10,7 @@ The project's chores.
                    [-- NEXTEST ARGUMENTS]
       Installs what the tests need and does not find, starts it, runs every test, and says what
       was skipped and why. As root it runs them twice: as root, then as a plain user.
-      Parts: docker, ssh, singularity, squid, node, browser. A crate asks for one in its manifest:
+      Parts: docker, podman, ssh, singularity, squid, node, browser. A crate asks for one in its manifest:
           [package.metadata.tests]
           needs = [\"docker\"]
   cargo xtask check

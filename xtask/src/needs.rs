@@ -25,6 +25,7 @@ pub(crate) struct Need {
 pub(crate) enum Part {
     Base,
     Docker,
+    Podman,
     Ssh,
     Singularity,
     Squid,
@@ -41,8 +42,8 @@ pub(crate) enum Weight {
 
 /// In the order of installing. A row is looked at again just before its turn, because an earlier
 /// one may have brought it.
-const NEEDS: [Need; 15] = {
-    use Part::{Base, Browser, Docker, Node, Singularity, Squid, Ssh};
+const NEEDS: [Need; 16] = {
+    use Part::{Base, Browser, Docker, Node, Podman, Singularity, Squid, Ssh};
     use Weight::{Heavy, Light};
     const fn need(
         part: Part,
@@ -95,6 +96,7 @@ const NEEDS: [Need; 15] = {
         need(Docker, "docker.io", "dockerd", Heavy, "the docker backend"),
         // Newer releases ship the client apart from the engine.
         need(Docker, "docker-cli", "docker", Light, "the docker backend"),
+        need(Podman, "podman", "podman", Heavy, "the docker backend"),
         need(Docker, "mmdebstrap", "mmdebstrap", Light, "the test image"),
         need(
             Singularity,
@@ -191,9 +193,10 @@ pub(crate) fn provide(parts: &[Part], may_install: bool) -> Vec<Lacking> {
 }
 
 impl Part {
-    const NAMED: [(Self, &'static str); 7] = [
+    const NAMED: [(Self, &'static str); 8] = [
         (Self::Base, "base"),
         (Self::Docker, "docker"),
+        (Self::Podman, "podman"),
         (Self::Ssh, "ssh"),
         (Self::Singularity, "singularity"),
         (Self::Squid, "squid"),

@@ -283,6 +283,7 @@ fn docker(installation: &InstallationId) -> Option<hermetic_docker::Docker> {
         address: hermetic_docker::Address::find(&|name| std::env::var(name).ok()).unwrap(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
+        authority: None,
         image: image()?,
         own: Vec::new(),
         accepted: Vec::new(),

@@ -60,6 +60,7 @@ impl Bench {
             address: Address::find(&|name| std::env::var(name).ok()).unwrap(),
             installation: installation.clone(),
             program: hermetic_embedded::WARDEN,
+            authority: None,
             image: image.clone(),
             own: Vec::new(),
             accepted: Vec::new(),

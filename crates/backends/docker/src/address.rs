@@ -12,10 +12,17 @@ pub enum Address {
     Socket(PathBuf),
     /// `host:port`, with nothing to hide what is said or to whom.
     Plain(String),
-    /// `host:port`, with the certificates of `DOCKER_CERT_PATH` or `~/.docker`.
-    Tls(String),
+    /// `host:port`, where both sides prove who they are.
+    Tls(TlsHost),
     /// `user@host`, where `docker system dial-stdio` is run.
     Ssh(SshHost),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsHost {
+    pub host: String,
+    /// Holds `ca.pem`, `cert.pem` and `key.pem`.
+    pub certificates: PathBuf,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +38,10 @@ pub enum AddressError {
     Unknown { text: String },
     #[error("the docker context {name:?} cannot be read")]
     Context { name: String },
+    #[error("the docker context {name:?} wants no proof of who the engine is (skip-tls-verify)")]
+    Unproven { name: String },
+    #[error("{text:?} wants TLS, and no folder with certificates is named in DOCKER_CERT_PATH")]
+    NoCertificates { text: String },
 }
 
 /// Docker's own, then a rootless one, then Podman's.
@@ -41,12 +52,23 @@ impl Address {
     /// `variable` looks a name up in the environment.
     pub fn find(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, AddressError> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let tls = set("DOCKER_TLS_VERIFY").is_some();
+        let certificates = set("DOCKER_CERT_PATH")
+            .map(PathBuf::from)
+            .or_else(|| context::client_folder(&set));
+        // Docker takes the first for "encrypt, and trust anybody"; here it proves as well.
+        let wants_tls = ["DOCKER_TLS", "DOCKER_TLS_VERIFY"]
+            .iter()
+            .any(|name| set(name).is_some());
         if let Some(text) = set("DOCKER_HOST") {
-            return Self::parse(&text, tls);
+            return Self::parse(&text, wants_tls, certificates);
         }
-        if let Some(text) = context::chosen(&set)? {
-            return Self::parse(&text, tls);
+        if let Some(chosen) = context::chosen(&set)? {
+            let wants_tls = wants_tls || chosen.certificates.is_some();
+            return Self::parse(
+                &chosen.host,
+                wants_tls,
+                chosen.certificates.or(certificates),
+            );
         }
         let own = set("XDG_RUNTIME_DIR").map(PathBuf::from);
         let sockets: Vec<PathBuf> = SOCKETS[..1]
@@ -62,7 +84,19 @@ impl Address {
         Ok(Self::Socket(there.unwrap_or(&sockets[0]).clone()))
     }
 
-    pub fn parse(text: &str, tls: bool) -> Result<Self, AddressError> {
+    fn parse(
+        text: &str,
+        wants_tls: bool,
+        certificates: Option<PathBuf>,
+    ) -> Result<Self, AddressError> {
+        let tls = |host: &str| {
+            Ok(Self::Tls(TlsHost {
+                host: host.to_owned(),
+                certificates: certificates.ok_or_else(|| AddressError::NoCertificates {
+                    text: text.to_owned(),
+                })?,
+            }))
+        };
         let unknown = || AddressError::Unknown {
             text: text.to_owned(),
         };
@@ -70,8 +104,8 @@ impl Address {
         let host = rest.trim_end_matches('/');
         match scheme {
             "unix" if rest.starts_with('/') => Ok(Self::Socket(rest.into())),
-            "tcp" | "http" if !host.is_empty() && tls => Ok(Self::Tls(host.to_owned())),
-            "https" if !host.is_empty() => Ok(Self::Tls(host.to_owned())),
+            "tcp" | "http" if !host.is_empty() && wants_tls => tls(host),
+            "https" if !host.is_empty() => tls(host),
             "tcp" | "http" if !host.is_empty() => Ok(Self::Plain(host.to_owned())),
             "ssh" => SshHost::parse(host).map(Self::Ssh).ok_or_else(unknown),
             _ => Err(unknown()),
@@ -120,7 +154,7 @@ impl fmt::Display for Address {
         match self {
             Self::Socket(path) => write!(f, "unix://{}", path.display()),
             Self::Plain(host) => write!(f, "tcp://{host}"),
-            Self::Tls(host) => write!(f, "https://{host}"),
+            Self::Tls(far) => write!(f, "https://{}", far.host),
             Self::Ssh(host) => match host.port {
                 Some(port) => write!(f, "ssh://{}:{port}", host.destination),
                 None => write!(f, "ssh://{}", host.destination),
@@ -135,7 +169,7 @@ mod tests {
 
     #[test]
     fn addresses_are_read_as_docker_writes_them() {
-        let parse = |text| Address::parse(text, false).map(|address| address.to_string());
+        let parse = |text| Address::parse(text, false, None).map(|address| address.to_string());
         for text in [
             "unix:///run/docker.sock",
             "tcp://127.0.0.1:2375",
@@ -145,9 +179,16 @@ mod tests {
             assert_eq!(parse(text), Ok(text.to_owned()));
         }
         assert_eq!(
-            Address::parse("tcp://engine:2376", true),
-            Ok(Address::Tls("engine:2376".to_owned()))
+            Address::parse("tcp://engine:2376", true, Some("/certs".into())),
+            Ok(Address::Tls(TlsHost {
+                host: "engine:2376".to_owned(),
+                certificates: "/certs".into(),
+            }))
         );
+        assert!(matches!(
+            Address::parse("https://engine:2376", false, None),
+            Err(AddressError::NoCertificates { .. })
+        ));
     }
 
     #[test]
@@ -162,7 +203,10 @@ mod tests {
             "ssh://far:port",
             "tcp://",
         ] {
-            assert!(Address::parse(text, false).is_err(), "{text:?} was taken");
+            assert!(
+                Address::parse(text, false, None).is_err(),
+                "{text:?} was taken"
+            );
         }
     }
 

@@ -67,6 +67,40 @@ fn build(program: &[u8], whose: Whose) -> Bytes {
     tar.into()
 }
 
+/// What an archive of one path begins with.
+pub(crate) enum Entry<'a> {
+    File(&'a [u8]),
+    Link(String),
+}
+
+/// Nothing for a folder, a device, or what is no archive.
+pub(crate) fn first(tar: &[u8]) -> Option<Entry<'_>> {
+    let mut rest = tar;
+    loop {
+        let (header, after) = rest.split_at_checked(BLOCK)?;
+        let text = |range: std::ops::Range<usize>| {
+            let field = header[range].split(|byte| *byte == 0).next();
+            std::str::from_utf8(field.unwrap_or_default()).ok()
+        };
+        let size = usize::from_str_radix(text(124..136)?.trim(), 8).ok()?;
+        match header[156] {
+            b'0' | 0 => return after.get(..size).map(Entry::File),
+            b'2' => return Some(Entry::Link(text(157..257)?.to_owned())),
+            // Words about the entry that follows.
+            b'x' | b'g' => rest = after.get(size.next_multiple_of(BLOCK)..)?,
+            _ => return None,
+        }
+    }
+}
+
+/// Readable by all.
+pub(crate) fn one_file(name: &str, content: &[u8]) -> Bytes {
+    let mut tar = Vec::with_capacity(content.len() + 4 * BLOCK);
+    file(&mut tar, name, 0o644, content);
+    tar.resize(tar.len() + 2 * BLOCK, 0);
+    tar.into()
+}
+
 const BLOCK: usize = 512;
 
 fn folder(tar: &mut Vec<u8>, name: &str, mode: u32) {
@@ -102,6 +136,17 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn the_first_file_is_found_behind_words_about_it() {
+        let mut tar = header("x", 0o644, 3, b'x').to_vec();
+        tar.resize(2 * BLOCK, 7);
+        tar.extend_from_slice(&one_file("etc/file", b"content"));
+        assert!(matches!(first(&tar), Some(Entry::File(b"content"))));
+        for bad in [&tar[..700], &tar[..2 * BLOCK + 515], &[b'9'; 2000], b""] {
+            assert!(first(bad).is_none());
+        }
+    }
 
     #[test]
     fn the_archive_is_what_tar_makes_of_it() {

@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use crate::archive::{self, Whose};
 use crate::container::Look;
 use crate::death;
+use crate::dialect::is_taken;
 use crate::docker::{Host, missing};
-use crate::engine::status;
 use crate::image;
 use crate::label;
 use crate::layer;
@@ -159,7 +159,7 @@ async fn make(
     };
     match made {
         Ok(made) => Ok(made.id),
-        Err(error) if status(&error) == Some(409) => Err(BackendError::Refused {
+        Err(error) if is_taken(&error) => Err(BackendError::Refused {
             what: format!("sandbox {id}"),
             why: "the id is taken".to_owned(),
         }),

@@ -7,9 +7,8 @@ use bollard::query_parameters::InspectContainerOptionsBuilder;
 use hermetic_sandbox::{BackendError, FoundState, Persistence};
 use hermetic_types::SandboxId;
 
-use crate::dialect::understand;
+use crate::dialect::{is_gone, understand};
 use crate::docker::Host;
-use crate::engine::status;
 use crate::label::{self, Owned};
 
 #[derive(Clone, Debug)]
@@ -51,7 +50,7 @@ impl Host {
         let name = label::name(id);
         match understand(docker.inspect_container(&name, Some(options)).await) {
             Ok(found) => Ok(self.ours(found).filter(|found| &found.owned.id == id)),
-            Err(error) if status(&error) == Some(404) => Ok(None),
+            Err(error) if is_gone(&error) => Ok(None),
             Err(error) => Err(self.engine.trouble("look at the container", error)),
         }
     }

@@ -17,19 +17,23 @@ pub fn client_folder(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBu
     named.or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".docker")))
 }
 
-/// The address in the context that is chosen by `DOCKER_CONTEXT` or in docker's own file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Context {
+    pub(crate) host: String,
+    /// Where the context has some of its own.
+    pub(crate) certificates: Option<PathBuf>,
+}
+
+/// The context that is chosen by `DOCKER_CONTEXT` or in docker's own file.
 pub(crate) fn chosen(
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<String>, AddressError> {
+) -> Result<Option<Context>, AddressError> {
     let Some(folder) = client_folder(variable) else {
         return Ok(None);
     };
     let name = variable("DOCKER_CONTEXT").or_else(|| current(&folder));
     match name {
-        Some(name) if name != DEFAULT => match host(&folder, &name) {
-            Some(host) => Ok(Some(host)),
-            None => Err(AddressError::Context { name }),
-        },
+        Some(name) if name != DEFAULT => read_context(&folder, name).map(Some),
         _ => Ok(None),
     }
 }
@@ -38,14 +42,26 @@ fn current(folder: &Path) -> Option<String> {
     text(&read(&folder.join("config.json"))?, &["currentContext"])
 }
 
-/// A context's folder is the checksum of its name.
-fn host(folder: &Path, name: &str) -> Option<String> {
+/// A context's folders are the checksum of its name.
+fn read_context(folder: &Path, name: String) -> Result<Context, AddressError> {
     let digest: String = Sha256::digest(name.as_bytes())
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let meta = folder.join("contexts/meta").join(digest).join("meta.json");
-    text(&read(&meta)?, &["Endpoints", "docker", "Host"])
+    let contexts = folder.join("contexts");
+    let meta = read(&contexts.join("meta").join(&digest).join("meta.json")).unwrap_or_default();
+    let engine = &meta["Endpoints"]["docker"];
+    let Some(host) = text(engine, &["Host"]) else {
+        return Err(AddressError::Context { name });
+    };
+    if engine["SkipTLSVerify"] == true {
+        return Err(AddressError::Unproven { name });
+    }
+    let certificates = contexts.join("tls").join(&digest).join("docker");
+    Ok(Context {
+        host,
+        certificates: certificates.is_dir().then_some(certificates),
+    })
 }
 
 fn read(path: &Path) -> Option<Value> {
@@ -86,7 +102,11 @@ mod tests {
         };
         assert_eq!(look(None), Ok(None));
         assert_eq!(look(Some("default")), Ok(None));
-        assert_eq!(look(Some("remote")), Ok(Some("ssh://me@far".to_owned())));
+        let remote = Context {
+            host: "ssh://me@far".to_owned(),
+            certificates: None,
+        };
+        assert_eq!(look(Some("remote")), Ok(Some(remote.clone())));
         assert!(look(Some("absent")).is_err());
 
         fs::write(
@@ -94,6 +114,16 @@ mod tests {
             r#"{"currentContext":"remote"}"#,
         )
         .unwrap();
-        assert_eq!(look(None), Ok(Some("ssh://me@far".to_owned())));
+        assert_eq!(look(None), Ok(Some(remote)));
+
+        let own = PathBuf::from(meta.to_str().unwrap().replace("/meta/", "/tls/")).join("docker");
+        fs::create_dir_all(&own).unwrap();
+        assert_eq!(look(None).unwrap().unwrap().certificates, Some(own));
+        fs::write(
+            meta.join("meta.json"),
+            r#"{"Endpoints":{"docker":{"Host":"tcp://far:1","SkipTLSVerify":true}}}"#,
+        )
+        .unwrap();
+        assert!(matches!(look(None), Err(AddressError::Unproven { .. })));
     }
 }

@@ -8,6 +8,7 @@ use hermetic_types::SandboxId;
 use tokio::time::{Instant, sleep};
 
 use crate::container::{Container, Look};
+use crate::dialect::is_gone;
 use crate::docker::{Host, missing};
 use crate::engine::status;
 
@@ -91,7 +92,7 @@ async fn remove(host: &Host, found: &Container) -> Result<(), BackendError> {
         .v(true)
         .build();
     match docker.remove_container(&found.key, Some(options)).await {
-        Err(error) if !matches!(status(&error), Some(404 | 409)) => {
+        Err(error) if !is_gone(&error) && status(&error) != Some(409) => {
             Err(host.engine.trouble("remove the container", error))
         }
         _ => Ok(()),

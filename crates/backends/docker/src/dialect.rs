@@ -20,6 +20,27 @@ const STATES: [(&str, &str); 4] = [
 /// In an inspection a word inside, in a list a word itself.
 const PLACES: [&str; 2] = ["/State/Status", "/State"];
 
+/// Whether it says that there is no such container. One that went while it was looked at is an
+/// error of Podman's own.
+pub(crate) fn is_gone(error: &Error) -> bool {
+    says(error, 404, "no such container")
+}
+
+/// Whether it says that the name is another's.
+pub(crate) fn is_taken(error: &Error) -> bool {
+    says(error, 409, "already in use")
+}
+
+fn says(error: &Error, code: u16, words: &str) -> bool {
+    match error {
+        Error::DockerResponseServerError {
+            status_code,
+            message,
+        } => *status_code == code || (*status_code == 500 && message.contains(words)),
+        _ => false,
+    }
+}
+
 /// Reads again what was not understood.
 pub(crate) fn understand<T: DeserializeOwned>(answer: Result<T, Error>) -> Result<T, Error> {
     match answer {
@@ -76,6 +97,22 @@ mod tests {
         let state = one.state.unwrap();
         assert_eq!(state.status.unwrap().to_string(), "created");
         assert_eq!(state.pid, Some(7));
+    }
+
+    #[test]
+    fn an_error_of_its_own_means_what_dockers_means() {
+        let error = |status_code, message: &str| Error::DockerResponseServerError {
+            status_code,
+            message: message.to_owned(),
+        };
+        let gone = error(
+            500,
+            "container 5 does not exist in database: no such container",
+        );
+        let taken = error(500, "the container name \"x\" is already in use by 5");
+        assert!(is_gone(&gone) && is_gone(&error(404, "")) && !is_taken(&gone));
+        assert!(is_taken(&taken) && is_taken(&error(409, "")) && !is_gone(&taken));
+        assert!(!is_gone(&error(500, "out of memory")));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Config {
     pub installation: InstallationId,
     /// The embedded warden program.
     pub program: &'static [u8],
+    /// A certificate that programs inside are to trust beside those of the image.
+    pub authority: Option<String>,
     /// The image that readiness looks for.
     pub image: String,
     /// Folders of ours that no container may be shown.

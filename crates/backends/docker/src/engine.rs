@@ -88,6 +88,12 @@ impl Engine {
                 ),
                 remedy: self.remedy(&error),
             },
+            Error::CertPathError { path } | Error::CertParseError { path } => {
+                BackendError::Unavailable {
+                    what: format!("{} is no certificate", path.display()),
+                    remedy: "DOCKER_CERT_PATH holds ca.pem, cert.pem and key.pem".to_owned(),
+                }
+            }
             // Without the answer itself, which holds a container's variables.
             Error::JsonDataError { message, .. } => BackendError::failed(step, message.as_str()),
             _ => BackendError::failed(step, error),
@@ -147,7 +153,11 @@ fn connect(address: &Address) -> Result<Docker, Error> {
             Docker::connect_with_unix(&path.to_string_lossy(), patience, API_DEFAULT_VERSION)
         }
         Address::Plain(host) => Docker::connect_with_http(host, patience, API_DEFAULT_VERSION),
-        Address::Tls(host) => Docker::connect_with_host(&format!("https://{host}")),
+        Address::Tls(far) => {
+            let pem = |name: &str| far.certificates.join(name);
+            let (key, own, ca) = (pem("key.pem"), pem("cert.pem"), pem("ca.pem"));
+            Docker::connect_with_ssl(&far.host, &key, &own, &ca, patience, API_DEFAULT_VERSION)
+        }
         Address::Ssh(host) => ssh::connect(host, patience, API_DEFAULT_VERSION),
     }
 }

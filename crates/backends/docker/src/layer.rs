@@ -25,6 +25,7 @@ use crate::death;
 use crate::docker::Host;
 use crate::image::{self, Picture};
 use crate::label;
+use crate::trust;
 
 const REPOSITORY: &str = "hermetic-warden";
 /// Another number for another layout of what is placed.
@@ -42,7 +43,8 @@ pub(crate) async fn provide(
     whose: Whose,
 ) -> Result<String, BackendError> {
     let program = host.archives.digest(host.config.program);
-    let name = name(program, &picture.id, whose);
+    let authority = host.config.authority.as_deref();
+    let name = name(program, &picture.id, whose, authority);
     if image::look(host, docker, &name).await?.is_some() {
         return Ok(name);
     }
@@ -60,13 +62,14 @@ pub(crate) async fn provide(
     Ok(name)
 }
 
-fn name(program: &[u8], base: &str, whose: Whose) -> String {
+fn name(program: &[u8], base: &str, whose: Whose, authority: Option<&str>) -> String {
     let whose: &[u8] = match whose {
         Whose::Root => b"root",
         Whose::SomebodyElse => b"somebody else",
     };
     let mut hash = Sha256::new();
-    for part in [LAYOUT, program, whose, base.as_bytes()] {
+    let authority = authority.unwrap_or_default().as_bytes();
+    for part in [LAYOUT, program, whose, base.as_bytes(), authority] {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
@@ -94,6 +97,9 @@ async fn make(
             .create_container(Some(options), unborn(host, seed, picture))
             .await?;
         birth::place(host, docker, &made.id, whose).await?;
+        if let Some(authority) = &host.config.authority {
+            trust::extend(docker, &made.id, authority).await?;
+        }
         commit(docker, &made.id, name, asked, picture).await
     };
     made.await
@@ -183,12 +189,13 @@ mod tests {
 
     #[test]
     fn another_image_program_or_user_is_another_layer() {
-        let one = name(b"program", "sha256:1", Whose::Root);
-        assert_eq!(one, name(b"program", "sha256:1", Whose::Root));
+        let one = name(b"program", "sha256:1", Whose::Root, None);
+        assert_eq!(one, name(b"program", "sha256:1", Whose::Root, None));
         for other in [
-            name(b"programme", "sha256:1", Whose::Root),
-            name(b"program", "sha256:2", Whose::Root),
-            name(b"program", "sha256:1", Whose::SomebodyElse),
+            name(b"programme", "sha256:1", Whose::Root, None),
+            name(b"program", "sha256:2", Whose::Root, None),
+            name(b"program", "sha256:1", Whose::SomebodyElse, None),
+            name(b"program", "sha256:1", Whose::Root, Some("ours")),
         ] {
             assert_ne!(one, other);
         }

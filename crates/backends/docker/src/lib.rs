@@ -32,10 +32,11 @@ mod login;
 mod readiness;
 mod shape;
 mod ssh;
+mod trust;
 mod volume;
 mod watch;
 
-pub use address::{Address, AddressError};
+pub use address::{Address, AddressError, SshHost, TlsHost};
 pub use context::client_folder;
 pub use docker::{Config, Docker};
 pub use extra::{Extra, ExtraError};

@@ -112,7 +112,7 @@ impl Host {
                 let (pid, key) = (found.pid, found.key.clone());
                 let unnamed = spawn_blocking(move || hidden::bytes(pid, &key)).await;
                 let unnamed = unnamed.ok().flatten().unwrap_or_default();
-                Weighed::Bytes(found, named.saturating_add(unnamed))
+                Weighed::Bytes(Box::new(found), named.saturating_add(unnamed))
             }
             Ok(_) => Weighed::Gone,
             Err(_) => Weighed::Unknown,
@@ -136,7 +136,7 @@ impl Host {
 }
 
 enum Weighed {
-    Bytes(Container, u64),
+    Bytes(Box<Container>, u64),
     Unknown,
     Gone,
 }

@@ -257,7 +257,7 @@ fn is_of(pid: Pid, folder: &Path) -> bool {
         .is_ok_and(|line| line.contains("containerd") && line.contains(folder.to_str().unwrap()))
 }
 
-fn mounts_below(folder: &Path) -> Vec<String> {
+pub(crate) fn mounts_below(folder: &Path) -> Vec<String> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
     points

@@ -58,6 +58,7 @@ pub(crate) fn open(installation: &InstallationId, change: impl FnOnce(&mut Confi
         address: Address::find(&|name| std::env::var(name).ok()).unwrap(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
+        authority: None,
         image: image(),
         own: Vec::new(),
         accepted: Vec::new(),
@@ -189,6 +190,8 @@ pub(crate) async fn docker(words: &[&str], more: &[&str]) -> String {
     let output = tokio::process::Command::new("docker")
         .args(words)
         .args(more)
+        // The other builder is a program that may not be there.
+        .env("DOCKER_BUILDKIT", "0")
         .output()
         .await
         .unwrap();
@@ -200,16 +203,60 @@ pub(crate) async fn docker(words: &[&str], more: &[&str]) -> String {
 /// A running container that is nobody's sandbox.
 pub(crate) async fn stranger(name: &str) -> Thing {
     let words = ["run", "-d", "--network", "none", "--name", name];
-    docker(&words, &[&image(), "sleep", "600"]).await;
+    // Podman's own are above what some hosts allow.
+    let limits = [
+        "--ulimit",
+        "nofile=1024:1024",
+        "--ulimit",
+        "nproc=1024:1024",
+    ];
+    docker(
+        &[words.as_slice(), &limits].concat(),
+        &[&image(), "sleep", "600"],
+    )
+    .await;
     Thing {
         name: name.to_owned(),
         kind: "container",
     }
 }
 
+/// Of an authority by this name.
+pub(crate) fn certificate(name: &str) -> String {
+    let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, name);
+    let key = rcgen::KeyPair::generate().unwrap();
+    params.self_signed(&key).unwrap().pem()
+}
+
+/// Whether the engine is Podman's.
+pub(crate) async fn is_podman() -> bool {
+    let name = "{{(index .Server.Components 0).Name}}";
+    docker(&["version", "--format"], &[name])
+        .await
+        .contains("Podman")
+}
+
 /// The test image with lines of a Dockerfile on top, by way of a commit: no builder is needed.
 pub(crate) async fn derive(lines: &[&str]) -> Thing {
     let name = format!("hermetic-test:{}", SandboxId::random());
+    if is_podman().await {
+        // It does not take a commit from docker's client, and has a builder.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("Dockerfile");
+        std::fs::write(&file, format!("FROM {}\n{}\n", image(), lines.join("\n"))).unwrap();
+        let file = file.to_str().unwrap();
+        let folder = folder.path().to_str().unwrap();
+        docker(&["build", "-q", "-t", &name, "-f", file], &[folder]).await;
+        return Thing {
+            name,
+            kind: "image",
+        };
+    }
     let made = docker(&["create"], &[&image()]).await;
     let changes = lines.iter().flat_map(|line| ["--change", line]);
     let words: Vec<&str> = ["commit"].into_iter().chain(changes).collect();

@@ -5,7 +5,7 @@ use hermetic_sandbox::{Backend, BackendError, Persistence};
 use hermetic_types::Limits;
 use rustix::process::getuid;
 
-use crate::lab::{begin, finish, sh, stories, until};
+use crate::lab::{begin, finish, is_podman, sh, stories, until};
 
 fn small() -> Limits {
     Limits {
@@ -73,7 +73,11 @@ try:
     while n < 10000: open(f"/workspace/{n}", "w").close(); n += 1
 except OSError as e: print(e.errno, 4000 < n < 5000)'"#).await;
         let lines: Vec<&str> = said.lines().collect();
-        assert_eq!((lines[0], lines[2]), ("full", "28 True"), "{said}");
+        assert_eq!(lines[0], "full", "{said}");
+        // Podman takes no such bound; there, files in memory are bounded as memory.
+        if !is_podman().await {
+            assert_eq!(lines[2], "28 True", "{said}");
+        }
         assert!(lines[1].parse::<u64>().unwrap() <= (32 << 20) + 4096, "{said}");
     }
 

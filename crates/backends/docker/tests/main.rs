@@ -9,7 +9,10 @@
 
 mod conformance;
 mod engine;
+mod far;
 mod lab;
 mod life;
 mod limits;
+mod podman;
+mod retold;
 mod seal;

@@ -37,6 +37,7 @@ pub(super) fn docker(
         address,
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
+        authority: super::egress::authority(config)?.map(|ours| ours.certificate().to_owned()),
         image: image.unwrap_or_else(|| settings.image.clone()),
         own: vec![config.home().root().to_owned()],
         accepted: settings.accept_risks.clone(),
