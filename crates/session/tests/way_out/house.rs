@@ -77,6 +77,7 @@ async fn docker(installation: &InstallationId, options: Options) -> Opened {
         address: Address::find(&|name| std::env::var(name).ok()).unwrap(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
+        authority: None,
         image: image(),
         own: Vec::new(),
         accepted: Vec::new(),
