@@ -218,10 +218,11 @@ async fn pass(listener: TcpListener, socket: PathBuf, tls: Option<TlsAcceptor>) 
         connections.spawn(async move {
             match tls {
                 None => join(stream, &socket).await,
-                Some(tls) => match tls.accept(stream).await {
-                    Ok(stream) => join(stream, &socket).await,
-                    Err(_) => {}
-                },
+                Some(tls) => {
+                    if let Ok(stream) = tls.accept(stream).await {
+                        join(stream, &socket).await;
+                    }
+                }
             }
         });
     }
