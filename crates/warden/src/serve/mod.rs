@@ -4,8 +4,10 @@
 //! its reader takes it, and a reader who stalls holds up his own command only. Nothing here decides
 //! what may run: that happened outside, before the request was sent.
 
+mod active;
 mod cli;
 mod client;
+mod ends;
 mod family;
 mod files;
 mod kept;

@@ -5,10 +5,10 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
+use super::active::Active;
 use super::family::Family;
 use super::kept::Replay;
 use super::output::{Reading, Source};
-use super::run::Active;
 use crate::mux::MuxStream;
 use crate::protocol::frame::{HEADER, Kind, header};
 use crate::protocol::{Ended, Failure, MAX_DATA, encode};

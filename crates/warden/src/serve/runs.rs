@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use hermetic_types::RunId;
 
-use super::run::Active;
+use super::active::Active;
 use crate::protocol::{Failure, FailureKind, RunSummary};
 
 /// How many ended runs are remembered, output included where it was kept.

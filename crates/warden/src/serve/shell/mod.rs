@@ -17,8 +17,9 @@ use std::rc::Rc;
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 
+use super::active::{Active, Setting};
 use super::client::Call;
-use super::run::{Active, Setting, obey};
+use super::run::obey;
 use super::world::{World, bad_request};
 use crate::protocol::{ByteString, Failure, FailureKind, Reply, Shell};
 use session::{Job, Order, Session};

@@ -16,11 +16,11 @@ use super::interrupt::{Ending, Step, sweep_newer};
 use super::usage;
 use crate::protocol::frame::Kind;
 use crate::protocol::{ByteString, Cut, Ended, Failure, Shell, ShellLost, Status};
+use crate::serve::active::Active;
 use crate::serve::family::Family;
 use crate::serve::kept::{Kept, Replay};
 use crate::serve::output::{Reading, Source};
 use crate::serve::pump::{Buffer, deliver};
-use crate::serve::run::Active;
 use crate::serve::world::{World, system};
 
 /// How long a shell that has read everything may take to tell the status.

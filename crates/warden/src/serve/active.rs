@@ -1,0 +1,249 @@
+//! A run that is known: who listens to it, what is kept of it, how it ended.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use hermetic_types::RunId;
+use rustix::termios::tcsetwinsize;
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
+use tokio::time::Instant;
+
+use super::ends::winsize;
+use super::family::Family;
+use super::kept::{Kept, Replay};
+use super::pump;
+use super::stdin::StdinQueue;
+use crate::mux::MuxStream;
+use crate::protocol::frame::{Kind, header};
+use crate::protocol::{ByteString, Ended, Failure, FailureKind, RunSummary, WindowSize, encode};
+
+/// A run that is known, going on or over.
+#[derive(Debug)]
+pub(crate) struct Active {
+    pub(crate) id: RunId,
+    /// Shortened, for listings.
+    pub(crate) argv: Vec<ByteString>,
+    pub(crate) detach: bool,
+    /// Whose processes these are. A command in a shell gets it when the shell is there.
+    pub(crate) family: OnceCell<Rc<Family>>,
+    pub(crate) stdin: StdinQueue,
+    pub(crate) setting: Setting,
+    pub(super) terminal: Option<OwnedFd>,
+    begun: Instant,
+    /// What a later caller gets; only for runs that outlive theirs.
+    kept: RefCell<Option<Kept>>,
+    output: Cell<u64>,
+    viewer: RefCell<Option<MuxStream>>,
+    viewer_changed: Notify,
+    pub(crate) end_asked: Notify,
+    pub(crate) interrupted: Notify,
+    over: RefCell<Option<Result<Ended, Failure>>>,
+    over_changed: Notify,
+}
+
+/// Where a command runs, which decides what a signal to it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// In processes of its own.
+    Alone,
+    /// In a shell that others will use after it.
+    Shell,
+}
+
+impl Active {
+    pub(crate) fn new(
+        id: RunId,
+        argv: Vec<ByteString>,
+        detach: bool,
+        setting: Setting,
+        viewer: MuxStream,
+    ) -> Self {
+        Self {
+            id,
+            argv: shortened(argv),
+            detach,
+            family: OnceCell::new(),
+            stdin: StdinQueue::default(),
+            setting,
+            terminal: None,
+            begun: Instant::now(),
+            kept: RefCell::new(detach.then(Kept::default)),
+            output: Cell::new(0),
+            viewer: RefCell::new(Some(viewer)),
+            viewer_changed: Notify::new(),
+            end_asked: Notify::new(),
+            interrupted: Notify::new(),
+            over: RefCell::new(None),
+            over_changed: Notify::new(),
+        }
+    }
+
+    /// In processes of its own, perhaps at a terminal.
+    pub(super) fn in_processes_of(self, family: &Rc<Family>, terminal: Option<OwnedFd>) -> Self {
+        Self {
+            family: OnceCell::from(Rc::clone(family)),
+            terminal,
+            ..self
+        }
+    }
+
+    pub(crate) async fn until_over(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.over_changed.notified());
+            changed.as_mut().enable();
+            if self.is_over() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.family.get()?.pid()
+    }
+
+    pub(super) fn signal(&self, number: i32) {
+        match self.setting {
+            Setting::Alone => {
+                if let Some(family) = self.family.get() {
+                    family.signal(number);
+                }
+            }
+            Setting::Shell => self.interrupted.notify_one(),
+        }
+    }
+
+    pub(crate) async fn send_started(&self, pid: u32) {
+        let payload = encode(&pid);
+        let mut frame = header(Kind::Started, payload.len()).to_vec();
+        frame.extend_from_slice(&payload);
+        self.send(&frame).await;
+    }
+
+    pub(crate) async fn send_skipped(&self, count: u64) {
+        let payload = encode(&count);
+        let mut frame = header(Kind::Skipped, payload.len()).to_vec();
+        frame.extend_from_slice(&payload);
+        self.send(&frame).await;
+    }
+
+    /// Output that comes from elsewhere than the run's own pipes.
+    pub(crate) async fn pass_on(&self, kind: Kind, bytes: &[u8]) {
+        self.keep(kind, bytes);
+        let mut frame = header(kind, bytes.len()).to_vec();
+        frame.extend_from_slice(bytes);
+        self.send(&frame).await;
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.borrow().is_some()
+    }
+
+    pub(crate) fn summary(&self) -> RunSummary {
+        RunSummary {
+            id: self.id.clone(),
+            argv: self.argv.clone(),
+            pid: self.pid(),
+            detached: self.detach,
+            age: self.begun.elapsed(),
+            output: self.output.get(),
+            ended: self.over.borrow().as_ref().and_then(|end| end.clone().ok()),
+        }
+    }
+
+    pub(crate) fn viewer(&self) -> Option<MuxStream> {
+        self.viewer.borrow().clone()
+    }
+
+    pub(crate) fn keep(&self, kind: Kind, bytes: &[u8]) {
+        self.output.set(self.output.get() + bytes.len() as u64);
+        if let Some(kept) = &mut *self.kept.borrow_mut() {
+            kept.push(kind, bytes);
+        }
+    }
+
+    /// A frame to whoever listens, waiting until he takes it or is no longer the one.
+    pub(crate) async fn send(&self, frame: &[u8]) {
+        let Some(viewer) = self.viewer() else { return };
+        let sent = std::pin::pin!(viewer.write_all(frame));
+        let changed = std::pin::pin!(self.viewer_changed.notified());
+        if let futures::future::Either::Left((Err(_), _)) =
+            futures::future::select(sent, changed).await
+        {
+            self.caller_left(&viewer);
+        }
+    }
+
+    pub(crate) async fn finish(&self, end: Result<Ended, Failure>) {
+        self.over.replace(Some(end.clone()));
+        self.over_changed.notify_waiters();
+        if let Some(viewer) = self.viewer() {
+            pump::tell_end(&viewer, &end).await;
+        }
+        self.viewer.replace(None);
+    }
+
+    pub(super) fn caller_left(&self, stream: &MuxStream) {
+        let was_listening = self.viewer().is_some_and(|viewer| viewer.is(stream));
+        if was_listening {
+            self.viewer.replace(None);
+            self.viewer_changed.notify_waiters();
+            if !self.detach && !self.is_over() {
+                self.end_asked.notify_one();
+            }
+        }
+    }
+
+    pub(super) fn resize(&self, size: WindowSize) {
+        if let Some(terminal) = &self.terminal {
+            // A terminal that is gone has no size.
+            let _ = tcsetwinsize(terminal, winsize(size));
+        }
+    }
+
+    /// Takes the place of the caller to come; whoever had it is told.
+    pub(super) fn dismiss_viewer(&self) {
+        let Some(earlier) = self.viewer.replace(None) else {
+            return;
+        };
+        self.viewer_changed.notify_waiters();
+        spawn_local(async move {
+            let superseded = Failure {
+                kind: FailureKind::Superseded,
+                errno: None,
+                text: "another caller attached to this run".into(),
+            };
+            let _ = earlier.send(Kind::Failed, &encode(&superseded)).await;
+            let _ = earlier.close().await;
+        });
+    }
+
+    pub(super) fn set_viewer(&self, viewer: MuxStream) {
+        self.viewer.replace(Some(viewer));
+    }
+
+    /// What was kept from this byte on, and where it ends.
+    pub(super) fn kept_from(&self, from: u64) -> (Vec<Replay>, u64) {
+        match &*self.kept.borrow() {
+            Some(kept) => (kept.replay(from), kept.total()),
+            None => (Vec::new(), from),
+        }
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn end(&self) -> Option<Result<Ended, Failure>> {
+        self.over.borrow().clone()
+    }
+}
+
+/// As much of a command as a listing shows; a listing must fit into one answer.
+fn shortened(mut argv: Vec<ByteString>) -> Vec<ByteString> {
+    argv.truncate(8);
+    for word in &mut argv {
+        word.0.truncate(128);
+        word.0.shrink_to_fit();
+    }
+    argv
+}

@@ -1,0 +1,81 @@
+//! What a command is connected to: pipes, or a terminal.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use super::output::Source;
+use crate::protocol::frame::Kind;
+use crate::protocol::{Output, Run, StdinMode, WindowSize};
+
+/// Both ends of everything the command is connected to.
+pub(super) struct Ends {
+    /// The command's 0, 1 and 2.
+    pub(super) theirs: Vec<OwnedFd>,
+    pub(super) sources: Vec<Source>,
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) terminal: Option<OwnedFd>,
+}
+
+impl Ends {
+    pub(super) fn open(request: &Run) -> std::io::Result<Self> {
+        if let Output::Pty(size) = request.output {
+            return Self::terminal(size, &request.stdin);
+        }
+        let (stdin_theirs, stdin) = match request.stdin {
+            StdinMode::Empty => (dev_null()?, None),
+            StdinMode::Open => {
+                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                rustix::io::ioctl_fionbio(&write, true)?;
+                (read, Some(write))
+            }
+        };
+        let (out, out_theirs) = Source::pipe(Kind::Out)?;
+        let (sources, err_theirs) = if request.output == Output::Merged {
+            (vec![out], out_theirs.try_clone()?)
+        } else {
+            let (err, err_theirs) = Source::pipe(Kind::Err)?;
+            (vec![out, err], err_theirs)
+        };
+        Ok(Self {
+            theirs: vec![stdin_theirs, out_theirs, err_theirs],
+            sources,
+            stdin,
+            terminal: None,
+        })
+    }
+
+    fn terminal(size: WindowSize, stdin: &StdinMode) -> std::io::Result<Self> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        tcsetwinsize(&master, winsize(size))?;
+        let slave = ioctl_tiocgptpeer(&master, flags)?;
+        Ok(Self {
+            theirs: vec![slave.try_clone()?, slave.try_clone()?, slave],
+            stdin: (*stdin == StdinMode::Open)
+                .then(|| master.try_clone())
+                .transpose()?,
+            terminal: Some(master.try_clone()?),
+            sources: vec![Source::terminal(master)?],
+        })
+    }
+}
+
+pub(super) fn winsize(size: WindowSize) -> Winsize {
+    Winsize {
+        ws_row: size.rows,
+        ws_col: size.columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    }
+}
+
+fn dev_null() -> std::io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(rustix::fs::open("/dev/null", flags, Mode::empty())?)
+}
