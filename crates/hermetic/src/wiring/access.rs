@@ -42,6 +42,7 @@ fn telegram(config: &Config) -> PlatformSettings {
     let spelled_out = written
         .into_iter()
         .any(|origin| *origin != hermetic_config::Origin::Default);
+    warn_of_names(&[&platform.allowed_users, &telegram.group_allowed_users]);
     PlatformSettings {
         allowed_users: users(&platform.allowed_users),
         group_allowed_users: users(&telegram.group_allowed_users),
@@ -57,6 +58,18 @@ fn telegram(config: &Config) -> PlatformSettings {
             Stranger::Pair => UnauthorizedDm::Pair,
             Stranger::Ignore => UnauthorizedDm::Ignore,
         }),
+    }
+}
+
+/// Names can be changed and taken over, so they are compared with nothing; who writes one should know.
+fn warn_of_names(lists: &[&Vec<String>]) {
+    let listed = lists.iter().copied().flatten();
+    for entry in listed.filter(|entry| *entry != "*" && entry.parse::<i64>().is_err()) {
+        warn!(
+            entry,
+            "lets nobody in: Telegram's users are listed by their number, which `hermetic pairing \
+             list` shows once they were let in by a code, and /whoami tells them"
+        );
     }
 }
 

@@ -31,6 +31,17 @@ fn nonsense_ends_with_2() {
 }
 
 #[test]
+fn a_command_may_stand_without_dashes_and_keeps_its_own_options() {
+    let hermetic = Hermetic::new();
+    let local = ["exec", "--backend", "local"];
+    let ran = |words: &[&str]| hermetic.run(&[&local, words].concat());
+    assert_eq!(ran(&["echo", "-n", "--backend", "x"]).out, "--backend x");
+    assert_eq!(ran(&["--", "echo", "-n", "--", "x"]).out, "-- x");
+    // An option that is misspelt is no command.
+    assert_eq!(ran(&["--sesion", "s", "echo", "x"]).code, 2);
+}
+
+#[test]
 fn the_long_help_has_examples_and_exit_codes() {
     let help = Hermetic::new().run(&["--help"]).out;
     assert!(help.contains("Examples:"), "{help}");

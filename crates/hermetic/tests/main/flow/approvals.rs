@@ -192,6 +192,48 @@ async fn somebody_who_may_not_approve_cannot_approve_himself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_button_is_good_for_its_own_question_and_cannot_be_made_up() {
+    let deed = Deed::new();
+    let test = "a_button_is_good_for_its_own_question_and_cannot_be_made_up";
+    let Some(lab) = lab(test, [], "").await else {
+        return;
+    };
+    let sh = format!("/sh {}", deed.command());
+    lab.ask(ALICE, &sh).await;
+    let (message, old) = buttons(&lab, ALICE);
+    press(&lab, ALICE, ALICE, "Deny");
+    lab.replies(ALICE, 2).await;
+    lab.ask(ALICE, &sh).await;
+    let (_, new) = buttons(&lab, ALICE);
+    let old = &old.iter().find(|(text, _)| text == "Allow once").unwrap().1;
+    let new = &new.iter().find(|(text, _)| text == "Allow once").unwrap().1;
+    assert_ne!(old, new);
+    // The yes of the last question, and what somebody might make up from the one at hand.
+    let made_up = [
+        old.clone(),
+        new.to_uppercase(),
+        format!("{new} "),
+        new[..new.len() - 1].to_owned(),
+        format!("{new}{new}"),
+        "once".to_owned(),
+        "%".to_owned(),
+        "' OR 1=1 --".to_owned(),
+    ];
+    for data in &made_up {
+        lab.telegram.presses(ALICE, message, data);
+    }
+    let told = notices(&lab, 1 + made_up.len()).await;
+    assert!(
+        told.iter().all(|text| !text.contains("allowed")),
+        "{told:?}"
+    );
+    assert_eq!(deed.times(), 0);
+    press(&lab, ALICE, ALICE, "Allow once");
+    lab.replies(ALICE, 4).await;
+    assert_eq!(deed.times(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_two_approvers_at_once_one_is_too_late_and_a_press_twice_does_nothing() {
     let deed = Deed::new();
     let test = "of_two_approvers_at_once_one_is_too_late_and_a_press_twice_does_nothing";

@@ -34,6 +34,30 @@ async fn a_stranger_learns_nothing_where_there_is_an_allowlist() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_name_on_the_list_lets_nobody_in_and_the_start_says_so() {
+    let test = "a_name_on_the_list_lets_nobody_in_and_the_start_says_so";
+    let access = "TELEGRAM_ALLOWED_USERS=@alice,alice,7";
+    let Some(lab) = Lab::start_with(test, [], "", access).await else {
+        return;
+    };
+    for entry in ["entry=\"@alice\"", "entry=\"alice\""] {
+        assert!(lab.said().contains(entry), "{}", lab.said());
+    }
+    assert!(lab.said().contains("listed by their number"));
+    let names = [
+        json!({"id": STRANGER, "username": "alice", "first_name": "7"}),
+        json!({"id": STRANGER, "username": "7", "first_name": "@alice"}),
+    ];
+    for from in names {
+        lab.telegram
+            .says_with(STRANGER, json!({"text": "/sh id", "from": from}));
+    }
+    assert!(lab.ask(ALICE, "/help").await.contains("/reset"));
+    assert_eq!(lab.sent_to(STRANGER), 0);
+    assert_eq!(lab.sandboxes(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_code_read_to_the_operator_lets_a_stranger_in() {
     let script = [Reply::streams(&["welcome"])];
     let test = "a_code_read_to_the_operator_lets_a_stranger_in";

@@ -76,6 +76,36 @@ async fn files_leave_from_the_workspace_and_from_nowhere_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_plain_file_does_not_leave_and_holds_nobody_up() {
+    let prepare = "mkfifo pipe; mkdir folder; : > empty; truncate -s 60M huge; ln -s /dev/zero zero; \
+                   ln -s /proc/self/environ environ; ln -s loop loop; ln -s /proc/self/root root; \
+                   echo odd > \"$(printf 'a\"; name=x\u{202e}.txt')\"";
+    let names = "pipe folder empty huge zero environ loop root/etc/passwd";
+    let tags = names.split(' ').map(|name| format!("MEDIA:{name}\n"));
+    let answer: String = tags
+        .chain(["MEDIA:a\"; name=x\u{202e}.txt".to_owned()])
+        .collect();
+    let script = [calls_terminal(prepare), Reply::streams(&[&answer])];
+    let test = "what_is_no_plain_file_does_not_leave_and_holds_nobody_up";
+    let Some(lab) = Lab::start(test, script).await else {
+        return;
+    };
+    lab.telegram.says(ALICE, "send it");
+    let replies = lab.replies(ALICE, 9).await;
+    for (name, reply) in names.split(' ').zip(&replies[1..]) {
+        assert!(
+            reply.contains(&format!("{name} was not sent")),
+            "{replies:?}"
+        );
+    }
+    let sent = lab.telegram.wait_for("sendDocument", 1).await;
+    assert_eq!(
+        (sent.len(), sent[0].file.as_deref()),
+        (1, Some(&b"odd\n"[..]))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_secret_does_not_leave_in_a_file() {
     let (half, rest) = KEY.split_at(5);
     let prepare = format!(

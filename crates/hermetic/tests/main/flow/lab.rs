@@ -104,6 +104,11 @@ impl Lab {
         self.said_address("address=")
     }
 
+    /// What the last gateway said until it was ready.
+    pub(crate) fn said(&self) -> &str {
+        &self.said
+    }
+
     /// An address that the gateway named at its start.
     pub(crate) fn said_address(&self, field: &str) -> String {
         let after = self.said.split(field).nth(1).unwrap();
