@@ -1,8 +1,8 @@
 //! A Docker engine: the one that answers, or one of our own.
 //!
 //! Ours touches nothing of the machine's: its images live under the target folder, its socket in a
-//! temporary one, and it has a network namespace to itself, so that its bridges and packet rules
-//! stay in there. It goes when we go, whatever the reason.
+//! temporary one, and it has network and mounts to itself, so that its bridges, packet rules and
+//! file systems stay in there. It goes when we go, whatever the reason.
 
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
@@ -189,7 +189,9 @@ fn spawn(
     command
         // Our end is its end, also when we are killed. The signal is tied to the thread that
         // starts it, which is our only one.
-        .args(["--pdeathsig", "TERM", "--", "unshare", "--net", "--"])
+        .args(["--pdeathsig", "TERM", "--", "unshare", "--net"])
+        // Its mounts are its own, so that none is left of one that was killed.
+        .args(["--mount", "--propagation", "slave", "--"])
         .args(["sh", "-c", "ip link set lo up; exec dockerd \"$@\"", "sh"])
         .arg("--config-file")
         .arg(settings)

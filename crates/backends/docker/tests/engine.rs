@@ -1,6 +1,6 @@
 //! The engine goes away and comes back, in the middle of everything.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, getuid, kill_process};
 use crate::lab::{Lab, begin, docker, greet, image, sh};
 
 /// An engine of this test's own: its data, its socket, its network.
-struct Engine {
+pub(crate) struct Engine {
     folder: tempfile::TempDir,
     child: Option<Child>,
 }
@@ -35,19 +35,10 @@ async fn an_engine_that_is_killed_and_started_serves_again() {
 }
 
 async fn story(name: &str, signal: Signal) {
-    let why = match crate::lab::skip().await {
-        None if getuid().is_root() => None,
-        None => Some("only root can start an engine".to_owned()),
-        why => why,
-    };
-    if let Some(why) = why {
-        return eprintln!("SKIP: {name}: {why}");
-    }
-    let mut engine = match Engine::start().await {
+    let mut engine = match Engine::of_its_own().await {
         Ok(engine) => engine,
         Err(why) => return eprintln!("SKIP: {name}: {why}"),
     };
-    engine.take_image().await;
     let lab = Lab::open(|config| config.address = engine.address());
 
     let mut kept = lab.spec();
@@ -93,42 +84,20 @@ async fn story(name: &str, signal: Signal) {
     engine.end(Signal::TERM).await;
 }
 
-/// Killed in the middle of a create and of a destroy, many times: afterwards nothing is left.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_engine_that_dies_under_a_create_leaves_nothing_that_is_not_found() {
-    const NAME: &str = "an_engine_that_dies_under_a_create_leaves_nothing_that_is_not_found";
-    if !getuid().is_root() || crate::lab::skip().await.is_some() {
-        return eprintln!("SKIP: {NAME}: needs root, and an engine to take the image from");
-    }
-    let mut engine = match Engine::start().await {
-        Ok(engine) => engine,
-        Err(why) => return eprintln!("SKIP: {NAME}: {why}"),
-    };
-    engine.take_image().await;
-    let lab = Lab::open(|config| config.address = engine.address());
-    for round in 0..4 {
-        let spec = lab.spec();
-        let docker = lab.docker.clone();
-        let (id, made) = (
-            spec.id.clone(),
-            tokio::spawn(async move {
-                let made = docker.create(&spec).await.map(drop);
-                let gone = docker.destroy(&spec.id).await;
-                (made.is_ok(), gone.is_ok())
-            }),
-        );
-        tokio::time::sleep(Duration::from_millis(30 + round * 150)).await;
-        engine.end(Signal::KILL).await;
-        made.await.unwrap();
-        engine.start_again().await;
-        lab.docker.destroy(&id).await.unwrap();
-        assert_eq!(lab.docker.list().await.unwrap(), []);
-    }
-    lab.close().await;
-    engine.end(Signal::TERM).await;
-}
-
 impl Engine {
+    /// With the test image, or why there can be none.
+    pub(crate) async fn of_its_own() -> Result<Self, String> {
+        if let Some(why) = crate::lab::skip().await {
+            return Err(why);
+        }
+        if !getuid().is_root() {
+            return Err("only root can start an engine".to_owned());
+        }
+        let engine = Self::start().await?;
+        engine.take_image().await;
+        Ok(engine)
+    }
+
     async fn start() -> Result<Self, String> {
         let folder = tempfile::Builder::new().prefix("engine").tempdir();
         let folder = folder.map_err(|error| error.to_string())?;
@@ -149,7 +118,7 @@ impl Engine {
         ))
     }
 
-    async fn start_again(&mut self) {
+    pub(crate) async fn start_again(&mut self) {
         self.spawn().unwrap();
         assert!(self.answers().await, "the engine does not come back");
     }
@@ -179,8 +148,12 @@ impl Engine {
         Ok(())
     }
 
-    fn address(&self) -> Address {
-        Address::Socket(self.folder.path().join("docker.sock"))
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("docker.sock")
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        Address::Socket(self.socket())
     }
 
     async fn answers(&mut self) -> bool {
@@ -208,7 +181,7 @@ impl Engine {
         std::fs::remove_file(tar).unwrap();
     }
 
-    async fn end(&mut self, signal: Signal) {
+    pub(crate) async fn end(&mut self, signal: Signal) {
         let Some(mut child) = self.child.take() else {
             return;
         };

@@ -1,15 +1,9 @@
-//! Coming into the world and leaving it, also when somebody is killed on the way.
+//! Coming into the world and leaving it.
 
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::lab::{begin, greet, sh, stories, until};
 use hermetic_sandbox::{Backend, FoundState, Lifeline, Persistence};
-use hermetic_types::InstallationId;
-
-use crate::lab::{self, Lab, begin, greet, image, sh, stories, until};
-
-/// Set for a process that is to be killed: its installation, and whether its sandbox is tied.
-const CREATOR: &str = "HERMETIC_TEST_CREATOR";
 
 stories! {
     async fn what_is_tied_goes_with_its_link(lab: &Lab) {
@@ -93,76 +87,4 @@ stories! {
         assert_eq!(missing.name, "engine");
         assert!(missing.remedy.is_some());
     }
-
-    async fn a_killed_gateway_leaves_what_can_be_found_or_nothing(lab: &Lab) {
-        crash_and_count(lab, "ledger").await;
-    }
-
-    async fn a_killed_creator_takes_its_tied_sandbox_along(lab: &Lab) {
-        crash_and_count(lab, "creator").await;
-    }
-}
-
-/// Kills a process at a different moment of its create each time, then of its run, and looks at
-/// what is left.
-async fn crash_and_count(lab: &Lab, bond: &str) {
-    for round in 0..10 {
-        let mut creator = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "life::creator", "--nocapture"])
-            .env(CREATOR, format!("{} {bond}", lab.installation))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        tokio::time::sleep(Duration::from_millis(40 + round * 70)).await;
-        creator.kill().unwrap();
-        creator.wait().unwrap();
-
-        // An engine goes on with what it was asked last.
-        until("nothing is half-made", async || {
-            let found = lab.docker.list().await.unwrap();
-            found.iter().all(|found| found.state != FoundState::Busy)
-        })
-        .await;
-        if bond == "creator" {
-            until("what was tied is dead", async || {
-                let found = lab.docker.list().await.unwrap();
-                found.iter().all(|found| found.state == FoundState::Broken)
-            })
-            .await;
-        }
-        for found in lab.docker.list().await.unwrap() {
-            if found.state == FoundState::Running {
-                let link = lab.docker.connect(&found.id).await.unwrap();
-                let mut spec = lab.spec();
-                spec.id = found.id.clone();
-                assert_eq!(sh(&greet(&spec, link).await, "echo alive").await, "alive\n");
-            }
-            lab.docker.destroy(&found.id).await.unwrap();
-        }
-        until("nothing is left", async || {
-            lab.docker.list().await.unwrap().is_empty()
-        })
-        .await;
-    }
-}
-
-/// Not a story: the process that is killed in one.
-#[tokio::test]
-async fn creator() {
-    let Ok(told) = std::env::var(CREATOR) else {
-        return;
-    };
-    let (installation, bond) = told.split_once(' ').unwrap();
-    let installation: InstallationId = installation.parse().unwrap();
-    let docker = lab::open(&installation, |_| {});
-    let mut spec = lab::spec(&installation);
-    spec.system = hermetic_sandbox::SystemView::Image(image());
-    spec.lifetime = Duration::from_secs(5);
-    if bond == "creator" {
-        spec.lifeline = Lifeline::Creator;
-    }
-    let sandbox = greet(&spec, docker.create(&spec).await.unwrap()).await;
-    let _running = begin(&sandbox, "echo ready; sleep 600").await;
-    std::future::pending::<()>().await;
 }

@@ -29,7 +29,11 @@ async fn the_seal_holds_on_podman() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_left_on_podman() {
-    on_podman("nothing_is_left_on_podman", &["life::"]).await;
+    on_podman(
+        "nothing_is_left_on_podman",
+        &["life::", "moments::a_killed"],
+    )
+    .await;
 }
 
 async fn on_podman(name: &str, stories: &[&str]) {

@@ -314,24 +314,25 @@ pub(crate) fn stdout(finished: &Finished) -> String {
 
 /// Waits until a file is there, which a command makes.
 pub(crate) async fn until_there(path: &Path) {
-    for _ in 0..500 {
-        if path.exists() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{} does not appear", path.display());
+    until(&path.display().to_string(), || path.exists()).await;
 }
 
 /// Waits until no process has this among its words.
 pub(crate) async fn until_gone(marker: &str) {
-    for _ in 0..500 {
-        if processes_with(marker).is_empty() {
-            return;
+    let gone = format!("the end of {marker}");
+    until(&gone, || processes_with(marker).is_empty()).await;
+}
+
+/// Waits for what will come, and fails when it does not.
+pub(crate) async fn until(what: &str, seen: impl Fn() -> bool) {
+    let waiting = async {
+        while !seen() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("still there: {:?}", processes_with(marker));
+    };
+    tokio::time::timeout(Duration::from_secs(60), waiting)
+        .await
+        .unwrap_or_else(|_| panic!("never came: {what}"));
 }
 
 /// Living processes with this in a word of theirs.

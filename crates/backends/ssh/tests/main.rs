@@ -10,7 +10,9 @@
 mod conformance;
 mod drops;
 mod keys;
+mod kills;
 mod lab;
 mod life;
+mod own;
 mod placing;
 mod plain;
