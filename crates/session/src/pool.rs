@@ -8,9 +8,11 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hermetic_sandbox::{Sandbox, Spec};
 use hermetic_types::{ConversationKey, SandboxId};
+use tokio::time::{Instant, sleep_until};
 
 use crate::sandboxes::now;
 use crate::{LeaseError, Sandboxes};
@@ -19,7 +21,12 @@ use crate::{LeaseError, Sandboxes};
 pub(crate) struct Pool {
     warm: Mutex<VecDeque<Warm>>,
     filling: AtomicBool,
+    last_taken: Mutex<Option<Instant>>,
 }
+
+/// Whoever takes one has a command to run. Making another at that moment would take the engine and
+/// the processor from it.
+const REST: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 struct Warm {
@@ -46,6 +53,27 @@ impl Pool {
     fn take(&self) -> Option<Warm> {
         self.warm().pop_front()
     }
+
+    fn note_taken(&self) {
+        *self.last_taken() = Some(Instant::now());
+    }
+
+    fn last_taken(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.last_taken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends when nobody has taken one for a moment.
+    async fn rest(&self) {
+        loop {
+            let due = self.last_taken().map(|taken| taken + REST);
+            match due.filter(|due| *due > Instant::now()) {
+                Some(due) => sleep_until(due).await,
+                None => return,
+            }
+        }
+    }
 }
 
 impl Sandboxes {
@@ -55,6 +83,7 @@ impl Sandboxes {
         conversation: &ConversationKey,
     ) -> Result<Option<(Spec, Arc<Sandbox>)>, LeaseError> {
         while let Some(Warm { mut spec, sandbox }) = self.pool.take() {
+            self.pool.note_taken();
             self.changed.notify_one();
             if !sandbox.is_reachable() {
                 self.give_up(&spec.id).await;
@@ -88,6 +117,14 @@ impl Sandboxes {
         let this = self.clone();
         self.works.spawn(async move {
             while !this.works.is_closed() && this.pool_room() > 0 {
+                if this
+                    .cut
+                    .run_until_cancelled(this.pool.rest())
+                    .await
+                    .is_none()
+                {
+                    break;
+                }
                 let nobody = ConversationKey::new(format!("{NOBODY}{}", SandboxId::random()));
                 match this.make(&nobody).await {
                     Ok((spec, sandbox)) => this.pool.warm().push_back(Warm { spec, sandbox }),

@@ -34,7 +34,7 @@ pub struct Sandboxes {
     /// Creations, which go on when the caller gives up so that none is cut in the middle, and outlets.
     pub(crate) works: TaskTracker,
     /// Ends the outlets.
-    cut: CancellationToken,
+    pub(crate) cut: CancellationToken,
 }
 
 impl Sandboxes {

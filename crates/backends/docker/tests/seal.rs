@@ -145,6 +145,38 @@ print(len(ours), len(known) > 50)'"#;
         theirs.remove().await;
     }
 
+    async fn the_warden_is_out_of_reach(lab: &Lab) {
+        for user in [User::Image, User::Host { uid: 1234, gid: 1234 }] {
+            let lab = lab.with(|config| config.options.user = user);
+            let said = lab.run(&format!("exec python3 - <<'PYTHON'\n{AT_THE_WARDEN}\nPYTHON")).await;
+            assert_eq!(said, "done\n", "{user:?}");
+        }
+    }
+
+    async fn nothing_is_handed_from_one_life_to_the_next(lab: &Lab) {
+        let hide = "touch /tmp/x /var/tmp/x /run/x /dev/shm/x /workspace/x /usr/x; (setsid sleep 600 &) ; ipcmk -M 4096 >/dev/null 2>&1; echo hidden";
+        assert_eq!(lab.run(hide).await, "hidden\n");
+        let look = "ls /tmp/x /var/tmp/x /run/x /dev/shm/x /workspace/x /usr/x 2>/dev/null; pgrep -c sleep; ipcs -m 2>/dev/null | grep -c 0x; echo looked";
+        assert_eq!(lab.run(look).await, "0\n0\nlooked\n");
+    }
+
+    async fn memory_in_disguise_is_memory(lab: &Lab) {
+        let mut spec = lab.spec();
+        spec.limits.memory_bytes = 128 << 20;
+        let sandbox = lab.create(&spec).await;
+        // In files without a name, in shared memory, in pipes: each is charged to the sandbox.
+        for fill in [
+            "import os\nf = os.memfd_create(\"x\")\nfor _ in range(400): os.write(f, b\"x\" * (1 << 20))",
+            "f = open(\"/dev/shm/x\", \"wb\")\nfor _ in range(400): f.write(b\"x\" * (1 << 20))",
+            "import mmap\nm = mmap.mmap(-1, 400 << 20)\nfor i in range(0, 400 << 20, 4096): m[i] = 1",
+        ] {
+            let ended = crate::lab::finish(&sandbox, &format!("exec python3 -c '{fill}'")).await;
+            assert_ne!(ended.code(), 0, "{fill}");
+            assert_eq!(sh(&sandbox, "rm -f /dev/shm/x; echo alive").await, "alive\n");
+        }
+        lab.docker.destroy(&spec.id).await.unwrap();
+    }
+
     async fn what_the_sandbox_replaces_costs_only_itself(lab: &Lab) {
         let mut spec = lab.spec();
         spec.persistence = hermetic_sandbox::Persistence::Kept;
@@ -174,3 +206,34 @@ print(len(ours), len(known) > 50)'"#;
         assert!(said.ends_with("0000000000000000\n"), "{said}");
     }
 }
+
+/// Says whatever a command could do to the first process, whose stdin and stdout are the link. What
+/// harms only the sandbox itself (its priority, its place in the kernel's list of whom to kill) is
+/// not asked.
+const AT_THE_WARDEN: &str = r#"
+import ctypes, os, signal, socket, time
+libc = ctypes.CDLL(None, use_errno=True)
+def can(what, act):
+    try: act()
+    except (OSError, ValueError): return
+    print("COULD", what)
+can("read its memory", lambda: open("/proc/1/mem", "rb"))
+can("write its memory", lambda: open("/proc/1/mem", "r+b"))
+can("see its maps", lambda: open("/proc/1/maps").read(1) or int("no"))
+can("see its variables", lambda: open("/proc/1/environ").read(1) or int("no"))
+can("see its stack", lambda: open("/proc/1/stack").read(1) or int("no"))
+can("speak in its place", lambda: open("/proc/1/fd/1", "wb"))
+can("listen in its place", lambda: open("/proc/1/fd/0", "rb"))
+can("enter its root", lambda: os.listdir("/proc/1/root"))
+can("enter its folder", lambda: os.listdir("/proc/1/cwd"))
+can("enter its namespaces", lambda: open("/proc/1/ns/mnt"))
+can("overwrite it", lambda: open("/proc/1/exe", "r+b"))
+can("limit it", lambda: __import__("resource").prlimit(1, 7, (0, 0)))
+for number in [signal.SIGKILL, signal.SIGSTOP]:
+    try: os.kill(1, number)
+    except OSError: pass
+if libc.ptrace(16, 1, 0, 0) == 0: print("COULD trace it")
+for fd in range(3, 1024):
+    can(f"use a descriptor of its own: {fd}", lambda: os.fstat(fd))
+print("done")
+"#;
