@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hermetic_docker::{Address, Docker};
@@ -115,6 +116,7 @@ async fn crash_and_count(lab: &Lab, bond: &str, moment: &str) {
     creator.wait().unwrap();
 
     // An engine goes on with what it was asked last.
+    until("the engine has answered", async || watched.under_way() == 0).await;
     until("nothing is half-made", async || {
         let found = lab.docker.list().await.unwrap();
         found.iter().all(|found| found.state != FoundState::Busy)
@@ -170,6 +172,8 @@ async fn creator() {
 struct Watched {
     folder: tempfile::TempDir,
     asked: mpsc::UnboundedReceiver<String>,
+    /// Whose copies are the requests that are not answered yet.
+    requests: Arc<()>,
     passing: JoinHandle<()>,
 }
 
@@ -178,16 +182,27 @@ impl Watched {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
         let (tell, asked) = mpsc::unbounded_channel();
-        let passing = tokio::spawn(pass(listener, engine.to_owned(), tell));
+        let requests = Arc::new(());
+        let passing = tokio::spawn(pass(
+            listener,
+            engine.to_owned(),
+            tell,
+            Arc::downgrade(&requests),
+        ));
         Self {
             folder,
             asked,
+            requests,
             passing,
         }
     }
 
     fn address(&self) -> Address {
         Address::Socket(self.folder.path().join("socket"))
+    }
+
+    fn under_way(&self) -> usize {
+        Arc::strong_count(&self.requests) - 1
     }
 
     /// Until the engine was sent a request with this method and this in its path.
@@ -211,9 +226,14 @@ impl Drop for Watched {
     }
 }
 
-async fn pass(listener: UnixListener, engine: PathBuf, tell: mpsc::UnboundedSender<String>) {
+async fn pass(
+    listener: UnixListener,
+    engine: PathBuf,
+    tell: mpsc::UnboundedSender<String>,
+    requests: Weak<()>,
+) {
     while let Ok((mut stream, _)) = listener.accept().await {
-        let (engine, tell) = (engine.clone(), tell.clone());
+        let (engine, tell, mut request) = (engine.clone(), tell.clone(), requests.upgrade());
         tokio::spawn(async move {
             let Ok(mut engine) = UnixStream::connect(engine).await else {
                 return;
@@ -225,9 +245,15 @@ async fn pass(listener: UnixListener, engine: PathBuf, tell: mpsc::UnboundedSend
             };
             if engine.write_all(&first[..length]).await.is_ok() {
                 let text = String::from_utf8_lossy(&first[..length]);
-                let _ = tell.send(text.lines().next().unwrap_or_default().to_owned());
+                let line = text.lines().next().unwrap_or_default().to_owned();
+                // The answer to this one is a link, which lives as long as the container.
+                if line.contains("/attach") || line.contains("/exec/") {
+                    request = None;
+                }
+                let _ = tell.send(line);
                 let _ = copy_bidirectional(&mut stream, &mut engine).await;
             }
+            drop(request);
         });
     }
 }
