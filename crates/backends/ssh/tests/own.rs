@@ -105,14 +105,16 @@ impl Agent {
             .spawn()
             .unwrap();
         let agent = Self(child);
-        until("the agent listens", || socket.exists()).await;
-        let added = Command::new("ssh-add")
-            .arg("-q")
-            .arg(lab.at("key"))
-            .env("SSH_AUTH_SOCK", &socket)
-            .stderr(Stdio::null())
-            .status();
-        assert!(added.unwrap().success());
+        until("the agent takes the key", || {
+            Command::new("ssh-add")
+                .arg("-q")
+                .arg(lab.at("key"))
+                .env("SSH_AUTH_SOCK", &socket)
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|added| added.success())
+        })
+        .await;
         agent
     }
 }
