@@ -52,6 +52,9 @@ impl Sandboxes {
                 tracing::warn!(%conversation, %error, "an idle sandbox could not be let go");
             }
         }
+        if let Some(due) = self.see_out_late().await {
+            next = next.min(due);
+        }
         self.trim_pool().await;
         self.fill_pool();
         next.min(self.retry(retries).await)

@@ -14,6 +14,7 @@
 
 mod errors;
 mod house;
+mod late;
 mod lease;
 mod leaving;
 mod living;

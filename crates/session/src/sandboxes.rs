@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::late::Late;
 use crate::pool::Pool;
 use crate::slot::{Slot, Tenant};
 use crate::{Lease, LeaseError, LetGoError, Outlet, Plan, Spending};
@@ -28,6 +29,7 @@ pub struct Sandboxes {
     pub(crate) slots: Arc<Mutex<HashMap<ConversationKey, Arc<Slot>>>>,
     pub(crate) changed: Arc<Notify>,
     pub(crate) pool: Arc<Pool>,
+    pub(crate) late: Arc<Late>,
     /// Absent: no sandbox has a way out, whatever its spec says.
     pub(crate) gate: Option<Arc<Gate>>,
     spending: Option<Spending>,
@@ -57,6 +59,7 @@ impl Sandboxes {
             slots: Arc::default(),
             changed: Arc::default(),
             pool: Arc::default(),
+            late: Arc::default(),
             gate: None,
             spending: None,
             works: TaskTracker::new(),

@@ -82,6 +82,9 @@ impl Sandboxes {
         let kept = spec
             .as_ref()
             .is_some_and(|spec| spec.persistence == Persistence::Kept);
+        if entry.state == LedgerState::Creating && found.is_none() {
+            self.note_late(&entry.id, entry.backend);
+        }
         match (entry.state, found, spec) {
             (LedgerState::Running, Some(FoundState::Running), Some(spec))
                 if !is_nobodys(&entry.conversation) =>

@@ -181,6 +181,17 @@ async fn a_start_settles_what_a_crash_left() {
 }
 
 #[tokio::test]
+async fn what_comes_late_after_a_crash_is_seen_out() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let asked_for = lab.name_only("bob").await;
+    assert_eq!(lab.sandboxes.settle().await.unwrap().destroyed, 1);
+    // The backend goes on with what the dead process had asked for.
+    lab.fake.kill(&asked_for);
+    lab.pass(Duration::from_secs(70)).await;
+    assert_eq!(lab.fake.ids(), []);
+}
+
+#[tokio::test]
 async fn a_start_leaves_what_lives_by_its_creator_and_what_is_being_made() {
     let lab = Lab::new(Persistence::Ephemeral, 10).await;
     lab.fake.make_stray(FoundState::Busy);

@@ -141,7 +141,7 @@ impl Lab {
     }
 
     /// A row without a sandbox.
-    pub(crate) async fn name_only(&self, who: &str) {
+    pub(crate) async fn name_only(&self, who: &str) -> SandboxId {
         let now = SystemTime::now().into();
         let (id, key) = (SandboxId::random(), ConversationKey::new(who));
         self.store
@@ -149,6 +149,7 @@ impl Lab {
             .name(&id, &key, BackendKind::Native, "{}", now)
             .await
             .unwrap();
+        id
     }
 
     pub(crate) async fn states(&self) -> Vec<(String, LedgerState)> {
