@@ -11,6 +11,7 @@ mod files;
 mod lab;
 mod life;
 mod limits;
+pub mod story;
 
 pub use commands::{
     a_stalled_reader_costs_bounded_memory, a_thousand_in_a_row, binary_output_arrives_whole,

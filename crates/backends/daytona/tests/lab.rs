@@ -1,25 +1,14 @@
 //! A backend, a service for it, and what the stories have in common.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use hermetic_daytona::{Config, Daytona, DiskWish, Patience};
-use hermetic_policy::Cleared;
-use hermetic_sandbox::{
-    Backend, Finished, Lifeline, Link, Network, Persistence, Sandbox, Spec, SystemView,
-};
-use hermetic_types::{
-    BackendKind, Command, ConversationKey, InstallationId, Limits, SandboxId, Secret,
-};
-use hermetic_warden::client::{Event, Running};
-use tokio_util::sync::CancellationToken;
+use hermetic_sandbox::conformance::story;
+pub(crate) use hermetic_sandbox::conformance::story::{PATIENCE, begin, sh, until};
+use hermetic_sandbox::{Backend, Link, Persistence, Sandbox, Spec, SystemView};
+use hermetic_types::{BackendKind, InstallationId, Secret};
 
 use crate::server::{self, Server};
 
-/// Long enough for a loaded machine; nothing waits for it when all is well.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) const IMAGE: &str = "debian:12";
-const BOUND: usize = 1 << 20;
 
 pub(crate) struct Lab {
     pub(crate) server: Server,
@@ -87,19 +76,7 @@ impl Lab {
     }
 
     pub(crate) fn spec(&self) -> Spec {
-        Spec {
-            installation: self.installation.clone(),
-            conversation: ConversationKey::new("telegram:story"),
-            id: SandboxId::random(),
-            system: SystemView::Image(IMAGE.to_owned()),
-            limits: Limits::default(),
-            mounts: Vec::new(),
-            env: BTreeMap::new(),
-            network: Network::Closed,
-            persistence: Persistence::Ephemeral,
-            lifeline: Lifeline::Ledger,
-            lifetime: Duration::from_secs(600),
-        }
+        story::spec(&self.installation, SystemView::Image(IMAGE.to_owned()))
     }
 
     pub(crate) fn kept(&self) -> Spec {
@@ -125,42 +102,4 @@ pub(crate) async fn greet(spec: &Spec, link: Link) -> Sandbox {
     Sandbox::greet(&spec.id, BackendKind::Daytona, link)
         .await
         .unwrap()
-}
-
-pub(crate) async fn finish(sandbox: &Sandbox, text: &str) -> Finished {
-    let mut command = Command::script(text);
-    command.timeout = Some(PATIENCE);
-    sandbox
-        .run(
-            Cleared::typed_by_operator(command),
-            BOUND,
-            &CancellationToken::new(),
-        )
-        .await
-        .unwrap()
-}
-
-/// Starts what goes on; it has said a first word.
-pub(crate) async fn begin(sandbox: &Sandbox, text: &str) -> Running {
-    let command = Cleared::typed_by_operator(Command::script(text));
-    let mut running = sandbox.start(command).await.unwrap();
-    while !matches!(running.next().await, Ok(Some(Event::Out(_))) | Err(_)) {}
-    running
-}
-
-pub(crate) async fn sh(sandbox: &Sandbox, text: &str) -> String {
-    let finished = finish(sandbox, &format!("exec 2>&1\n{text}")).await;
-    String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned()
-}
-
-/// Waits for what will come, and fails when it does not.
-pub(crate) async fn until(what: &str, mut seen: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !seen().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .unwrap_or_else(|_| panic!("never came: {what}"));
 }

@@ -33,7 +33,7 @@ stories! {
         let labels = told("labels");
         assert_eq!(labels["hermes_task_id"], spec.id.to_string());
         assert_eq!(labels["hermetic.installation"], lab.installation.to_string());
-        assert_eq!(labels["hermetic.conversation"], "telegram:story");
+        assert_eq!(labels["hermetic.conversation"], "agent:main:telegram:dm:4711");
         // Nothing of the provider's own is in a command's environment, and no network but loopback.
         assert_eq!(sh(&sandbox, "env | grep -c DAYTONA; pwd; ls /sys/class/net 2>/dev/null; grep -c : /proc/net/dev").await, "0\n/workspace\n1\n");
         let hard = sh(&sandbox, "ulimit -Hn").await;
@@ -90,7 +90,7 @@ stories! {
         let sandbox = lab.create(&spec).await;
         sh(&sandbox, "echo mine > note").await;
         // The sandbox runs on; only what we placed there is dead.
-        let text = "kill -KILL $(pgrep -f 'warden serve'); sleep 600";
+        let text = "kill -KILL $(pgrep -f 'sealed serve'); sleep 600";
         let command = Cleared::typed_by_operator(Command::script(text));
         let _lost = sandbox.start(command).await;
         until("the link is seen to be gone", async || !sandbox.is_reachable()).await;

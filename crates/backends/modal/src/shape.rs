@@ -166,7 +166,7 @@ fn entry(spec: &Spec, start: &str, size: usize) -> String {
          head -c {size} > {warden}.part; [ $(wc -c < {warden}.part) -eq {size} ]; \
          chmod 555 {warden}.part; mv {warden}.part {warden}; \
          ulimit -c 0; ulimit -n {files} 2>/dev/null || true; cd /workspace; \
-         exec {warden} serve --listen {socket} --lifetime {lifetime}{tied} \
+         exec {warden} sealed serve --listen {socket} --lifetime {lifetime}{tied} \
          </dev/null >/dev/null 2>&1"
     )
 }

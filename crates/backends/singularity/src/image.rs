@@ -5,15 +5,12 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hermetic_sandbox::{BackendError, SystemView};
 use sha2::{Digest, Sha256};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::time::timeout;
 
+use crate::build;
 use crate::runtime::Runtime;
 
 /// Hears how a build goes.
@@ -29,13 +26,6 @@ pub struct Progress {
     pub said: String,
     pub done: bool,
 }
-
-/// One that falls silent for this long has gone; unpacking a large layer takes its time.
-const SILENCE: Duration = Duration::from_secs(600);
-/// Longer lines are cut before anybody sees them.
-const MOST_SAID: usize = 300;
-const MOST_KEPT: usize = 12;
-const MOST_HEARD: u64 = 64 << 20;
 
 /// Kinds that the runtime fetches or unpacks by itself.
 const BUILT: [&str; 8] = [
@@ -108,7 +98,7 @@ impl Image {
     }
 }
 
-/// Whole or not at all: unpacked under another name, and two who want it at once build it once.
+/// Two who want it at once build it once.
 pub(crate) async fn provide(
     runtime: &Runtime,
     image: &Image,
@@ -134,108 +124,14 @@ pub(crate) async fn provide(
         let mut builder = fs::DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(cache);
         made.map_err(failed("make the image cache"))?;
-        sweep(cache);
+        build::sweep(cache);
     }
-    let half = folder.with_extension(format!("half-{}", std::process::id()));
-    let built = build(runtime, source, &half, tell).await;
-    let kept = match built {
-        Ok(()) => fs::rename(&half, folder).map_err(failed("keep the image")),
-        Err(error) => Err(error),
-    };
-    if kept.is_err() {
-        let _ = hermetic_sandbox::host::remove(&half);
-    }
+    let built = build::build(runtime, source, folder, tell).await;
     // Another gateway may have been faster.
-    if folder.exists() { Ok(()) } else { kept }
+    if folder.exists() { Ok(()) } else { built }
 }
 
-/// Halves that a killed builder left.
-fn sweep(cache: &Path) {
-    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.split_once(".half-"));
-        let Some(pid) = owner.and_then(|(_, pid)| pid.parse::<u32>().ok()) else {
-            continue;
-        };
-        if !Path::new(&format!("/proc/{pid}")).exists() {
-            let _ = hermetic_sandbox::host::remove(&entry.path());
-        }
-    }
-}
-
-async fn build(
-    runtime: &Runtime,
-    source: &str,
-    half: &Path,
-    tell: &Tell,
-) -> Result<(), BackendError> {
-    tracing::info!(image = source, "building the image");
-    let _ = hermetic_sandbox::host::remove(half);
-    let mut command = tokio::process::Command::from(runtime.build_command());
-    let mut child = command
-        .args(["build", "--sandbox", "--fix-perms", "--force"])
-        .arg(half)
-        .arg(source)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| BackendError::failed("start the build", error))?;
-    let mut kept: Vec<String> = Vec::new();
-    if let Some(stderr) = child.stderr.take() {
-        let mut lines = BufReader::new(stderr.take(MOST_HEARD)).split(b'\n');
-        loop {
-            match timeout(SILENCE, lines.next_segment()).await {
-                Ok(Ok(Some(line))) => {
-                    let said = plain(&line);
-                    tell.say(source, &said, false);
-                    kept.push(said);
-                    if kept.len() > MOST_KEPT {
-                        kept.remove(0);
-                    }
-                }
-                Ok(_) => break,
-                Err(_) => return Err(unavailable(source, "the build fell silent")),
-            }
-        }
-    }
-    let ended = child.wait().await;
-    if ended.is_ok_and(|status| status.success()) {
-        tell.say(source, "built", true);
-        return Ok(());
-    }
-    let errors: Vec<&str> = kept
-        .iter()
-        .filter_map(|line| line.strip_prefix("FATAL:").or(line.strip_prefix("ERROR:")))
-        .map(str::trim)
-        .collect();
-    let why = match (errors.is_empty(), kept.last()) {
-        (false, _) => errors.join("; "),
-        (true, Some(last)) => last.clone(),
-        (true, None) => "it said nothing".to_owned(),
-    };
-    Err(unavailable(source, &why))
-}
-
-/// A line without colours and other surprises, of a bearable length.
-fn plain(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(line);
-    let mut plain = String::new();
-    let mut escaped = false;
-    for one in text.chars() {
-        match one {
-            '\u{1b}' => escaped = true,
-            letter if escaped => escaped = !letter.is_ascii_alphabetic(),
-            control if control.is_control() => {}
-            other if plain.len() < MOST_SAID => plain.push(other),
-            _ => break,
-        }
-    }
-    plain.trim().to_owned()
-}
-
-fn unavailable(image: &str, why: &str) -> BackendError {
+pub(crate) fn unavailable(image: &str, why: &str) -> BackendError {
     BackendError::Unavailable {
         what: format!("the image {image} cannot be had: {why}"),
         remedy: "check its name and the network, or name a folder or a SIF in \
@@ -256,7 +152,7 @@ impl Tell {
         Self(Some(Arc::new(hear)))
     }
 
-    fn say(&self, image: &str, said: &str, done: bool) {
+    pub(crate) fn say(&self, image: &str, said: &str, done: bool) {
         if let Some(hear) = &self.0 {
             hear(&Progress {
                 image: image.to_owned(),
@@ -291,15 +187,5 @@ mod tests {
         for bad in ["debian:12", "a.sif", "", "--writable", "docker://a\nb"] {
             assert!(parse(bad).is_err(), "{bad:?}");
         }
-    }
-
-    #[test]
-    fn what_a_builder_says_is_shown_plain() {
-        assert_eq!(
-            plain(b"\x1b[34mINFO:   \x1b[0m Starting build...\r"),
-            "INFO:    Starting build..."
-        );
-        assert_eq!(plain(&[b'x'; 5000]).len(), MOST_SAID);
-        assert_eq!(plain(b"\xff\x00\x07"), "\u{fffd}");
     }
 }

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod build;
 mod image;
 mod instance;
 mod leftovers;

@@ -67,9 +67,8 @@ pub(crate) fn may_limit() -> bool {
 
 async fn version(runtime: &Runtime) -> String {
     let program = runtime.program().display().to_string();
-    let mut command = tokio::process::Command::from(runtime.build_command());
+    let mut command = tokio::process::Command::from(runtime.version_command());
     let asked = command
-        .arg("--version")
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();

@@ -43,12 +43,11 @@ const FOR_BUILDS: [&str; 8] = [
     "SSL_CERT_DIR",
     "LANG",
 ];
-const OWN_FOR_BUILDS: [&str; 5] = [
+const OWN_FOR_BUILDS: [&str; 4] = [
     "CACHEDIR",
     "CONFIGDIR",
     "DOCKER_PASSWORD",
     "DOCKER_USERNAME",
-    "TMPDIR",
 ];
 
 impl Runtime {
@@ -58,6 +57,14 @@ impl Runtime {
         let folders: Vec<PathBuf> = std::env::split_paths(&path)
             .chain(["/usr/bin", "/usr/local/bin"].map(PathBuf::from))
             .collect();
+        Self::among(&folders, look)
+    }
+
+    /// Looks into these folders alone.
+    pub fn among(
+        folders: &[PathBuf],
+        look: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Option<Self> {
         KNOWN.into_iter().find_map(|(name, prefix)| {
             let mut places = folders.iter().map(|folder| folder.join(name));
             let program = places.find(|place| place.is_absolute() && place.is_file())?;
@@ -90,10 +97,18 @@ impl Runtime {
         command
     }
 
-    /// For building an image, as the user would.
-    pub(crate) fn build_command(&self) -> Command {
+    /// For building an image, as the user would; what it needs meanwhile is in `rest`, where it is
+    /// found and removed if it is killed.
+    pub(crate) fn build_command(&self, rest: &Path) -> Command {
         let mut command = self.bare();
         command.envs(self.of(|_| true));
+        command.env(format!("{}_TMPDIR", self.prefix), rest);
+        command
+    }
+
+    pub(crate) fn version_command(&self) -> Command {
+        let mut command = self.bare();
+        command.envs(self.of(|_| true)).arg("--version");
         command
     }
 
@@ -132,8 +147,9 @@ mod tests {
             "APPTAINER_DOCKER_PASSWORD" => Some("secret".into()),
             _ => None,
         };
-        let older = Runtime::find(&look).unwrap();
-        assert!(older.program.ends_with("singularity") || older.program.ends_with("apptainer"));
+        let only = [folder.path().to_owned()];
+        let older = Runtime::among(&only, &look).unwrap();
+        assert_eq!((&older.program, older.prefix), (&at("singularity"), "SINGULARITY"));
         fs::write(at("apptainer"), "").unwrap();
         let found = Runtime::find(&look).unwrap();
         assert_eq!(found.program, at("apptainer"));
@@ -144,7 +160,10 @@ mod tests {
         };
         let started = found.command(Path::new("/list"));
         assert_eq!(seen(&started), ["APPTAINER_CONFIGDIR", "PATH"]);
-        let built = found.build_command();
-        assert_eq!(seen(&built), ["APPTAINER_DOCKER_PASSWORD", "PATH"]);
+        let built = found.build_command(Path::new("/rest"));
+        assert_eq!(
+            seen(&built),
+            ["APPTAINER_DOCKER_PASSWORD", "APPTAINER_TMPDIR", "PATH"]
+        );
     }
 }

@@ -15,6 +15,7 @@ use hermetic_native::{Ended, Native};
 use hermetic_sandbox::{Backend, BackendError, Found, Link, Readiness, Spec};
 use hermetic_types::{BackendKind, InstallationId, SandboxId};
 
+use crate::build;
 use crate::image::{self, Image, Tell};
 use crate::instance::Instances;
 use crate::readiness;
@@ -66,6 +67,7 @@ impl Singularity {
             .map_err(|source| BackendError::failed("find the state folder", source))?;
         let stage = stage::prepare(&config.state, config.program)
             .map_err(|source| BackendError::failed("place the warden", source))?;
+        build::sweep(&config.cache);
         let instances = Arc::new(Instances {
             runtime: config.runtime.clone(),
             installation: config.installation.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hermetic_sandbox::{Backend, FoundState, Lifeline};
 
-use crate::lab::{open, processes_of, spec, stories, until};
+use crate::lab::{child_of, open, processes_of, spec, stories, until};
 
 /// Set for a copy of this test that plays the gateway to be killed.
 const PLAYS: &str = "HERMETIC_TEST_PLAYS_GATEWAY";
@@ -77,12 +77,4 @@ stories! {
             assert!(!std::path::Path::new(&format!("/proc/{init}/exe")).exists());
         }
     }
-}
-
-fn child_of(pid: i32) -> Option<i32> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    threads.flatten().find_map(|thread| {
-        let text = std::fs::read_to_string(thread.path().join("children")).ok()?;
-        text.split_whitespace().next()?.parse().ok()
-    })
 }

@@ -1,20 +1,12 @@
 //! A place for one story: an installation of its own, in a folder of its own.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use hermetic_policy::Cleared;
-use hermetic_sandbox::{
-    Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView,
-};
+use hermetic_sandbox::conformance::story;
+pub(crate) use hermetic_sandbox::conformance::story::{PATIENCE, begin, finish, sh, until};
+use hermetic_sandbox::{Backend, Link, Sandbox, Spec, SystemView};
 use hermetic_singularity::{Config, Runtime, Singularity, Tell};
-use hermetic_types::{BackendKind, Command, ConversationKey, InstallationId, Limits, SandboxId};
-use tokio_util::sync::CancellationToken;
-
-/// Long enough for a loaded machine; nothing waits for it when all is well.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
-const BOUND: usize = 1 << 20;
+use hermetic_types::{BackendKind, InstallationId};
 
 pub(crate) struct Lab {
     pub(crate) backend: Singularity,
@@ -61,7 +53,15 @@ pub(crate) fn image() -> String {
 }
 
 pub(crate) fn open(state: &Path, installation: &InstallationId) -> Singularity {
-    Singularity::open(Config {
+    with(state, installation, |_| {})
+}
+
+pub(crate) fn with(
+    state: &Path,
+    installation: &InstallationId,
+    change: impl FnOnce(&mut Config),
+) -> Singularity {
+    let mut config = Config {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
@@ -70,8 +70,9 @@ pub(crate) fn open(state: &Path, installation: &InstallationId) -> Singularity {
         scratch: state.join("scratch"),
         cache: state.join("images"),
         tell: Tell::default(),
-    })
-    .unwrap()
+    };
+    change(&mut config);
+    Singularity::open(config).unwrap()
 }
 
 impl Lab {
@@ -90,24 +91,33 @@ impl Lab {
         open(self.folder.path(), &self.installation)
     }
 
+    /// The same installation with other settings.
+    pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Singularity {
+        with(self.folder.path(), &self.installation, change)
+    }
+
     pub(crate) fn spec(&self) -> Spec {
         spec(&self.installation)
     }
 
     pub(crate) async fn create(&self, spec: &Spec) -> Sandbox {
-        let link = self.backend.create(spec).await.unwrap();
-        Sandbox::greet(&spec.id, BackendKind::Singularity, link)
-            .await
-            .unwrap()
+        greet(spec, self.backend.create(spec).await.unwrap()).await
     }
 
     /// Runs shell text in a fresh sandbox and returns what it said, both streams.
     pub(crate) async fn run(&self, text: &str) -> String {
-        let spec = self.spec();
-        let sandbox = self.create(&spec).await;
+        self.run_in(&self.spec(), text).await
+    }
+
+    pub(crate) async fn run_in(&self, spec: &Spec, text: &str) -> String {
+        let sandbox = self.create(spec).await;
         let said = sh(&sandbox, text).await;
         self.backend.destroy(&spec.id).await.unwrap();
         said
+    }
+
+    pub(crate) async fn python(&self, text: &str) -> String {
+        self.run(&format!("exec python3 - <<'END'\n{text}\nEND")).await
     }
 
     /// Nothing of this installation is left, or the story was not clean.
@@ -126,38 +136,14 @@ impl Lab {
     }
 }
 
-pub(crate) fn spec(installation: &InstallationId) -> Spec {
-    Spec {
-        installation: installation.clone(),
-        conversation: ConversationKey::new("story"),
-        id: SandboxId::random(),
-        system: SystemView::Image(image()),
-        limits: Limits::default(),
-        mounts: Vec::new(),
-        env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Ledger,
-        lifetime: Duration::from_secs(600),
-    }
-}
-
-pub(crate) async fn finish(sandbox: &Sandbox, text: &str) -> Finished {
-    let mut command = Command::script(text);
-    command.timeout = Some(PATIENCE);
-    sandbox
-        .run(
-            Cleared::typed_by_operator(command),
-            BOUND,
-            &CancellationToken::new(),
-        )
+pub(crate) async fn greet(spec: &Spec, link: Link) -> Sandbox {
+    Sandbox::greet(&spec.id, BackendKind::Singularity, link)
         .await
         .unwrap()
 }
 
-pub(crate) async fn sh(sandbox: &Sandbox, text: &str) -> String {
-    let finished = finish(sandbox, &format!("exec 2>&1\n{text}")).await;
-    String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned()
+pub(crate) fn spec(installation: &InstallationId) -> Spec {
+    story::spec(installation, SystemView::Image(image()))
 }
 
 /// Files of sandboxes and entries of instances; the empty folders they lie in may stay.
@@ -199,14 +185,10 @@ pub(crate) fn processes_of(text: &str) -> Vec<i32> {
         .collect()
 }
 
-/// Waits for what will come, and fails when it does not.
-pub(crate) async fn until(what: &str, mut seen: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !seen().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .unwrap_or_else(|_| panic!("never came: {what}"));
+pub(crate) fn child_of(pid: i32) -> Option<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    threads.flatten().find_map(|thread| {
+        let text = std::fs::read_to_string(thread.path().join("children")).ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    })
 }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use hermetic_sandbox::{Backend, Lifeline, SystemView};
+use hermetic_singularity::Runtime;
 use hermetic_types::SandboxId;
 
-use crate::lab::{processes_of, stories, until};
+use crate::lab::{greet, processes_of, sh, stories, until};
 
 stories! {
     async fn one_that_nobody_comes_back_to_ends_itself(lab: &Lab) {
@@ -40,6 +41,26 @@ stories! {
         let error = lab.backend.create(&spec).await.unwrap_err();
         assert!(error.to_string().contains("cannot be had"), "{error}");
         lab.backend.destroy(&SandboxId::random()).await.unwrap();
+    }
+
+    /// Where Apptainer is not called by its own name; older runtimes have no other.
+    async fn a_runtime_that_is_called_singularity_will_do(lab: &Lab) {
+        let own = lab.folder.path().join("bin");
+        std::fs::create_dir(&own).unwrap();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let program = std::env::split_paths(&path)
+            .flat_map(|folder| ["apptainer", "singularity"].map(|name| folder.join(name)))
+            .find(|place| place.is_file())
+            .expect("there is a runtime");
+        std::os::unix::fs::symlink(program, own.join("singularity")).unwrap();
+        let backend = lab.with(|config| {
+            config.runtime = Runtime::among(&[own], &|name| std::env::var_os(name));
+        });
+        assert_eq!(format!("{backend:?}"), "Singularity(\"singularity\")");
+        let spec = lab.spec();
+        let sandbox = greet(&spec, backend.create(&spec).await.unwrap()).await;
+        assert_eq!(sh(&sandbox, "env | grep -ci 'singularity\\|apptainer'; pwd").await, "0\n/workspace\n");
+        backend.destroy(&spec.id).await.unwrap();
     }
 
     async fn readiness_tells_what_was_tried(lab: &Lab) {

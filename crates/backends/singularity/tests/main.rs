@@ -7,8 +7,12 @@
     reason = "a test fails by panicking and skips by saying so"
 )]
 
+mod attack;
 mod conformance;
 mod crash;
+mod images;
 mod lab;
 mod life;
+mod limits;
+mod registry;
 mod seal;

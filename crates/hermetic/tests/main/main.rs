@@ -24,6 +24,7 @@ mod hermetic;
 mod mcp;
 mod probes;
 mod service;
+mod singularity;
 mod ssh;
 #[path = "../../../backends/ssh/tests/lab.rs"]
 #[allow(dead_code, reason = "its own tests use the rest")]

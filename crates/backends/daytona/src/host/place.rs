@@ -85,7 +85,7 @@ fn script(spec: &Spec) -> Result<String, BackendError> {
     let _ = writeln!(
         text,
         "own=; command -v setsid >/dev/null && own=setsid\n\
-         $own {WARDEN} serve --listen {SOCKET} --lifetime {lifetime}{tied} \
+         $own {WARDEN} sealed serve --listen {SOCKET} --lifetime {lifetime}{tied} \
          </dev/null >/dev/null 2>&1 &"
     );
     Ok(text)

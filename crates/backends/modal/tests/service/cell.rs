@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use hermetic_modal::wire::{GenericResult, GenericStatus, Sandbox, SandboxTag};
@@ -25,6 +25,8 @@ pub(crate) struct Cell {
     pub(crate) tags: Mutex<Vec<SandboxTag>>,
     pub(crate) execs: Mutex<HashMap<String, Arc<Process>>>,
     pub(crate) entry: Arc<Process>,
+    /// How it ends, decided before anything is killed: whoever kills first has the word.
+    verdict: OnceLock<GenericResult>,
     result: watch::Sender<Option<GenericResult>>,
     touched: Mutex<Instant>,
     root: PathBuf,
@@ -111,6 +113,7 @@ impl Cell {
             tags: Mutex::new(order.tags),
             execs: Mutex::default(),
             entry,
+            verdict: OnceLock::new(),
             result: watch::Sender::new(None),
             touched: Mutex::new(Instant::now()),
             root,
@@ -169,6 +172,11 @@ impl Cell {
 
     /// No process of it is alive afterwards.
     pub(crate) async fn end(&self, status: GenericStatus, exitcode: i32) {
+        let verdict = self.verdict.get_or_init(|| GenericResult {
+            status: status.into(),
+            exitcode,
+            ..GenericResult::default()
+        });
         if let Some(first) = self.first() {
             let pid = rustix::process::Pid::from_raw(first).unwrap();
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -181,11 +189,7 @@ impl Cell {
         let _ = fs::remove_dir_all(&self.root);
         self.result.send_if_modified(|result| {
             let first = result.is_none();
-            result.get_or_insert(GenericResult {
-                status: status.into(),
-                exitcode,
-                ..GenericResult::default()
-            });
+            result.get_or_insert_with(|| verdict.clone());
             first
         });
     }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, statvfs};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, statfs, statvfs};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
@@ -28,7 +28,8 @@ pub(super) fn count(folders: &[PathBuf]) -> io::Result<Usage> {
     Ok(usage)
 }
 
-/// Files that have no name any more but are still open in one of these processes, on the device.
+/// Files that have no name any more but are still open in one of these processes, on the device or
+/// in an overlay, which has a device of its own and lies in a house's files.
 pub(super) fn count_unnamed(pids: &[i32], device: u64) -> Usage {
     let mut seen = std::collections::HashSet::new();
     let mut usage = Usage::default();
@@ -41,14 +42,20 @@ pub(super) fn count_unnamed(pids: &[i32], device: u64) -> Usage {
             let Ok(found) = fs::metadata(entry.path()) else {
                 continue;
             };
-            let unnamed = found.is_file() && found.nlink() == 0 && found.dev() == device;
-            if unnamed && seen.insert(found.ino()) {
+            let unnamed = found.is_file() && found.nlink() == 0;
+            let here = || found.dev() == device || is_in_overlay(&entry.path());
+            if unnamed && here() && seen.insert((found.dev(), found.ino())) {
                 usage.bytes += found.blocks() * 512;
                 usage.inodes += 1;
             }
         }
     }
     usage
+}
+
+fn is_in_overlay(open: &Path) -> bool {
+    const OVERLAY: u32 = 0x794c_7630;
+    statfs(open).is_ok_and(|found| u32::try_from(found.f_type) == Ok(OVERLAY))
 }
 
 /// What is in use on the whole file system: cheap to ask, and the most that can have grown.
