@@ -9,7 +9,7 @@ use hermetic_sandbox::{Backend, Persistence, Sandbox, Spec, SystemView};
 use hermetic_types::{BackendKind, InstallationId, Secret};
 use tempfile::TempDir;
 
-use crate::service::{Service, TOKEN_ID, TOKEN_SECRET};
+use crate::service::{self, Service, TOKEN_ID, TOKEN_SECRET};
 
 pub(crate) const IMAGE: &str = "debian:12";
 
@@ -41,23 +41,7 @@ pub(crate) use stories;
 
 /// Why stories cannot be told here.
 pub(crate) async fn skip() -> Option<String> {
-    let tried = tokio::process::Command::new("unshare")
-        .args([
-            "--user",
-            "--map-root-user",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--net",
-        ])
-        .args(["nsenter", "--version"])
-        .output()
-        .await;
-    match tried {
-        Ok(done) if done.status.success() => None,
-        Ok(done) => Some(String::from_utf8_lossy(&done.stderr).trim().to_owned()),
-        Err(error) => Some(format!("unshare: {error}")),
-    }
+    service::lacking().await
 }
 
 pub(crate) fn open(

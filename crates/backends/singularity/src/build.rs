@@ -77,7 +77,8 @@ pub(crate) async fn build(
     if !ended.is_ok_and(|status| status.success()) {
         return Err(unavailable(source, &why(&kept)));
     }
-    fs::rename(half.root(), folder).map_err(|error| BackendError::failed("keep the image", error))?;
+    fs::rename(half.root(), folder)
+        .map_err(|error| BackendError::failed("keep the image", error))?;
     tell.say(source, "built", true);
     Ok(())
 }
@@ -149,7 +150,10 @@ fn end_builders(half: &Path) {
     let root = half.join(ROOT);
     let told = root.as_os_str().as_encoded_bytes();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
         let Some(process) = pid.and_then(Process::observe) else {
             continue;
         };
@@ -222,7 +226,11 @@ mod tests {
 
     #[test]
     fn only_a_registry_of_this_machine_is_asked_in_clear() {
-        for own in ["docker://127.0.0.1:5000/a", "docker://localhost/a", "docker://[::1]:5000/a"] {
+        for own in [
+            "docker://127.0.0.1:5000/a",
+            "docker://localhost/a",
+            "docker://[::1]:5000/a",
+        ] {
             assert!(is_of_this_machine(own), "{own}");
         }
         for far in [

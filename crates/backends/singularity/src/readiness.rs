@@ -68,10 +68,7 @@ pub(crate) fn may_limit() -> bool {
 async fn version(runtime: &Runtime) -> String {
     let program = runtime.program().display().to_string();
     let mut command = tokio::process::Command::from(runtime.version_command());
-    let asked = command
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
+    let asked = command.stdin(Stdio::null()).kill_on_drop(true).output();
     match tokio::time::timeout(ANSWERING, asked).await {
         Ok(Ok(output)) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout);

@@ -61,10 +61,7 @@ impl Runtime {
     }
 
     /// Looks into these folders alone.
-    pub fn among(
-        folders: &[PathBuf],
-        look: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Option<Self> {
+    pub fn among(folders: &[PathBuf], look: &dyn Fn(&str) -> Option<OsString>) -> Option<Self> {
         KNOWN.into_iter().find_map(|(name, prefix)| {
             let mut places = folders.iter().map(|folder| folder.join(name));
             let program = places.find(|place| place.is_absolute() && place.is_file())?;
@@ -149,7 +146,10 @@ mod tests {
         };
         let only = [folder.path().to_owned()];
         let older = Runtime::among(&only, &look).unwrap();
-        assert_eq!((&older.program, older.prefix), (&at("singularity"), "SINGULARITY"));
+        assert_eq!(
+            (&older.program, older.prefix),
+            (&at("singularity"), "SINGULARITY")
+        );
         fs::write(at("apptainer"), "").unwrap();
         let found = Runtime::find(&look).unwrap();
         assert_eq!(found.program, at("apptainer"));

@@ -44,7 +44,7 @@ ls /dev | sort | tr '\n' ' '
 (cat /bin/true > /proc/1/exe) 2>/dev/null && echo WROTE
 (exec 3<>/proc/1/exe) 2>/dev/null && echo OPENED
 (exec 3<>/proc/1/mem) 2>/dev/null && echo MEMORY
-for signal in KILL STOP TERM SEGV ABRT HUP; do kill -$signal 1; done
+for signal in KILL STOP SEGV ABRT; do kill -$signal 1; done
 echo alive
 cat /proc/[0-9]*/comm | sort -u | grep -iE 'appinit|apptainer|singularity|starter|sinit' && echo HOUSE
 ls /proc | grep -cE '^[0-9]+$'

@@ -117,7 +117,8 @@ impl Lab {
     }
 
     pub(crate) async fn python(&self, text: &str) -> String {
-        self.run(&format!("exec python3 - <<'END'\n{text}\nEND")).await
+        self.run(&format!("exec python3 - <<'END'\n{text}\nEND"))
+            .await
     }
 
     /// Nothing of this installation is left, or the story was not clean.

@@ -55,7 +55,14 @@ pub(crate) struct Parts {
 impl Parts {
     pub(crate) fn of(root: &Path) -> Self {
         let packed = Command::new("tar")
-            .args(["--owner=0", "--group=0", "--numeric-owner", "-cf", "-", "-C"])
+            .args([
+                "--owner=0",
+                "--group=0",
+                "--numeric-owner",
+                "-cf",
+                "-",
+                "-C",
+            ])
             .arg(root)
             .arg(".")
             .output()

@@ -22,6 +22,10 @@ mod gateway;
 mod git_ssh;
 mod hermetic;
 mod mcp;
+mod modal;
+#[path = "../../../backends/modal/tests/service/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "its own tests use the rest")]
+mod modal_service;
 mod probes;
 mod service;
 mod singularity;

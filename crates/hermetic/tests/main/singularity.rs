@@ -64,7 +64,8 @@ fn a_command_runs_in_an_instance_and_nothing_is_left() {
         .variable("APPTAINER_BIND", "/:/host")
         .variable("APPTAINERENV_LEAKED", "yes")
         .variable("SINGULARITYENV_LEAKED", "yes");
-    let look = "id -u; pwd; ls -d /host 2>/dev/null; echo ${LEAKED-none}; grep -c : /proc/net/dev; exit 7";
+    let look =
+        "id -u; pwd; ls -d /host 2>/dev/null; echo ${LEAKED-none}; grep -c : /proc/net/dev; exit 7";
     let ended = home.run(&["exec", "--", "sh", "-c", look]);
     assert_eq!(
         said(&ended),

@@ -67,6 +67,17 @@ const OWN: [&str; 8] = [
     "--uts",
 ];
 
+/// Why there can be none here.
+pub(crate) async fn lacking() -> Option<String> {
+    let mut tried = Command::new("unshare");
+    tried.args(OWN).args(["nsenter", "--version"]);
+    match tried.output().await {
+        Ok(done) if done.status.success() => None,
+        Ok(done) => Some(String::from_utf8_lossy(&done.stderr).trim().to_owned()),
+        Err(error) => Some(format!("unshare: {error}")),
+    }
+}
+
 pub(crate) struct Order {
     pub(crate) id: String,
     pub(crate) app: String,

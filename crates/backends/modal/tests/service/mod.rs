@@ -1,9 +1,12 @@
 //! A Modal of the tests' own: the real protocol on loopback, and sandboxes that really run.
 
 mod cell;
+mod execs;
 mod fault;
+mod images;
 mod plane;
 mod process;
+mod sandboxes;
 mod wire;
 
 use std::convert::Infallible;
@@ -21,6 +24,7 @@ use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 use tower::service_fn;
 
+pub(crate) use cell::lacking;
 pub(crate) use fault::Fault;
 pub(crate) use plane::{Plane, TOKEN_ID, TOKEN_SECRET};
 use wire::*;
