@@ -42,7 +42,7 @@ pub(crate) enum Weight {
 
 /// In the order of installing. A row is looked at again just before its turn, because an earlier
 /// one may have brought it.
-const NEEDS: [Need; 16] = {
+const NEEDS: [Need; 17] = {
     use Part::{Base, Browser, Docker, Node, Podman, Singularity, Squid, Ssh};
     use Weight::{Heavy, Light};
     const fn need(
@@ -112,6 +112,13 @@ const NEEDS: [Need; 16] = {
             "patchelf",
             Light,
             "the singularity backend",
+        ),
+        need(
+            Singularity,
+            "squashfs-tools",
+            "mksquashfs",
+            Light,
+            "images as one file, for the singularity backend",
         ),
         need(
             Node,

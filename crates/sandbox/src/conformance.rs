@@ -5,6 +5,7 @@
 //! leaves nothing behind.
 
 mod commands;
+pub mod crash;
 mod doors;
 mod endings;
 mod files;

@@ -1,9 +1,5 @@
 //! One conversation with its tools, in a sandbox of its own.
 
-#[path = "../../backends/ssh/tests/lab.rs"]
-#[allow(dead_code, reason = "its own tests use the rest")]
-mod ssh_lab;
-
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +10,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_policy::{Context, Policy, Rules};
 use hermetic_redact::Redactor;
-use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec, SystemView};
+use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec};
 use hermetic_store::Store;
 use hermetic_tools::{
     Background, BackgroundSettings, Bounds, Code, CodeSettings, Directory, Files, Held, Kit,
@@ -23,6 +19,8 @@ use hermetic_tools::{
 use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, SandboxId, Secret};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+
+use crate::places;
 
 /// What the configuration knows and nobody may read.
 pub(crate) const SECRET: &str = "correct-horse-battery-staple";
@@ -90,9 +88,13 @@ impl Lab {
     pub(crate) async fn open_with(test: &str, wishes: Wishes) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let installation = InstallationId::random();
-        let Some((backend, holds)) = backend(&wishes, folder.path(), &installation) else {
-            eprintln!("SKIP: {test}: there is no {} here", wishes.backend);
-            return None;
+        let place = places::open(&wishes, folder.path(), &installation).await;
+        let (backend, holds) = match place {
+            Ok(place) => place,
+            Err(why) => {
+                eprintln!("SKIP: {test}: there is no {} here: {why}", wishes.backend);
+                return None;
+            }
         };
         if let Some(layer) = backend.readiness().await.missing() {
             eprintln!("SKIP: {test}: {} ({})", layer.name, layer.detail);
@@ -103,10 +105,7 @@ impl Lab {
             installation,
             conversation: conversation.clone(),
             id: SandboxId::random(),
-            system: match wishes.backend {
-                BackendKind::Docker => SystemView::Image(image()?),
-                _ => SystemView::Host,
-            },
+            system: places::system(wishes.backend),
             limits: Limits::default(),
             mounts: Vec::new(),
             env: wishes.env.clone(),
@@ -232,70 +231,11 @@ impl Lab {
 }
 
 /// Where commands begin, and whose home it is.
-fn ground(wishes: &Wishes, folder: &Path) -> (PathBuf, PathBuf) {
+pub(crate) fn ground(wishes: &Wishes, folder: &Path) -> (PathBuf, PathBuf) {
     match &wishes.home {
         Some(home) => (home.join("work"), home.clone()),
         None => (folder.to_owned(), folder.to_owned()),
     }
-}
-
-type Opened = (Arc<dyn Backend>, Box<dyn Any + Send + Sync>);
-
-fn backend(wishes: &Wishes, state: &Path, installation: &InstallationId) -> Option<Opened> {
-    let (workdir, home) = ground(wishes, state);
-    std::fs::create_dir_all(&workdir).unwrap();
-    let backend: Arc<dyn Backend> = match wishes.backend {
-        BackendKind::Docker => Arc::new(docker(installation)?),
-        BackendKind::Ssh => {
-            let host = ssh_lab::Lab::open()?;
-            return Some((host.backend(installation), Box::new(host)));
-        }
-        BackendKind::Local => Arc::new(
-            hermetic_local::Local::open(hermetic_local::Config {
-                state: state.to_owned(),
-                program: hermetic_embedded::WARDEN,
-                workdir,
-                env: [
-                    ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
-                    ("HOME", home.display().to_string()),
-                ]
-                .map(|(name, value)| (name.to_owned(), value))
-                .into(),
-            })
-            .unwrap(),
-        ),
-        _ => Arc::new(
-            hermetic_native::Native::open(hermetic_native::Config {
-                state: state.to_owned(),
-                installation: installation.clone(),
-                program: hermetic_embedded::WARDEN,
-                require: Vec::new(),
-                authority: None,
-            })
-            .unwrap(),
-        ),
-    };
-    Some((backend, Box::new(())))
-}
-
-fn docker(installation: &InstallationId) -> Option<hermetic_docker::Docker> {
-    let docker = hermetic_docker::Docker::open(hermetic_docker::Config {
-        address: hermetic_docker::Address::find(&|name| std::env::var(name).ok()).unwrap(),
-        installation: installation.clone(),
-        program: hermetic_embedded::WARDEN,
-        authority: None,
-        image: image()?,
-        own: Vec::new(),
-        accepted: Vec::new(),
-        options: hermetic_docker::Options::default(),
-        client_folder: None,
-        tell: hermetic_docker::Tell::default(),
-    });
-    Some(docker.unwrap())
-}
-
-fn image() -> Option<String> {
-    std::env::var("HERMETIC_TEST_IMAGE").ok()
 }
 
 fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> Kit {

@@ -45,9 +45,17 @@ pub(crate) fn open(
     installation: &InstallationId,
     change: impl FnOnce(&mut Config),
 ) -> Daytona {
+    at(server.url(), installation, change)
+}
+
+pub(crate) fn at(
+    url: String,
+    installation: &InstallationId,
+    change: impl FnOnce(&mut Config),
+) -> Daytona {
     let mut config = Config {
         key: Secret::new(server::KEY),
-        url: server.url(),
+        url,
         organisation: None,
         target: Some("eu".to_owned()),
         installation: installation.clone(),
@@ -76,7 +84,7 @@ impl Lab {
     }
 
     pub(crate) fn spec(&self) -> Spec {
-        story::spec(&self.installation, SystemView::Image(IMAGE.to_owned()))
+        spec(&self.installation)
     }
 
     pub(crate) fn kept(&self) -> Spec {
@@ -96,6 +104,10 @@ impl Lab {
         self.server.end().await;
         assert_eq!(left, Vec::<String>::new(), "a story left a sandbox");
     }
+}
+
+pub(crate) fn spec(installation: &InstallationId) -> Spec {
+    story::spec(installation, SystemView::Image(IMAGE.to_owned()))
 }
 
 pub(crate) async fn greet(spec: &Spec, link: Link) -> Sandbox {

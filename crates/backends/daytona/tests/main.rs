@@ -9,6 +9,7 @@
 )]
 
 mod conformance;
+mod crash;
 mod lab;
 mod life;
 mod links;

@@ -5,11 +5,26 @@ use hermetic_types::Secret;
 use serde_json::json;
 use tonic::Status;
 
-use crate::lab::{distant, greet, sh, stories};
+use crate::lab::{Lab, distant, greet, sh, stories, until};
 use crate::service::Fault::{After, Before, Cut};
 
 fn away() -> Status {
     Status::unavailable("upstream connect error")
+}
+
+/// Begun while nobody is there; who comes back has let himself be asked in vain twice.
+async fn absent<T>(lab: &Lab, act: impl Future<Output = T>) -> T {
+    let faults = &lab.service.plane.faults;
+    let before = faults.refused();
+    faults.be_away(true);
+    let back = async {
+        until("it is asked in vain", async || {
+            faults.refused() > before + 1
+        })
+        .await;
+        faults.be_away(false);
+    };
+    tokio::join!(act, back).0
 }
 
 fn said(error: BackendError) -> (String, String) {
@@ -109,6 +124,21 @@ stories! {
         assert_eq!(finished.code(), 0);
         assert_eq!(finished.stdout.total(), 36 + 6_888_896);
         lab.modal.destroy(&spec.id).await.unwrap();
+    }
+
+    async fn a_modal_that_goes_away_and_comes_back_costs_nothing(lab: &Lab) {
+        let spec = lab.kept();
+        let link = absent(lab, lab.modal.create(&spec)).await.unwrap();
+        let sandbox = distant(&lab.modal, greet(&spec, link).await);
+        let text = "for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.2; done; echo mine > note";
+        let finished = absent(lab, crate::lab::finish(&sandbox, text)).await;
+        assert_eq!(finished.stdout.into_bytes(), b"1\n2\n3\n4\n5\n6\n7\n8\n");
+        absent(lab, lab.modal.stop(&spec.id)).await.unwrap();
+        let link = absent(lab, lab.modal.resume(&spec)).await.unwrap();
+        assert_eq!(sh(&greet(&spec, link).await, "cat note").await, "mine\n");
+        assert_eq!(lab.service.plane.cells().len(), 1);
+        absent(lab, lab.modal.destroy(&spec.id)).await.unwrap();
+        assert_eq!(lab.modal.list().await.unwrap(), []);
     }
 
     async fn a_link_that_is_lost_does_not_cost_the_command(lab: &Lab) {

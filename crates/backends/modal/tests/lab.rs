@@ -1,5 +1,6 @@
 //! A place for one story: a Modal of its own, and an installation that uses it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use hermetic_modal::{Address, Config, Credentials, Modal, Outbound};
@@ -50,13 +51,13 @@ pub(crate) fn open(
     home: &TempDir,
     change: impl FnOnce(&mut Config),
 ) -> Modal {
-    at(&service.url, installation, home, change)
+    at(&service.url, installation, home.path(), change)
 }
 
 pub(crate) fn at(
     url: &str,
     installation: &InstallationId,
-    home: &TempDir,
+    home: &Path,
     change: impl FnOnce(&mut Config),
 ) -> Modal {
     let mut config = Config {
@@ -71,7 +72,7 @@ pub(crate) fn at(
         program: hermetic_embedded::WARDEN,
         app: "hermetic".to_owned(),
         image: IMAGE.to_owned(),
-        snapshots: home.path().join("modal_snapshots.json"),
+        snapshots: home.join("modal_snapshots.json"),
         outbound: Outbound::Nothing,
     };
     change(&mut config);

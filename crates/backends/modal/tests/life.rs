@@ -1,11 +1,12 @@
 //! Coming into the world and leaving it, also when somebody is killed on the way.
 
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use hermetic_modal::wire::NetworkAccessType;
-use hermetic_sandbox::conformance::{DOORS, assert_closed};
-use hermetic_sandbox::{Backend, BackendError, FoundState, Lifeline};
+use hermetic_sandbox::conformance::{DOORS, assert_closed, crash};
+use hermetic_sandbox::{Backend, BackendError, FoundState, Lifeline, Persistence, Spec};
 use hermetic_types::InstallationId;
 use serde_json::json;
 
@@ -138,56 +139,41 @@ stories! {
     }
 
     async fn a_killed_gateway_leaves_what_can_be_found_or_nothing(lab: &Lab) {
-        for round in 0..6 {
-            let mut creator = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "life::creator", "--nocapture"])
-                .env(CREATOR, format!("{} {}", lab.installation, lab.service.url))
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            tokio::time::sleep(Duration::from_millis(50 + round * 300)).await;
-            creator.kill().unwrap();
-            creator.wait().unwrap();
-
-            for found in lab.modal.list().await.unwrap() {
-                match found.state {
-                    FoundState::Running => {
-                        let link = lab.modal.connect(&found.id).await.unwrap();
-                        let mut spec = lab.spec();
-                        spec.id = found.id.clone();
-                        assert_eq!(sh(&greet(&spec, link).await, "echo here").await, "here\n");
-                    }
-                    FoundState::Broken => {}
-                    state => panic!("its maker is dead, and it is {state:?}"),
-                }
-            }
+        let player = || {
+            let mut player = Command::new(std::env::current_exe().unwrap());
+            let words = [lab.installation.to_string(), lab.service.url.clone(), lab.home.path().display().to_string()];
+            player
+                .args(["--exact", "life::plays_the_gateway", "--nocapture"])
+                .env(PLAYS, words.join(" "));
+            player
+        };
+        crash::at_every_step(player, async |step| {
             // What was on its way when the maker died arrives, or not.
             until("everything is settled", async || {
-                for found in lab.modal.list().await.unwrap() {
-                    lab.modal.destroy(&found.id).await.unwrap();
-                }
+                crash::settle(&lab.with(|_| {})).await;
                 lab.service.plane.cells().is_empty()
             }).await;
-        }
+            assert_eq!(lab.modal.list().await.unwrap(), [], "{step}");
+            assert_eq!(lab.snapshots(), json!({}), "{step}");
+        }).await;
     }
 }
 
-/// Set for a process that is to be killed: its installation, and where its Modal is.
-const CREATOR: &str = "HERMETIC_TEST_CREATOR";
+/// Set for a process that is to be killed: its installation, where its Modal is, and its home.
+const PLAYS: &str = "HERMETIC_TEST_PLAYS_GATEWAY";
 
 /// Not a test of its own: what the story above kills.
 #[tokio::test]
-async fn creator() {
-    let Ok(words) = std::env::var(CREATOR) else {
+async fn plays_the_gateway() {
+    let Ok(words) = std::env::var(PLAYS) else {
         return;
     };
-    let (installation, url) = words.split_once(' ').unwrap();
+    let [installation, url, home] = words.split(' ').collect::<Vec<_>>().try_into().unwrap();
     let installation: InstallationId = installation.parse().unwrap();
-    let home = tempfile::tempdir().unwrap();
-    let modal = lab::at(url, &installation, &home, |_| {});
-    let spec = lab::spec(&installation);
-    let link = modal.create(&spec).await.unwrap();
-    let _sandbox = greet(&spec, link).await;
-    std::future::pending::<()>().await;
+    let modal = lab::at(url, &installation, Path::new(home), |_| {});
+    crash::play(&modal, || Spec {
+        persistence: Persistence::Kept,
+        ..lab::spec(&installation)
+    })
+    .await;
 }

@@ -1,11 +1,12 @@
 //! Killed in the middle: the gateway, and the processes of an instance.
 
-use std::process::Stdio;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use hermetic_sandbox::{Backend, FoundState, Lifeline};
+use hermetic_sandbox::conformance::crash;
+use hermetic_sandbox::{Backend, Persistence, Spec};
 
-use crate::lab::{child_of, open, processes_of, spec, stories, until};
+use crate::lab::{child_of, leftovers, open, processes_of, spec, stories, until};
 
 /// Set for a copy of this test that plays the gateway to be killed.
 const PLAYS: &str = "HERMETIC_TEST_PLAYS_GATEWAY";
@@ -15,49 +16,33 @@ async fn plays_the_gateway() {
     let Some(role) = std::env::var(PLAYS).ok() else {
         return;
     };
-    let mut words = role.splitn(3, ' ');
-    let installation = words.next().unwrap().parse().unwrap();
-    let tied = words.next().unwrap() == "tied";
-    let backend = open(std::path::Path::new(words.next().unwrap()), &installation);
-    loop {
-        let mut spec = spec(&installation);
-        if tied {
-            spec.lifeline = Lifeline::Creator;
-        }
-        let link = backend.create(&spec).await.unwrap();
-        backend.destroy(&spec.id).await.unwrap();
-        drop(link);
-    }
+    let (installation, state) = role.split_once(' ').unwrap();
+    let installation = installation.parse().unwrap();
+    let backend = open(Path::new(state), &installation);
+    crash::play(&backend, || Spec {
+        persistence: Persistence::Kept,
+        ..spec(&installation)
+    })
+    .await;
 }
 
 stories! {
     async fn a_killed_gateway_leaves_what_can_be_found_or_nothing(lab: &Lab) {
-        for (number, after) in [40, 150, 320, 500, 900].into_iter().enumerate() {
-            let tied = ["ledger", "tied"][number % 2];
-            let role = format!("{} {tied} {}", lab.installation, lab.folder.path().display());
-            let mut gateway = tokio::process::Command::new(std::env::current_exe().unwrap())
+        let player = || {
+            let mut player = Command::new(std::env::current_exe().unwrap());
+            player
                 .args(["--exact", "crash::plays_the_gateway", "--nocapture"])
-                .env(PLAYS, role)
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            // Any moment will do; these are spread over a create and a destroy.
-            tokio::time::sleep(Duration::from_millis(after)).await;
-            gateway.kill().await.unwrap();
-
+                .env(PLAYS, format!("{} {}", lab.installation, lab.folder.path().display()));
+            player
+        };
+        crash::at_every_step(player, async |step| {
             let next = lab.reopened();
-            until("nobody is at it any more", async || {
-                let found = next.list().await.unwrap();
-                found.iter().all(|found| found.state != FoundState::Busy)
-            }).await;
-            for found in next.list().await.unwrap() {
-                next.destroy(&found.id).await.unwrap();
-            }
-            assert_eq!(next.list().await.unwrap(), []);
+            crash::settle(&next).await;
+            assert_eq!(next.list().await.unwrap(), [], "{step}");
             let installation = lab.installation.to_string();
             until("every process is gone", async || processes_of(&installation).is_empty()).await;
-        }
+            assert_eq!(leftovers(lab.folder.path()), Vec::<PathBuf>::new(), "{step}");
+        }).await;
     }
 
     async fn whichever_process_of_an_instance_dies_nothing_is_left(lab: &Lab) {

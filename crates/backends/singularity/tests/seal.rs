@@ -2,7 +2,8 @@
 
 use hermetic_sandbox::conformance::{DOORS, assert_closed};
 use hermetic_sandbox::{Backend, Persistence, SystemView};
-use hermetic_warden::protocol::PathAt;
+use hermetic_warden::client::Event;
+use hermetic_warden::protocol::{PathAt, Run, Status};
 
 use crate::lab::{sh, stories};
 
@@ -73,6 +74,23 @@ stories! {
             assert!(!said.lines().any(|line| line == device), "{said}");
         }
         assert!(!said.contains("unshare: ok"), "{said}");
+    }
+
+    /// Looking through files is done by the program itself, started once more.
+    async fn the_program_inside_can_start_itself_again(lab: &Lab) {
+        let spec = lab.spec();
+        let sandbox = lab.create(&spec).await;
+        let run = Run::new(["/proc/self/exe", "no-such-role"]);
+        let mut running = sandbox.warden().run(run).await.unwrap();
+        let mut ended = None;
+        while let Some(event) = running.next().await.unwrap() {
+            if let Event::Ended(how) = event {
+                ended = Some(how.status);
+            }
+        }
+        // It runs, and does not know what it is to be.
+        assert_eq!(ended, Some(Status::Exited(64)));
+        lab.backend.destroy(&spec.id).await.unwrap();
     }
 
     async fn kept_files_are_in_the_overlay_and_go_with_the_sandbox(lab: &Lab) {

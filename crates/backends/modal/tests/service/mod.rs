@@ -12,11 +12,12 @@ mod wire;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use futures::StreamExt;
 use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
 use hermetic_modal::wire::*;
 use http::HeaderMap;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tonic::body::Body;
 use tonic::server::Grpc;
@@ -164,6 +165,7 @@ async fn many<Q: Call + Default>(
 ) -> http::Response<Body> {
     let fault = plane.faults.next(Q::PATH);
     let allowed = allowed::<Q>(plane, request.headers());
+    let mut away = Some(plane.faults.away());
     let mut answer = Some(answer);
     let service = service_fn(|request: Request<Q>| {
         let answer = answer.take().expect("a question is answered once");
@@ -175,7 +177,11 @@ async fn many<Q: Call + Default>(
                     .chain(futures::stream::once(async { Err(status) }))
                     .boxed())
             }
-            _ => Ok(answer(request.into_inner())?.map(Ok).boxed()),
+            _ => {
+                let whole = answer(request.into_inner())?;
+                let away = away.take().expect("a question is answered once");
+                Ok(until_away(whole, away))
+            }
         });
         std::future::ready(answered.map(Response::new))
     });
@@ -183,8 +189,25 @@ async fn many<Q: Call + Default>(
     Grpc::new(codec).server_streaming(service, request).await
 }
 
+/// A stream that breaks off when nobody is there any more.
+fn until_away<T: Send + 'static>(
+    whole: BoxStream<'static, T>,
+    away: watch::Receiver<bool>,
+) -> BoxStream<'static, Result<T, Status>> {
+    let mut leaving = away.clone();
+    let left = async move {
+        let _ = leaving.wait_for(|away| *away).await;
+    };
+    let broken = async move { away.borrow().then(|| Err(fault::absence())) };
+    let rest = futures::stream::once(broken).filter_map(std::future::ready);
+    whole.map(Ok).take_until(left.boxed()).chain(rest).boxed()
+}
+
 /// Who asks has said who he is, in the way this question wants it.
 fn allowed<Q: Call>(plane: &Plane, headers: &HeaderMap) -> Result<(), Status> {
+    if let Some(absence) = plane.faults.absence() {
+        return Err(absence);
+    }
     let denied = |why: &str| Err(Status::unauthenticated(why));
     if Q::PATH.contains("TaskCommandRouter") {
         let pass = header(headers, "authorization").strip_prefix("Bearer ");

@@ -15,8 +15,11 @@ use super::snag::{Snag, Step};
 const NEWEST: ABI = ABI::V6;
 
 /// The ABI that holds, or nothing where the kernel has no Landlock.
-pub(crate) fn restrict(writable: &[PathBuf]) -> Result<Option<u8>, Snag> {
-    let status = apply(writable)
+///
+/// `ourselves` is this program's file where it has a place in a house, which is out of sight by now:
+/// it starts itself again to look through files. On the bare host it has none and needs no rule.
+pub(crate) fn restrict(writable: &[PathBuf], ourselves: Option<&Path>) -> Result<Option<u8>, Snag> {
+    let status = apply(writable, ourselves)
         .map_err(|error| io::Error::other(error.to_string()))
         .step("restrict with landlock")?;
     Ok(match status {
@@ -25,7 +28,7 @@ pub(crate) fn restrict(writable: &[PathBuf]) -> Result<Option<u8>, Snag> {
     })
 }
 
-fn apply(writable: &[PathBuf]) -> Result<LandlockStatus, Box<dyn Error>> {
+fn apply(writable: &[PathBuf], ourselves: Option<&Path>) -> Result<LandlockStatus, Box<dyn Error>> {
     // TCP is left alone: the network namespace holds a loopback and nothing else.
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -38,6 +41,10 @@ fn apply(writable: &[PathBuf]) -> Result<LandlockStatus, Box<dyn Error>> {
         .add_rule(beneath("/proc", reading() | AccessFs::WriteFile)?)?;
     for place in writable {
         rules = rules.add_rule(beneath(place, writing())?)?;
+    }
+    if let Some(program) = ourselves {
+        let run = AccessFs::Execute | AccessFs::ReadFile;
+        rules = rules.add_rule(beneath(program, run)?)?;
     }
     Ok(rules.restrict_self()?.landlock)
 }

@@ -204,7 +204,8 @@ fn inside(plan: &Plan) -> Result<Option<u8>, Snag> {
     }
     seal::drop_capabilities()?;
     // Landlock needs no_new_privs, and its own calls before the filter judges calls.
-    let landlock = landlock::restrict(&view::writable(plan))?;
+    let ourselves = plan.housed.then_some(Path::new("/proc/self/exe"));
+    let landlock = landlock::restrict(&view::writable(plan), ourselves)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hide the warden's memory")?;
     syscalls::filter(plan.bounds.pin.as_ref())?;
     Ok(landlock)
