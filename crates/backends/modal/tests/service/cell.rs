@@ -50,6 +50,9 @@ for name in null zero full random urandom tty; do
   : > $root/dev/$name; mount --bind /dev/$name $root/dev/$name
 done
 ln -sfn /proc/self/fd $root/dev/fd
+mkdir -p $root/dev/pts
+mount -t devpts -o newinstance,ptmxmode=0666 devpts $root/dev/pts
+ln -sfn pts/ptmx $root/dev/ptmx
 chmod 1777 $root/tmp
 ip link set lo up 2>/dev/null || true
 : > $up
