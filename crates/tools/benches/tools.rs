@@ -12,6 +12,8 @@
     reason = "a program for a terminal"
 )]
 
+#[path = "../tests/places.rs"]
+mod places;
 #[path = "../tests/room.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod room;
