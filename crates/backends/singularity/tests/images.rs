@@ -133,7 +133,7 @@ stories! {
         // Nobody has this number: it is beyond what Linux gives.
         let half = images.join("0123.half-4194305-0");
         std::fs::create_dir_all(half.join("usr")).unwrap();
-        let orphan = Command::new("bash")
+        let mut orphan = Command::new("bash")
             .args(["-c", "read line", "build"])
             .arg(half.join("root"))
             .stdin(std::process::Stdio::piped())
@@ -144,8 +144,9 @@ stories! {
         }).await;
         drop(lab.reopened());
         until("its half is gone", async || cached(lab).is_empty()).await;
-        // Ended and seen to its end: it was a child of ours.
         assert!(processes_of(half.to_str().unwrap()).is_empty());
+        // A child of ours, and seen to its end by the sweep already.
+        let _ = orphan.wait();
     }
 }
 
