@@ -2,11 +2,11 @@
 //! library beside it, so that nothing else on the machine changes.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::failure::Failure;
-use crate::{apt, leftovers, machine, program, say};
+use crate::{apt, leftovers, machine, packages, program, say};
 
 /// Where its C library goes.
 const LIBRARY: &str = "/opt/apptainer-libc";
@@ -19,8 +19,8 @@ const LIBRARIES: [&str; 5] = [
     "libresolv.so.2",
 ];
 
-const SOURCE: &str = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
-                      http://deb.debian.org/debian sid main\n";
+/// Each with the folder it is unpacked in.
+const PACKAGES: [(&str, &str); 2] = [("apptainer", "program"), ("libc6", "library")];
 
 /// What a machine like this one lacks to serve an instance of its own: a root that is short of a
 /// capability cannot hand it on, and where no systemd runs nobody else makes cgroups.
@@ -45,67 +45,9 @@ pub(crate) fn install() -> Result<(), Failure> {
     }
     say::note("Apptainer from Debian sid, with its own C library in /opt/apptainer-libc");
     let work = leftovers::folder("apptainer");
-    let done = fetch(&work).and_then(|()| place(&work));
+    let done = packages::fetch(&work, "sid", &PACKAGES).and_then(|()| place(&work));
     let _ = fs::remove_dir_all(&work);
     done
-}
-
-fn fetch(work: &Path) -> Result<(), Failure> {
-    // Fails where somebody else made it: what is in it will be run.
-    fs::create_dir(work).map_err(Failure::file(format!("make {}", work.display())))?;
-    for folder in [
-        "lists/partial",
-        "cache/partial",
-        "parts",
-        "program",
-        "library",
-    ] {
-        make(&work.join(folder))?;
-    }
-    let list = work.join("sid.list");
-    fs::write(&list, SOURCE).map_err(Failure::file("write the list of packages"))?;
-    program::show(apt_get(work).args(["update"]))?;
-    program::show(apt_get(work).args(["download", "apptainer", "libc6"]))?;
-    for (package, folder) in [("apptainer_", "program"), ("libc6_", "library")] {
-        let mut unpack = Command::new("dpkg-deb");
-        unpack.arg("-x").arg(downloaded(work, package)?);
-        program::show(unpack.arg(work.join(folder)))?;
-    }
-    Ok(())
-}
-
-/// With lists and packages of its own: the machine's stay as they are.
-fn apt_get(work: &Path) -> Command {
-    let at = |name: &str| work.join(name).display().to_string();
-    let mut command = Command::new("apt-get");
-    command
-        .current_dir(work)
-        .args(["-q", "-o", "Acquire::Retries=3"]);
-    for option in [
-        format!("Dir::Etc::sourcelist={}", at("sid.list")),
-        format!("Dir::Etc::sourceparts={}", at("parts")),
-        format!("Dir::State::lists={}", at("lists")),
-        format!("Dir::Cache={}", at("cache")),
-        // A mirror that stands still has lists that ran out.
-        "Acquire::Check-Valid-Until=false".to_owned(),
-        "Acquire::Languages=none".to_owned(),
-        "APT::Sandbox::User=root".to_owned(),
-    ] {
-        command.args(["-o", &option]);
-    }
-    command
-}
-
-fn downloaded(work: &Path, prefix: &str) -> Result<PathBuf, Failure> {
-    let entries = fs::read_dir(work).map_err(Failure::file("look for packages"))?;
-    entries
-        .flatten()
-        .map(|entry| entry.path())
-        .find(|path| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| name.starts_with(prefix) && name.ends_with(".deb"))
-        })
-        .ok_or_else(|| lacking(&format!("no package {prefix} was downloaded")))
 }
 
 fn place(work: &Path) -> Result<(), Failure> {

@@ -1,12 +1,13 @@
 //! An engine with the test image in it.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::needs::Part;
-use crate::{image, machine, needs, program, say};
+use crate::{compose, image, machine, needs, program, say};
 
 pub(crate) fn run(command: &[String]) -> Result<(), Failure> {
     say::step("What an engine needs from this machine");
@@ -37,6 +38,8 @@ pub(crate) fn run(command: &[String]) -> Result<(), Failure> {
 /// Stops what it started when dropped.
 pub(crate) struct Docker {
     engine: Engine,
+    /// Where the client finds a plugin of ours.
+    configuration: Option<PathBuf>,
 }
 
 impl Docker {
@@ -45,7 +48,11 @@ impl Docker {
         let engine = Engine::reach()?;
         say::step("The test image");
         image::provide(&engine)?;
-        Ok(Self { engine })
+        let configuration = compose::provide();
+        Ok(Self {
+            engine,
+            configuration,
+        })
     }
 
     /// Tells a program where the engine is and what the image is called.
@@ -53,5 +60,8 @@ impl Docker {
         command
             .env("DOCKER_HOST", self.engine.host())
             .env("HERMETIC_TEST_IMAGE", image::NAME);
+        if let Some(folder) = &self.configuration {
+            command.env("DOCKER_CONFIG", folder);
+        }
     }
 }

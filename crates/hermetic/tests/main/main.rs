@@ -14,6 +14,7 @@ mod daytona;
 #[path = "../../../backends/daytona/tests/server/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "its own tests use the rest")]
 mod daytona_server;
+mod deployment;
 mod docker;
 mod doctor;
 mod egress;
