@@ -27,6 +27,9 @@ fn only_plain_absolute_targets_are_taken() {
     for text in [
         "/",
         "wss://a.test/",
+        "ws://127.0.0.1/",
+        "ws://u@a.test/",
+        "ws:a.test",
         "*",
         "a.test",
         "https://a.test/",
