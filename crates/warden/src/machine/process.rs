@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
 };
@@ -61,9 +62,16 @@ pub fn reap(pidfd: BorrowedFd<'_>) {
 }
 
 pub fn wait_for_end(pidfd: BorrowedFd<'_>, patience: Duration) -> bool {
-    let mut fds = [PollFd::from_borrowed_fd(pidfd, PollFlags::IN)];
-    let patience = Timespec::try_from(patience).ok();
-    matches!(poll(&mut fds, patience.as_ref()), Ok(1..))
+    let deadline = Instant::now() + patience;
+    loop {
+        let mut fds = [PollFd::from_borrowed_fd(pidfd, PollFlags::IN)];
+        let left = deadline.saturating_duration_since(Instant::now());
+        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+            // A child of somebody else's in this process has ended.
+            Err(Errno::INTR) => {}
+            polled => return matches!(polled, Ok(1..)),
+        }
+    }
 }
 
 fn start_time(pid: i32) -> Option<u64> {
