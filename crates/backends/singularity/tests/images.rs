@@ -152,7 +152,10 @@ stories! {
 
 /// Makes a SIF, or says why there can be none here.
 fn pack(root: &Path, file: &Path) -> Option<String> {
-    let fuse = std::fs::File::options().read(true).write(true).open("/dev/fuse");
+    let fuse = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse");
     let mounts = Command::new("squashfuse").arg("--help").output();
     if !rustix::process::getuid().is_root() && (fuse.is_err() || mounts.is_err()) {
         return Some("a plain user needs squashfuse and /dev/fuse for one".to_owned());
