@@ -1,6 +1,8 @@
 //! What this engine has to offer, told by asking it and, where the image is there, by trying.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,11 +36,15 @@ pub(crate) async fn examine(host: &Arc<Host>) -> Readiness {
     layers.push(held("capabilities", "none in any set, no-new-privileges"));
     layers.push(seccomp(&info));
     layers.push(identity(host, &info));
+    let kept = |claimed| match leaves_limits_out(host, &info) {
+        true => Some(false),
+        false => claimed,
+    };
     layers.extend([
-        limit("process limit", info.pids_limit),
-        limit("memory limit", info.memory_limit),
-        limit("swap limit", info.swap_limit),
-        limit("cpu limit", info.cpu_cfs_quota),
+        limit("process limit", kept(info.pids_limit)),
+        limit("memory limit", kept(info.memory_limit)),
+        limit("swap limit", kept(info.swap_limit)),
+        limit("cpu limit", kept(info.cpu_cfs_quota)),
         disk(host).await,
         files(host),
     ]);
@@ -227,6 +233,20 @@ fn identity(host: &Host, info: &SystemInfo) -> Layer {
             remedy: Some("docker_run_as_host_user, or an engine with userns-remap".to_owned()),
         },
     }
+}
+
+/// Podman without root says that it keeps limits and, with cgroups of version 1, leaves them out
+/// without a word. Whose engine it is shows in the owner of its socket.
+fn leaves_limits_out(host: &Host, info: &SystemInfo) -> bool {
+    let first = info
+        .cgroup_version
+        .is_some_and(|version| version.to_string() == "1");
+    let socket = host
+        .config
+        .address
+        .socket()
+        .and_then(|path| fs::metadata(path).ok());
+    first && socket.is_some_and(|socket| socket.uid() != 0)
 }
 
 fn limit(name: &'static str, kept: Option<bool>) -> Layer {
