@@ -1,0 +1,102 @@
+//! The calls that are allowed for what they are given.
+
+use std::collections::BTreeMap;
+
+use libc::c_long;
+use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+
+type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
+
+pub(super) fn judged() -> Result<Rules, BackendError> {
+    Ok(Rules::from([
+        (libc::SYS_clone, no_namespaces()?),
+        (libc::SYS_socket, sockets()?),
+        (libc::SYS_socketpair, vec![rule([is(0, libc::AF_UNIX)?])?]),
+        (libc::SYS_ioctl, ioctls()?),
+        // Another process's limits are not ours to change, even with the same uid.
+        (libc::SYS_prlimit64, vec![rule([is(0, 0)?])?]),
+        (libc::SYS_personality, personalities()?),
+    ]))
+}
+/// Flags of `clone` that make a namespace. `clone3` hides its flags from the filter, so it does
+/// not exist here; the C library falls back to `clone`.
+fn no_namespaces() -> Result<Vec<SeccompRule>, BackendError> {
+    let namespaces = libc::CLONE_NEWNS
+        | libc::CLONE_NEWCGROUP
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUSER
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET;
+    let mask = u64::from(namespaces.cast_unsigned());
+    Ok(vec![rule([SeccompCondition::new(
+        0,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::MaskedEq(mask),
+        0,
+    )?])?])
+}
+
+/// Unix sockets, TCP and UDP, and asking the kernel about interfaces. Every other family and
+/// protocol is code that nobody here needs.
+fn sockets() -> Result<Vec<SeccompRule>, BackendError> {
+    let mut rules = vec![
+        rule([is(0, libc::AF_UNIX)?])?,
+        rule([is(0, libc::AF_NETLINK)?, is(2, libc::NETLINK_ROUTE)?])?,
+    ];
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        for (kind, protocols) in [
+            (libc::SOCK_STREAM, [0, libc::IPPROTO_TCP]),
+            (libc::SOCK_DGRAM, [0, libc::IPPROTO_UDP]),
+        ] {
+            for protocol in protocols {
+                let kind = SeccompCondition::new(
+                    1,
+                    SeccompCmpArgLen::Dword,
+                    SeccompCmpOp::MaskedEq(0xf),
+                    u64::from(kind.cast_unsigned()),
+                )?;
+                rules.push(rule([is(0, family)?, kind, is(2, protocol)?])?);
+            }
+        }
+    }
+    Ok(rules)
+}
+
+/// Typing into a terminal, and line disciplines: old code that only a real console needs.
+fn ioctls() -> Result<Vec<SeccompRule>, BackendError> {
+    const REFUSED: [u64; 3] = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD];
+    let mut conditions = Vec::new();
+    for request in REFUSED {
+        // The kernel looks at 32 bits; so must we, or the upper ones slip past.
+        conditions.push(SeccompCondition::new(
+            1,
+            SeccompCmpArgLen::Dword,
+            SeccompCmpOp::Ne,
+            request,
+        )?);
+    }
+    Ok(vec![SeccompRule::new(conditions)?])
+}
+
+/// Asking, the default, and a debugger's fixed addresses.
+fn personalities() -> Result<Vec<SeccompRule>, BackendError> {
+    const QUERY: i32 = -1;
+    [QUERY, 0, libc::ADDR_NO_RANDOMIZE]
+        .into_iter()
+        .map(|persona| rule([is(0, persona)?]))
+        .collect()
+}
+
+fn is(argument: u8, value: i32) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(
+        argument,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::Eq,
+        u64::from(value.cast_unsigned()),
+    )
+}
+
+fn rule<const N: usize>(conditions: [SeccompCondition; N]) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(conditions.into())
+}
