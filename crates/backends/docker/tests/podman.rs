@@ -103,6 +103,8 @@ impl Drop for Podman {
 /// Podman with nothing of the machine's: no configuration, no images, and no systemd to ask.
 fn command(folder: &Path) -> Command {
     let mut podman = Command::new("setpriv");
+    // Its monitor leaves a note about a process that ran out of memory where it was started.
+    podman.current_dir(folder);
     podman.args(["--pdeathsig", "TERM", "--", "podman"]).args([
         "--cgroup-manager",
         "cgroupfs",
