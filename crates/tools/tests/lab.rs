@@ -30,6 +30,15 @@ pub(crate) fn local(home: &Path, story: impl AsyncFnOnce(&Lab)) {
     tell(wishes, story);
 }
 
+/// Tells a story somewhere else.
+pub(crate) fn on(backend: BackendKind, story: impl AsyncFnOnce(&Lab)) {
+    let wishes = Wishes {
+        backend,
+        ..Wishes::default()
+    };
+    tell(wishes, story);
+}
+
 fn tell(wishes: Wishes, story: impl AsyncFnOnce(&Lab)) {
     let thread = std::thread::current();
     let runtime = tokio::runtime::Builder::new_multi_thread()

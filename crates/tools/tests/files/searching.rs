@@ -1,7 +1,8 @@
+use hermetic_types::BackendKind;
 use serde_json::{Value, json};
 
 use super::error;
-use crate::lab::{Lab, SECRET, native};
+use crate::lab::{Lab, SECRET, native, on};
 
 async fn search(lab: &Lab, arguments: Value) -> Value {
     lab.call("search_files", arguments).await
@@ -137,32 +138,45 @@ fn a_pattern_that_makes_no_sense_is_explained() {
 
 #[test]
 fn a_hostile_tree_neither_hangs_nor_lies() {
-    native(async |lab| {
-        let said = lab.call("terminal", json!({"command": "mkfifo pipe; ln -s . loop; ln -s / root; ln -s loop2 loop2; printf 'needle\\0' > binary; \
-                head -c 40000000 /dev/zero | tr '\\0' a > oneline; printf 'needle\\n' > $'two\\nfake: needle'; \
-                printf 'needle\\n' > $'\\377bad'; mkdir deep; (cd deep; \
-                for i in $(seq 300); do mkdir d && cd d; done; echo needle > bottom)"})).await;
-        assert_eq!(said["exit_code"], 0, "{said}");
-        let found = search(lab, json!({"pattern": "needle"})).await;
-        let paths: Vec<_> = rows(&found)
-            .iter()
-            .map(|row| row["path"].as_str().unwrap())
-            .collect();
-        assert_eq!(paths.len(), 3, "{found}");
-        assert!(paths[0].ends_with("/d/bottom"), "{paths:?}");
-        assert!(paths.contains(&"two\\nfake: needle"), "{paths:?}");
-        assert!(
-            found["warning"]
-                .as_str()
-                .unwrap()
-                .contains("could not be read"),
-            "{found}"
-        );
-        // A bomb for an engine that goes back: ours does not.
-        lab.sh("python3 -c \"print('a' * 100000)\" > bomb").await;
-        let bomb = search(lab, json!({"pattern": "(a*)*(a*)*(a*)*b", "path": "bomb"})).await;
-        assert_eq!(bomb["total_count"], 0, "{bomb}");
-    });
+    native(hostile_tree);
+}
+
+#[test]
+fn a_hostile_tree_in_a_container_is_the_same() {
+    on(BackendKind::Docker, hostile_tree);
+}
+
+#[test]
+fn a_hostile_tree_on_a_remote_host_is_the_same() {
+    on(BackendKind::Ssh, hostile_tree);
+}
+
+async fn hostile_tree(lab: &Lab) {
+    lab.sh("mkdir -p ~/tree && cd ~/tree").await;
+    let said = lab.call("terminal", json!({"command": "mkfifo pipe; ln -s . loop; ln -s / root; ln -s loop2 loop2; printf 'needle\\0' > binary; \
+            head -c 40000000 /dev/zero | tr '\\0' a > oneline; printf 'needle\\n' > $'two\\nfake: needle'; \
+            printf 'needle\\n' > $'\\377bad'; mkdir deep; (cd deep; \
+            for i in $(seq 300); do mkdir d && cd d; done; echo needle > bottom)"})).await;
+    assert_eq!(said["exit_code"], 0, "{said}");
+    let found = search(lab, json!({"pattern": "needle"})).await;
+    let paths: Vec<_> = rows(&found)
+        .iter()
+        .map(|row| row["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(paths.len(), 3, "{found}");
+    assert!(paths[0].ends_with("/d/bottom"), "{paths:?}");
+    assert!(paths.contains(&"two\\nfake: needle"), "{paths:?}");
+    assert!(
+        found["warning"]
+            .as_str()
+            .unwrap()
+            .contains("could not be read"),
+        "{found}"
+    );
+    // A bomb for an engine that goes back: ours does not.
+    lab.sh("python3 -c \"print('a' * 100000)\" > bomb").await;
+    let bomb = search(lab, json!({"pattern": "(a*)*(a*)*(a*)*b", "path": "bomb"})).await;
+    assert_eq!(bomb["total_count"], 0, "{bomb}");
 }
 
 #[test]
