@@ -1,7 +1,8 @@
 //! What an instance costs, next to Apptainer's own program in the same run.
 //!
 //! `cargo bench -p hermetic-singularity --bench cost` prints a table; nothing is asserted, because a
-//! busy machine is no failure. `HERMETIC_TEST_ROOTFS` names a root file system as a folder.
+//! busy machine is no failure. `HERMETIC_TEST_ROOTFS` names a folder that `apptainer build --sandbox` made:
+//! Apptainer's own instances do not start from a bare one.
 
 #![allow(
     clippy::print_stdout,
