@@ -15,7 +15,9 @@ use tokio::runtime::Builder;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::sys::{Arrived, Signals, let_go_of_startup_code, uncatch_signals, watch_signals};
+use super::sys::{
+    Arrived, Signals, keep_freed_frames, let_go_of_startup_code, uncatch_signals, watch_signals,
+};
 use super::world::World;
 use super::{First, ServeConfig, client, tree};
 
@@ -45,6 +47,7 @@ fn run(config: ServeConfig) -> io::Result<()> {
     if !config.is_init {
         set_child_subreaper(Some(rustix::process::getpid()))?;
     }
+    keep_freed_frames();
     let signals = Signals::take_over()?;
     let runtime = Builder::new_current_thread()
         .enable_io()

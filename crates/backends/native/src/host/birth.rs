@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_sandbox::{BackendError, Lifeline, Spec};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::sockopt::{
+    Timeout, set_socket_send_buffer_size, set_socket_send_buffer_size_force, set_socket_timeout,
+};
 
 use super::death;
 use super::folder::{Folder, LOCK_PATIENCE};
@@ -181,6 +183,14 @@ fn made(planned: &Plan) -> Made {
     }
 }
 
+/// The usual buffer holds less than two full frames, so one side always waits for the other.
+fn widen(end: &UnixStream) {
+    const ROOM: usize = 512 << 10;
+    // Only root may have more than the system's most; less is slower and nothing else.
+    let _ = set_socket_send_buffer_size_force(end, ROOM)
+        .or_else(|_| set_socket_send_buffer_size(end, ROOM));
+}
+
 fn bear(
     host: &Arc<Host>,
     cage: Waiting,
@@ -194,6 +204,8 @@ fn bear(
         .map_err(|source| BackendError::failed("listen for the warden's callers", source))?;
     let (link, theirs) =
         UnixStream::pair().map_err(|source| BackendError::failed("make the link", source))?;
+    widen(&link);
+    widen(&theirs);
     let (cord, outer, keeper) = cage.into_parts();
     let _ = set_socket_timeout(&cord, Timeout::Recv, Some(PATIENCE));
     let labour = Labour {

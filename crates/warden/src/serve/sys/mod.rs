@@ -14,6 +14,6 @@ mod watch;
 
 pub(crate) use keeper::{Plan, Record, Stage, start};
 pub(crate) use own::{adopt, uncatch_signals};
-pub(crate) use pages::let_go_of_startup_code;
+pub(crate) use pages::{keep_freed_frames, let_go_of_startup_code};
 pub(crate) use signals::{Arrived, Signals};
 pub(crate) use watch::{watch, watch_signals};
