@@ -5,7 +5,7 @@
 //! [`client`] is the gateway's end and trusts none of them, [`serve`] is the end in the sandbox and
 //! [`connect`] lays the stream where a backend can only offer a pair of pipes.
 //!
-//! `unsafe` is confined to `serve/sys`.
+//! `unsafe` is confined to `sys` and `serve/sys`.
 
 #![deny(unsafe_code)]
 
@@ -21,3 +21,5 @@ pub mod protocol;
 pub mod serve;
 #[cfg(feature = "stand-in")]
 pub mod stand_in;
+#[cfg(any(feature = "machine", feature = "serve"))]
+pub mod sys;

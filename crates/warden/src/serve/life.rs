@@ -15,11 +15,10 @@ use tokio::runtime::Builder;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::sys::{
-    Arrived, Signals, keep_freed_frames, let_go_of_startup_code, uncatch_signals, watch_signals,
-};
+use super::sys::{Arrived, Signals, uncatch_signals, watch_signals};
 use super::world::World;
 use super::{First, ServeConfig, client, tree};
+use crate::sys::{keep_freed_frames, let_go_of_startup_code};
 
 /// What the kernel calls this process; it has room for fifteen letters.
 const NAME: &std::ffi::CStr = c"hermetic-warden";

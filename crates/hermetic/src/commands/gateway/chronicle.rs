@@ -76,6 +76,7 @@ impl Chronicle {
 
     fn ready(&self) {
         info!("ready");
+        hermetic_warden::sys::let_go_of_startup_code();
         tell_systemd(NotifyState::Ready);
         if !self.awaited {
             return;

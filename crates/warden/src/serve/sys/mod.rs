@@ -1,4 +1,4 @@
-//! The only unsafe code: starting processes, signals by descriptor, and the few calls that have no
+//! The unsafe code of serving: starting processes, signals by descriptor, and the few calls that have no
 //! safe wrapper.
 
 #![allow(
@@ -8,12 +8,10 @@
 
 mod keeper;
 mod own;
-mod pages;
 mod signals;
 mod watch;
 
 pub(crate) use keeper::{Plan, Record, Stage, start};
 pub(crate) use own::{adopt, uncatch_signals};
-pub(crate) use pages::{keep_freed_frames, let_go_of_startup_code};
 pub(crate) use signals::{Arrived, Signals};
 pub(crate) use watch::{watch, watch_signals};

@@ -11,7 +11,7 @@ unsafe extern "C" {
 
 /// Code is mapped sixteen pages at a time around each one that is touched, so a start leaves much
 /// more of it resident than serving needs. What is needed is mapped again when it is.
-pub(crate) fn let_go_of_startup_code() {
+pub fn let_go_of_startup_code() {
     let page = rustix::param::page_size();
     let from = (&raw const __executable_start)
         .addr()
@@ -33,6 +33,7 @@ pub(crate) fn let_go_of_startup_code() {
 
 /// Every frame is a piece of memory of its own, and one that carries much is 128 KiB: as it comes,
 /// the C library asks the kernel for each and gives it back after it, cleared and charged anew.
+#[cfg(feature = "serve")]
 pub(crate) fn keep_freed_frames() {
     #[cfg(target_env = "gnu")]
     {
