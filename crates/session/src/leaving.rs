@@ -7,6 +7,7 @@ use hermetic_store::{Entry, LedgerState};
 use hermetic_types::{BackendKind, ConversationKey, SandboxId};
 use tokio::time::Instant;
 
+use crate::slot::Tenant;
 use crate::{LetGoError, Sandboxes};
 
 impl Sandboxes {
@@ -30,6 +31,16 @@ impl Sandboxes {
             Persistence::Ephemeral => self.destroy(&spec.id, kind).await,
             Persistence::Kept => self.stop(&spec.id, kind).await,
         };
+        if let Err(LetGoError::Ledger(_)) = gone {
+            // No row says that it is to go, so nobody else would try again.
+            *tenant = Some(Tenant {
+                backend: kind,
+                spec,
+                sandbox: None,
+                outlet: None,
+            });
+            return gone;
+        }
         // Also after a failure: the house goes on trying, the conversation may start afresh.
         slot.vacate();
         gone

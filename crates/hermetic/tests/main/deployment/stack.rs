@@ -53,6 +53,12 @@ pub(super) fn engine(test: &str) -> Option<Engine> {
         );
         return None;
     }
+    if let Err(why) = say(&["docker", "version", "--format", "{{.Server.Version}}"]) {
+        let denied = why.contains("permission denied");
+        assert!(denied, "the engine does not answer: {why}");
+        eprintln!("SKIP: {test}: the engine is not this user's");
+        return None;
+    }
     Some(Engine { test_image })
 }
 
