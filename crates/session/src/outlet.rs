@@ -27,6 +27,10 @@ const CONCURRENT: u16 = 256;
 /// Somebody inside, or another program of ours, has the port. It is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
+/// The port of the outlet before this one, on its way out still, is free in a moment.
+const SOON: Duration = Duration::from_millis(20);
+const SOON_TIMES: u32 = 5;
+
 /// How soon connections that stand hear of a rule that was changed, and how often sums are written.
 const BEAT: Duration = Duration::from_secs(1);
 
@@ -71,7 +75,14 @@ impl Outlet {
             port,
             cut: cut.clone(),
         };
-        let first = door.listen(&warden).await;
+        let mut first = door.listen(&warden).await;
+        for _ in 0..SOON_TIMES {
+            if first.is_ok() {
+                break;
+            }
+            sleep(SOON).await;
+            first = door.listen(&warden).await;
+        }
         if let Err(error) = &first {
             tracing::warn!(%conversation, %error, "the sandbox has no way out yet");
         }
