@@ -55,7 +55,8 @@ async fn a_process_is_followed_written_to_and_ended() {
         let late = json!({"action": "submit", "session_id": id, "data": "x"});
         assert_eq!(lab.call("process", late).await["status"], "already_exited");
         assert_eq!(lab.process("kill", &id).await["status"], "already_exited");
-        assert_eq!(lab.rows().await, 0, "nobody wants to know more");
+        lab.until("nobody wants to know more", async || lab.rows().await == 0)
+            .await;
         lab.close().await;
     }
 }
