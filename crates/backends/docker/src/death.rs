@@ -8,9 +8,8 @@ use hermetic_types::SandboxId;
 use tokio::time::{Instant, sleep};
 
 use crate::container::{Container, Look};
-use crate::dialect::is_gone;
+use crate::dialect::{is_going, is_gone};
 use crate::docker::{Host, missing};
-use crate::engine::status;
 
 /// A warden that is asked to end takes milliseconds; after this the engine kills it.
 const ASKED: i32 = 10;
@@ -92,7 +91,7 @@ async fn remove(host: &Host, found: &Container) -> Result<(), BackendError> {
         .v(true)
         .build();
     match docker.remove_container(&found.key, Some(options)).await {
-        Err(error) if !is_gone(&error) && status(&error) != Some(409) => {
+        Err(error) if !is_gone(&error) && !is_going(&error) => {
             Err(host.engine.trouble("remove the container", error))
         }
         _ => Ok(()),

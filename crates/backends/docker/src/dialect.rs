@@ -31,6 +31,11 @@ pub(crate) fn is_taken(error: &Error) -> bool {
     says(error, 409, "already in use")
 }
 
+/// Whether it says that this cannot be done to it now, because it ends or is removed already.
+pub(crate) fn is_going(error: &Error) -> bool {
+    says(error, 409, "container state improper")
+}
+
 fn says(error: &Error, code: u16, words: &str) -> bool {
     match error {
         Error::DockerResponseServerError {
@@ -113,6 +118,11 @@ mod tests {
         assert!(is_gone(&gone) && is_gone(&error(404, "")) && !is_taken(&gone));
         assert!(is_taken(&taken) && is_taken(&error(409, "")) && !is_gone(&taken));
         assert!(!is_gone(&error(500, "out of memory")));
+        let going = error(
+            500,
+            "it could not be stopped: container state improper: stopped",
+        );
+        assert!(is_going(&going) && is_going(&error(409, "")) && !is_going(&gone));
     }
 
     #[test]
