@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::net::TcpListener;
 
 use futures::future::BoxFuture;
 use hermetic_types::{BackendKind, ConversationKey, SandboxId};
@@ -48,7 +49,10 @@ pub trait Backend: Send + Sync + fmt::Debug {
 }
 
 /// One byte stream to a warden. Bytes from it are hostile.
-pub struct Link(Box<dyn Duplex>);
+pub struct Link {
+    stream: Box<dyn Duplex>,
+    exit: Option<TcpListener>,
+}
 
 trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
@@ -146,11 +150,27 @@ impl BackendError {
 
 impl Link {
     pub fn new(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
-        Self(Box::new(stream))
+        Self {
+            stream: Box::new(stream),
+            exit: None,
+        }
+    }
+
+    /// With the sandbox's way out, where the backend could make it before anything ran inside: a socket
+    /// that listens on the sandbox's loopback and that nobody in there holds. Elsewhere the warden
+    /// listens, and carries connections over the stream.
+    #[must_use]
+    pub fn with_exit(mut self, exit: Option<TcpListener>) -> Self {
+        self.exit = exit;
+        self
+    }
+
+    pub(crate) fn take_exit(&mut self) -> Option<TcpListener> {
+        self.exit.take()
     }
 
     pub fn into_stream(self) -> impl AsyncRead + AsyncWrite + Send + Unpin {
-        self.0
+        self.stream
     }
 }
 

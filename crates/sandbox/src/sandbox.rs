@@ -1,6 +1,7 @@
 //! A living sandbox, whatever its backend.
 
-use std::sync::Arc;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hermetic_policy::Cleared;
@@ -22,6 +23,8 @@ pub struct Sandbox {
     warden: Warden,
     /// How to reach it again, where the link may break.
     way_back: Option<Arc<dyn Backend>>,
+    /// Until somebody serves it.
+    exit: Mutex<Option<TcpListener>>,
 }
 
 #[derive(Debug, Error)]
@@ -39,13 +42,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SHELL: &str = "main";
 
 impl Sandbox {
-    pub async fn greet(id: &SandboxId, kind: BackendKind, link: Link) -> Result<Self, GreetError> {
+    pub async fn greet(
+        id: &SandboxId,
+        kind: BackendKind,
+        mut link: Link,
+    ) -> Result<Self, GreetError> {
+        let exit = link.take_exit();
         let warden = Warden::greet(link.into_stream(), PATIENCE).await?;
         Ok(Self {
             id: id.clone(),
             kind,
             warden,
             way_back: None,
+            exit: Mutex::new(exit),
         })
     }
 
@@ -75,6 +84,15 @@ impl Sandbox {
     /// Files, listeners and what else needs no judgement: it stays inside.
     pub fn warden(&self) -> &Warden {
         &self.warden
+    }
+
+    /// The socket on its loopback by which it leaves, where the backend made one. It is handed over once:
+    /// whoever has it decides what leaves, and closing it leaves the port to the warden.
+    pub fn take_exit(&self) -> Option<TcpListener> {
+        self.exit
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Where a path leads, from where the conversation's shell is.

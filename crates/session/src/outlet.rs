@@ -1,7 +1,9 @@
 //! A sandbox's way out: a port on its own loopback, whose connections are served here.
 //!
-//! The warden only carries bytes. Whose they are is known by the link they came over, and everything
-//! about them is decided on this side of it.
+//! Whose they are is known by the socket or the link they came over, and everything about them is decided
+//! on this side of it.
+
+mod arrivals;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,20 +11,18 @@ use std::time::Duration;
 use hermetic_egress::{Bundle, Conversation, Gate};
 use hermetic_sandbox::Sandbox;
 use hermetic_types::ConversationKey;
-use hermetic_warden::client::{CallError, Listener, Warden};
-use hermetic_warden::protocol::{Endpoint, PathAt, Write};
+use hermetic_warden::client::{CallError, Warden};
+use hermetic_warden::protocol::{PathAt, Write};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use self::arrivals::Arrivals;
 use crate::spending::{Spending, Sum};
 
 /// Where programs in a sandbox find the proxy.
 pub const PROXY_PORT: u16 = 3128;
-
-/// Connections relayed at once; the proxy's own bound on a conversation is no larger.
-const CONCURRENT: u16 = 256;
 
 /// Somebody inside, or another program of ours, has the port. It is tried again.
 const RETRY: Duration = Duration::from_millis(500);
@@ -75,19 +75,12 @@ impl Outlet {
             port,
             cut: cut.clone(),
         };
-        let mut first = door.listen(&warden).await;
-        for _ in 0..SOON_TIMES {
-            if first.is_ok() {
-                break;
-            }
-            sleep(SOON).await;
-            first = door.listen(&warden).await;
-        }
-        if let Err(error) = &first {
-            tracing::warn!(%conversation, %error, "the sandbox has no way out yet");
-        }
+        let first = match sandbox.take_exit().and_then(Arrivals::on) {
+            Some(own) => Some(own),
+            None => door.first(&warden).await,
+        };
         let conversation = Arc::clone(&door.conversation);
-        let serving = works.spawn(door.serve(warden, first.ok()));
+        let serving = works.spawn(door.serve(warden, first));
         Self {
             conversation,
             serving,
@@ -120,34 +113,51 @@ struct Door {
 }
 
 impl Door {
-    async fn listen(&self, warden: &Warden) -> Result<Listener, CallError> {
-        in_time(warden.listen(Endpoint::Tcp(self.port), CONCURRENT)).await
+    async fn first(&self, warden: &Warden) -> Option<Arrivals> {
+        let mut first = self.listen(warden).await;
+        for _ in 0..SOON_TIMES {
+            if first.is_ok() {
+                break;
+            }
+            sleep(SOON).await;
+            first = self.listen(warden).await;
+        }
+        if let Err(error) = &first {
+            let conversation = self.conversation.key();
+            tracing::warn!(%conversation, %error, "the sandbox has no way out yet");
+        }
+        first.ok()
+    }
+
+    async fn listen(&self, warden: &Warden) -> Result<Arrivals, CallError> {
+        in_time(Arrivals::over(warden, self.port)).await
     }
 
     /// Until the cut or the end of the link.
-    async fn serve(mut self, warden: Warden, mut listener: Option<Listener>) {
+    async fn serve(mut self, warden: Warden, mut arrivals: Option<Arrivals>) {
         let connections = TaskTracker::new();
         let mut beat = interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            match &mut listener {
+            match &mut arrivals {
                 Some(open) => {
                     let busy = !connections.is_empty() || self.is_behind();
-                    let accepted = tokio::select! {
-                        accepted = open.accept() => accepted,
+                    let arrived = tokio::select! {
+                        arrived = open.next() => arrived,
                         () = self.cut.cancelled() => break,
+                        () = warden.closed() => break,
                         _ = beat.tick(), if busy => {
                             self.gate.refresh();
                             self.save().await;
                             continue;
                         }
                     };
-                    let Some(relay) = accepted else { break };
+                    let Some(arrival) = arrived else { break };
                     self.gate.refresh();
                     let (proxy, cut) = (self.gate.proxy().clone(), self.cut.clone());
                     let conversation = Arc::clone(&self.conversation);
                     connections.spawn(async move {
-                        let handled = proxy.handle_buffered(relay, conversation, cut.clone());
+                        let handled = arrival.serve(&proxy, conversation, cut.clone());
                         cut.run_until_cancelled(handled).await;
                     });
                 }
@@ -156,7 +166,7 @@ impl Door {
                         sleep(RETRY).await;
                         self.listen(&warden).await
                     };
-                    listener = tokio::select! {
+                    arrivals = tokio::select! {
                         tried = again => tried.ok(),
                         () = self.cut.cancelled() => break,
                         () = warden.closed() => break,
@@ -166,7 +176,7 @@ impl Door {
         }
         // The link is gone or was let go: nobody is left to talk to.
         self.cut.cancel();
-        drop(listener);
+        drop(arrivals);
         connections.close();
         connections.wait().await;
         self.save().await;

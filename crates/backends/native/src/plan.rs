@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub tied: bool,
     /// It is built inside a house, which ends with it.
     pub housed: bool,
+    /// The port on its loopback by which it leaves.
+    pub exit: Option<u16>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -125,7 +127,7 @@ pub(crate) struct Pin {
 pub(crate) enum Report {
     /// Pid 1 exists; its pidfd travels with this, and says its number to whoever asks.
     Born,
-    /// Sealed and waiting for [`GO`].
+    /// Sealed and waiting for [`GO`]; the exit, where the plan has one, travels with this.
     Ready {
         landlock: Option<u8>,
     },

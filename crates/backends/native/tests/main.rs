@@ -11,6 +11,7 @@
 mod conformance;
 mod crash;
 mod escape;
+mod exit;
 mod lab;
 mod leaks;
 mod life;

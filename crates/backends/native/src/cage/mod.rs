@@ -19,6 +19,7 @@ mod warden;
 
 use std::ffi::OsString;
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
@@ -144,15 +145,16 @@ fn namespaces(identity: &Identity) -> UnshareFlags {
 
 /// Never back to where two processes were one.
 fn become_warden(cord: &Cord, plan: Plan, given: Given, oom_counter: Option<OwnedFd>) -> ! {
-    let landlock = match inside(&plan) {
-        Ok(landlock) => landlock,
+    let (landlock, exit) = match inside(&plan) {
+        Ok(sealed) => sealed,
         Err(snag) => {
             let _ = cord.send(&snag.report(), &[]);
             std::process::exit(1);
         }
     };
     let ready = Report::Ready { landlock };
-    if cord.send(&ready, &[]).is_err() || !told_to_go(cord) {
+    let handed: Vec<_> = exit.iter().map(AsFd::as_fd).collect();
+    if cord.send(&ready, &handed).is_err() || !told_to_go(cord) {
         std::process::exit(ABANDONED.into());
     }
     drop(given.lock);
@@ -179,8 +181,8 @@ fn told_to_go(cord: &Cord) -> bool {
     matches!(cord.receive_bytes(&mut word), Ok((length, _)) if &word[..length] == GO)
 }
 
-/// Returns the Landlock ABI that holds.
-fn inside(plan: &Plan) -> Result<Option<u8>, Snag> {
+/// Returns the Landlock ABI that holds, and the way out.
+fn inside(plan: &Plan) -> Result<(Option<u8>, Option<TcpListener>), Snag> {
     sys::signals::reset();
     setsid().step("start a session")?;
     umask(Mode::from_raw_mode(0o022));
@@ -194,6 +196,7 @@ fn inside(plan: &Plan) -> Result<Option<u8>, Snag> {
 
     network::name_host()?;
     network::raise_loopback()?;
+    let exit = plan.exit.map(network::open_exit).transpose()?;
     view::build(plan)?;
     reopen_standard_streams()?;
     limits::apply(&plan.bounds)?;
@@ -208,7 +211,7 @@ fn inside(plan: &Plan) -> Result<Option<u8>, Snag> {
     let landlock = landlock::restrict(&view::writable(plan), ourselves)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hide the warden's memory")?;
     syscalls::filter(plan.bounds.pin.as_ref())?;
-    Ok(landlock)
+    Ok((landlock, exit))
 }
 
 /// The ones inherited belong to the host's `/dev`.

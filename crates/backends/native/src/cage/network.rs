@@ -1,5 +1,8 @@
 //! A host of its own that only knows itself.
 
+use std::net::{Ipv4Addr, TcpListener};
+
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use rustix::system::{setdomainname, sethostname};
 
 use super::snag::{Snag, Step};
@@ -12,4 +15,21 @@ pub(crate) fn name_host() -> Result<(), Snag> {
 
 pub(crate) fn raise_loopback() -> Result<(), Snag> {
     sys::loopback::raise().step("raise the loopback interface")
+}
+
+/// Bytes that one connection may keep waiting, each way, in memory that is not the sandbox's. The kernel
+/// would let it grow to megabytes.
+const WAITING: usize = 256 << 10;
+
+/// The port by which the sandbox leaves, listening before anything of the sandbox's runs. The gateway
+/// accepts on it, so that a connection has two ends: the client's, and one that nobody in here ever held.
+pub(crate) fn open_exit(port: u16) -> Result<TcpListener, Snag> {
+    let open = || {
+        let exit = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        exit.set_nonblocking(true)?;
+        set_socket_recv_buffer_size(&exit, WAITING)?;
+        set_socket_send_buffer_size(&exit, WAITING)?;
+        Ok::<_, std::io::Error>(exit)
+    };
+    open().step("open the way out")
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
@@ -33,8 +34,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A confirmed sandbox that nobody has taken charge of yet. Dropped, it is destroyed.
 pub(super) struct Newborn {
     host: Arc<Host>,
-    parts: Option<(UnixStream, Born)>,
+    parts: Option<(Ends, Born)>,
     landlock: Option<u8>,
+}
+
+/// What leads into a sandbox and out of it.
+pub(super) struct Ends {
+    pub(super) link: UnixStream,
+    /// Listens on the sandbox's loopback, for us to accept.
+    pub(super) exit: Option<TcpListener>,
 }
 
 impl Newborn {
@@ -43,7 +51,7 @@ impl Newborn {
         self.landlock
     }
 
-    pub(super) fn into_parts(mut self) -> (UnixStream, Born) {
+    pub(super) fn into_parts(mut self) -> (Ends, Born) {
         self.parts
             .take()
             .expect("the parts are only taken here, and here takes self")
@@ -220,14 +228,27 @@ fn bear(
         drop(cord);
         return Err(BackendError::failed("send the plan", source));
     }
-    let (born, landlock) = labour.deliver(host, cord, folder, spec)?;
+    let (born, sealed) = labour.deliver(host, cord, folder, spec)?;
     link.set_nonblocking(true)
         .map_err(|source| BackendError::failed("wait on the link", source))?;
     Ok(Newborn {
         host: Arc::clone(host),
-        parts: Some((link, born)),
-        landlock,
+        parts: Some((
+            Ends {
+                link,
+                exit: sealed.exit,
+            },
+            born,
+        )),
+        landlock: sealed.landlock,
     })
+}
+
+/// What the cage says when nothing in it is open any more.
+struct Sealed {
+    /// The ABI that holds.
+    landlock: Option<u8>,
+    exit: Option<TcpListener>,
 }
 
 /// What exists between the spawn and the confirmation. Dropped, it ends all of it.
@@ -244,9 +265,9 @@ impl Labour {
         cord: Cord,
         folder: &Folder,
         spec: &Spec,
-    ) -> Result<(Born, Option<u8>), BackendError> {
-        let landlock = self.await_seal(&cord, folder)?;
-        if landlock.is_none() && host.demands(Demand::Landlock) {
+    ) -> Result<(Born, Sealed), BackendError> {
+        let sealed = self.await_seal(&cord, folder)?;
+        if sealed.landlock.is_none() && host.demands(Demand::Landlock) {
             return Err(BackendError::Unavailable {
                 what: "this kernel has no Landlock, which the configuration requires".to_owned(),
                 remedy: "boot a kernel since 5.13 with landlock in its lsm= list".to_owned(),
@@ -273,18 +294,18 @@ impl Labour {
             tie,
             keeper: self.keeper.take(),
         };
-        Ok((born, landlock))
+        Ok((born, sealed))
     }
 
     /// Two processes report over one cord, so the order is open. The process is written down while
-    /// it builds its cage. Returns the Landlock ABI that holds.
-    fn await_seal(&mut self, cord: &Cord, folder: &Folder) -> Result<Option<u8>, BackendError> {
+    /// it builds its cage.
+    fn await_seal(&mut self, cord: &Cord, folder: &Folder) -> Result<Sealed, BackendError> {
         let (mut born, mut sealed, mut failure) = (false, None, None);
         loop {
-            match (born, sealed, failure.take()) {
-                (true, Some(landlock), None) => return Ok(landlock),
+            match (born, sealed.take(), failure.take()) {
+                (true, Some(sealed), None) => return Ok(sealed),
                 (true, _, Some(error)) => return Err(error),
-                (_, _, kept) => failure = kept,
+                (_, before, kept) => (sealed, failure) = (before, kept),
             }
             let (report, mut fds) = match cord.receive::<Report>() {
                 Ok(received) => received,
@@ -307,7 +328,8 @@ impl Labour {
                 }
                 Report::Ready { landlock } => {
                     tracing::debug!(sandbox = %folder.id, landlock, "sealed");
-                    sealed = Some(landlock);
+                    let exit = fds.pop().map(TcpListener::from);
+                    sealed = Some(Sealed { landlock, exit });
                 }
                 Report::Failed { step, errno } => {
                     failure = Some(remedy::explain(&step, errno));

@@ -14,7 +14,7 @@ use hermetic_sandbox::{
 };
 use hermetic_types::{BackendKind, InstallationId, SandboxId};
 
-use super::birth::{self, Newborn};
+use super::birth::{self, Ends, Newborn};
 use super::death;
 use super::etc;
 use super::folder::{Folder, Layout};
@@ -295,7 +295,7 @@ impl Host {
 impl Newborn {
     /// From here on the sandbox is accounted for by its folder and outlives this call.
     fn keep(self, host: &Arc<Host>) -> Result<Link, BackendError> {
-        let (link, born) = self.into_parts();
+        let (Ends { link, exit }, born) = self.into_parts();
         let folder = host.folder(&born.id);
         host.kin.adopt(born);
         if let Some(record) = folder.record()
@@ -305,7 +305,7 @@ impl Newborn {
         }
         let stream = tokio::net::UnixStream::from_std(link)
             .map_err(|source| BackendError::failed("wait for the warden", source))?;
-        Ok(Link::new(stream))
+        Ok(Link::new(stream).with_exit(exit))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every decision about one sandbox, made once and written into its plan.
 
-use hermetic_sandbox::{BackendError, Lifeline, Persistence, Spec, SystemView};
+use hermetic_sandbox::{BackendError, Lifeline, Network, Persistence, Spec, SystemView};
 use hermetic_types::{Limits, SandboxId};
 use rustix::process::{getgid, getuid};
 
@@ -48,6 +48,10 @@ pub(super) fn plan(host: &Host, folder: &Folder, spec: &Spec) -> Result<Plan, Ba
         lifetime: spec.lifetime,
         tied: spec.lifeline == Lifeline::Creator,
         housed,
+        exit: match spec.network {
+            Network::Proxied { port } => Some(port),
+            Network::Closed => None,
+        },
     })
 }
 
