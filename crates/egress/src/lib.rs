@@ -16,6 +16,7 @@ mod audit;
 mod book;
 mod conversation;
 mod credential;
+mod crowd;
 pub mod deploy;
 mod dial;
 mod env;

@@ -6,6 +6,9 @@ use std::time::Duration;
 pub struct Limits {
     /// Connections of one conversation at a time.
     pub connections: usize,
+    /// Connections of all conversations together, each of them one or two open files. Nobody gets more
+    /// than a quarter of what is left.
+    pub everybody: usize,
     /// Bytes of one conversation, both ways together, for as long as it lives.
     pub budget: Option<u64>,
     /// The head of a request or a response.
@@ -28,6 +31,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 256,
+            everybody: usize::MAX,
             budget: None,
             head_bytes: 64 * 1024,
             head_time: Duration::from_secs(15),

@@ -25,6 +25,7 @@ use crate::ask::Asker;
 use crate::audit::{Decision, Entry, How, Record};
 use crate::conversation::Conversation;
 use crate::credential::{CertificateAuthority, Roots, RootsError};
+use crate::crowd::Crowd;
 use crate::http::head::{HeadError, RequestHead};
 use crate::http::source::{ReadHeadError, Source};
 use crate::limits::Limits;
@@ -47,6 +48,7 @@ struct Inner {
     asker: Option<Arc<dyn Asker>>,
     interception: Option<Interception>,
     allowing: Allowing,
+    crowd: Arc<Crowd>,
 }
 
 struct Interception {
@@ -57,6 +59,7 @@ struct Interception {
 impl Proxy {
     pub fn new(limits: Limits, resolver: Arc<dyn Resolver>, record: Arc<dyn Record>) -> Self {
         Self(Arc::new(Inner {
+            crowd: Crowd::new(limits.everybody),
             limits,
             resolver,
             record,
@@ -107,6 +110,7 @@ impl Proxy {
                     upstream: Arc::clone(&interception.upstream),
                 }),
             allowing: inner.allowing,
+            crowd: Arc::clone(&inner.crowd),
         };
         change(&mut inner);
         Self(Arc::new(inner))
@@ -150,7 +154,7 @@ impl Proxy {
         conversation: Arc<Conversation>,
         stop: CancellationToken,
     ) {
-        let Some(_slot) = conversation.account().open() else {
+        let Some(_place) = self.0.crowd.enter(conversation.account()) else {
             let refusal = Refusal::busy();
             self.note(&conversation, How::Http, &refusal);
             let response = refusal.response(false, self.0.allowing);

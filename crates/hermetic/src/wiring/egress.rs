@@ -13,6 +13,7 @@ use hermetic_egress::{
 };
 use hermetic_gateway::{HostAsker, HostRecord};
 use hermetic_types::Secret;
+use rustix::process::{Resource, getrlimit};
 
 use crate::failure::Failure;
 
@@ -108,6 +109,7 @@ fn build(
 ) -> Result<Gate, Failure> {
     let egress = config.egress();
     let limits = Limits {
+        everybody: connections_for(getrlimit(Resource::Nofile).current),
         budget: egress.budget_bytes,
         ask: egress.ask_timeout,
         ..Limits::default()
@@ -147,6 +149,12 @@ fn build(
         Some(bundle) => gate.trusting(bundle),
         None => gate,
     })
+}
+
+/// Two files each, and as many are left for everything else.
+fn connections_for(files: Option<u64>) -> usize {
+    let files = files.and_then(|files| usize::try_from(files).ok());
+    files.map_or(usize::MAX, |files| files / 4)
 }
 
 fn additions(egress: &Egress) -> Result<Vec<(Scope, RulesText)>, Failure> {
