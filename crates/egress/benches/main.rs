@@ -9,6 +9,7 @@
     reason = "a bench prints figures and stops at the first surprise"
 )]
 
+mod bulk;
 mod decision;
 mod idle;
 mod load;
@@ -49,7 +50,7 @@ fn main() {
             Some(squid) => ways.push(("squid", Some(squid.port))),
             None => println!("squid: not installed, not measured"),
         }
-        for (name, proxy) in ways {
+        for &(name, proxy) in &ways {
             let way = load::Way {
                 origin: origin.port,
                 proxy,
@@ -66,9 +67,9 @@ fn main() {
                     runtime.block_on(load::tunnels(way))
                 );
             }
-            if runs("bulk") {
-                println!("bulk      {name:9} {}", runtime.block_on(load::bulk(way)));
-            }
+        }
+        if runs("bulk") {
+            runtime.block_on(bulk::run(&ways, origin.port));
         }
     }
     if runs("idle") {

@@ -9,6 +9,7 @@ use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use crate::nearby::unpaced;
 use crate::resolve::Located;
 
 #[derive(Debug, Error)]
@@ -64,6 +65,7 @@ async fn connect(address: SocketAddr) -> Result<(TcpStream, SocketAddr), DialErr
     let failed = |source| DialError::Failed { address, source };
     let stream = TcpStream::connect(address).await.map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
+    unpaced(&stream);
     Ok((stream, address))
 }
 

@@ -24,6 +24,7 @@ mod gate;
 mod http;
 mod journal;
 mod limits;
+mod nearby;
 mod paced;
 mod probe;
 mod proxy;

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::conversation::Conversation;
+use crate::nearby::unpaced;
 use crate::proxy::Proxy;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub async fn serve(
             Ok((stream, _)) => {
                 // Fails only on a socket that is gone already, which the first read will tell.
                 let _ = stream.set_nodelay(true);
+                unpaced(&stream);
                 let (proxy, conversation) = (proxy.clone(), Arc::clone(&conversation));
                 let (stop, cut) = (stop.clone(), cut.clone());
                 connections.spawn(async move {

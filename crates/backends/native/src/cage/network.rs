@@ -2,7 +2,9 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 
-use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
+use rustix::net::sockopt::{
+    set_socket_recv_buffer_size, set_socket_send_buffer_size, set_tcp_congestion,
+};
 use rustix::system::{setdomainname, sethostname};
 
 use super::snag::{Snag, Step};
@@ -29,6 +31,9 @@ pub(crate) fn open_exit(port: u16) -> Result<TcpListener, Snag> {
         exit.set_nonblocking(true)?;
         set_socket_recv_buffer_size(&exit, WAITING)?;
         set_socket_send_buffer_size(&exit, WAITING)?;
+        // Accepted sockets inherit it. Another one may send at a pace, which costs a timer for every burst
+        // and does nothing on loopback.
+        let _ = set_tcp_congestion(&exit, "reno");
         Ok::<_, std::io::Error>(exit)
     };
     open().step("open the way out")
