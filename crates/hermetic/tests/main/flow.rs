@@ -13,6 +13,7 @@ mod egress;
 mod files;
 mod gate;
 mod hosts;
+mod instance;
 pub(crate) mod lab;
 mod others;
 mod places;

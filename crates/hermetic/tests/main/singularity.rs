@@ -4,18 +4,21 @@ use std::time::{Duration, Instant};
 
 use crate::hermetic::{Ended, Hermetic};
 
-/// A home whose commands run in instances of the test image; nothing where there can be none.
-fn home(test: &str) -> Option<Hermetic> {
-    let image = std::env::var("HERMETIC_TEST_ROOTFS").unwrap_or_default();
-    let config = format!(
-        "terminal: {{backend: singularity, singularity_image: '{image}'}}\n\
-         gateway: {{terminal_backend: singularity, sandbox_image: '{image}'}}\n"
-    );
-    let home = Hermetic::with(&config);
-    if image.is_empty() {
+/// What the command line and chats run in: instances of the test image, where there is one.
+pub(crate) fn config(test: &str) -> Option<String> {
+    let Ok(image) = std::env::var("HERMETIC_TEST_ROOTFS") else {
         eprintln!("SKIP: {test}: no HERMETIC_TEST_ROOTFS; `cargo xtask test` provides one");
         return None;
-    }
+    };
+    Some(format!(
+        "terminal: {{backend: singularity, singularity_image: '{image}'}}\n\
+         gateway: {{terminal_backend: singularity, sandbox_image: '{image}'}}\n"
+    ))
+}
+
+/// A home whose commands run in instances of the test image; nothing where there can be none.
+pub(crate) fn home(test: &str) -> Option<Hermetic> {
+    let home = Hermetic::with(&config(test)?);
     let rows = home.run(&["backends", "--json"]).json();
     let mut rows = rows.as_array().unwrap().iter();
     let row = rows.find(|row| row["backend"] == "singularity").unwrap();
@@ -30,9 +33,13 @@ fn said(ended: &Ended) -> (i32, &str) {
     (ended.code, ended.out.as_str())
 }
 
-/// Processes of this host's that carry the installation's name.
 fn instances(home: &Hermetic) -> Vec<i32> {
     let id = std::fs::read_to_string(home.path("hermetic/installation")).unwrap_or_default();
+    processes(&id)
+}
+
+/// Of this host's that carry the installation's name.
+pub(crate) fn processes(id: &str) -> Vec<i32> {
     let name = format!("hermetic-{}-", id.trim());
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

@@ -1,15 +1,30 @@
 //! The kinds of sandbox that a way out leads from.
 
-use std::path::Path;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hermetic_docker::{Address, Docker, Options, RootView, Tell, User};
 use hermetic_native::Native;
 use hermetic_sandbox::{Backend, SystemView};
+use hermetic_singularity::{Runtime, Singularity};
 use hermetic_types::InstallationId;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, UnixStream};
 
-pub(crate) const USUAL: &[House] = &[House::Native, House::Container];
-pub(crate) const ALL: &[House] = &[House::Native, House::Container, House::StrictContainer];
+pub(crate) const USUAL: &[House] = &[
+    House::Native,
+    House::Container,
+    House::FarContainer,
+    House::Instance,
+];
+pub(crate) const ALL: &[House] = &[
+    House::Native,
+    House::Container,
+    House::StrictContainer,
+    House::FarContainer,
+    House::Instance,
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum House {
@@ -17,13 +32,20 @@ pub(crate) enum House {
     Container,
     /// A root that cannot be written, and nobody in particular inside.
     StrictContainer,
+    /// On an engine that is reached over TCP.
+    FarContainer,
+    /// Of Apptainer.
+    Instance,
 }
 
 impl House {
     pub(crate) fn system(self) -> SystemView {
         match self {
             Self::Native => SystemView::Host,
-            Self::Container | Self::StrictContainer => SystemView::Image(image()),
+            Self::Container | Self::StrictContainer | Self::FarContainer => {
+                SystemView::Image(image())
+            }
+            Self::Instance => SystemView::Image(rootfs()),
         }
     }
 
@@ -36,7 +58,12 @@ impl House {
     ) -> Opened {
         match self {
             Self::Native => native(state, installation, certificate).await,
-            Self::Container => docker(installation, Options::default()).await,
+            Self::Container => docker(near(), installation, Options::default()).await,
+            Self::FarContainer => match far().await {
+                Ok(address) => docker(address, installation, Options::default()).await,
+                Err(why) => Err(why),
+            },
+            Self::Instance => instances(state, installation).await,
             Self::StrictContainer => {
                 let strict = Options {
                     user: User::Host {
@@ -46,7 +73,7 @@ impl House {
                     root: RootView::ReadOnly,
                     ..Options::default()
                 };
-                docker(installation, strict).await
+                docker(near(), installation, strict).await
             }
         }
     }
@@ -69,12 +96,58 @@ async fn native(state: &Path, installation: &InstallationId, certificate: &str) 
     }
 }
 
-async fn docker(installation: &InstallationId, options: Options) -> Opened {
+async fn instances(state: &Path, installation: &InstallationId) -> Opened {
+    if rootfs().is_empty() {
+        return Err("no HERMETIC_TEST_ROOTFS; `cargo xtask test` provides one".to_owned());
+    }
+    let singularity = Singularity::open(hermetic_singularity::Config {
+        state: state.to_owned(),
+        installation: installation.clone(),
+        program: hermetic_embedded::WARDEN,
+        runtime: Runtime::find(&|name| std::env::var_os(name)),
+        image: rootfs(),
+        scratch: state.join("scratch"),
+        cache: state.join("images"),
+        tell: hermetic_singularity::Tell::default(),
+    })
+    .unwrap();
+    match singularity.readiness().await.missing() {
+        Some(layer) => Err(format!("{}: {}", layer.name, layer.detail)),
+        None => Ok(Arc::new(singularity)),
+    }
+}
+
+fn near() -> Address {
+    Address::find(&|name| std::env::var(name).ok()).unwrap()
+}
+
+/// The near engine behind somebody who passes bytes on, for as long as the test's runtime lives.
+async fn far() -> Result<Address, String> {
+    let host = std::env::var("DOCKER_HOST").unwrap_or_default();
+    let Some(socket) = host.strip_prefix("unix://").map(PathBuf::from) else {
+        return Err("no engine of the tests' own; `cargo xtask test` provides one".to_owned());
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = Address::Plain(listener.local_addr().unwrap().to_string());
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let socket = socket.clone();
+            tokio::spawn(async move {
+                if let Ok(mut engine) = UnixStream::connect(socket).await {
+                    let _ = copy_bidirectional(&mut near, &mut engine).await;
+                }
+            });
+        }
+    });
+    Ok(address)
+}
+
+async fn docker(address: Address, installation: &InstallationId, options: Options) -> Opened {
     if image().is_empty() {
         return Err("no HERMETIC_TEST_IMAGE; `cargo xtask test` provides one".to_owned());
     }
     let docker = Docker::open(hermetic_docker::Config {
-        address: Address::find(&|name| std::env::var(name).ok()).unwrap(),
+        address,
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         authority: None,
@@ -94,4 +167,8 @@ async fn docker(installation: &InstallationId, options: Options) -> Opened {
 
 fn image() -> String {
     std::env::var("HERMETIC_TEST_IMAGE").unwrap_or_default()
+}
+
+fn rootfs() -> String {
+    std::env::var("HERMETIC_TEST_ROOTFS").unwrap_or_default()
 }
