@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -23,7 +25,17 @@ pub enum Drained {
 const REST: Duration = Duration::from_millis(100);
 
 /// Serves until `stop`; then takes no more, gives what is open `grace` to end, and cuts the rest.
-pub async fn serve(
+pub fn serve(
+    listener: TcpListener,
+    proxy: Proxy,
+    conversation: Arc<Conversation>,
+    stop: CancellationToken,
+    grace: Duration,
+) -> BoxFuture<'static, Drained> {
+    run(listener, proxy, conversation, stop, grace).boxed()
+}
+
+async fn run(
     listener: TcpListener,
     proxy: Proxy,
     conversation: Arc<Conversation>,

@@ -28,6 +28,9 @@ pub enum Stage {
     Draining,
 }
 
+/// Hears each change.
+pub type Report = Box<dyn Fn(&Condition) + Send + Sync>;
+
 /// Platforms do not say when they change, so they are looked at.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -45,11 +48,7 @@ impl Gateway {
     }
 
     /// Reports each change until `until`; a change of stage at once.
-    pub(crate) async fn report(
-        self: Arc<Self>,
-        report: impl Fn(&Condition),
-        until: CancellationToken,
-    ) {
+    pub(crate) async fn report(self: Arc<Self>, report: Report, until: CancellationToken) {
         let mut stage = self.stage.subscribe();
         let mut last = None;
         loop {

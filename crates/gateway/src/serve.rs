@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use futures::stream::{StreamExt, select_all};
 use hermetic_chat::{Event, Received};
 use hermetic_redact::Redacted;
@@ -21,7 +23,7 @@ use crate::life::Tended;
 use crate::seats::Ticket;
 use crate::slash::Slash;
 use crate::wording::{self, now};
-use crate::{Busy, Condition, Gateway, Parts, ProofError, Stage, health};
+use crate::{Busy, Gateway, Parts, ProofError, Report, Stage, health};
 
 /// How often what is over for long is forgotten.
 const FORGET_EVERY: Duration = Duration::from_secs(3600);
@@ -56,11 +58,22 @@ pub enum ServeError {
 
 /// Serves until `stop`. Each change of condition is reported; messages are taken from the first
 /// [`Stage::Serving`] on.
-pub async fn serve(
+///
+/// Boxed here and not where it is awaited: whoever awaits a future compiles all that is in it.
+pub fn serve(
+    parts: Parts,
+    health: TcpListener,
+    stop: CancellationToken,
+    report: Report,
+) -> BoxFuture<'static, Result<Drained, ServeError>> {
+    live(parts, health, stop, report).boxed()
+}
+
+async fn live(
     mut parts: Parts,
     health: TcpListener,
     stop: CancellationToken,
-    report: impl Fn(&Condition) + Send + Sync + 'static,
+    report: Report,
 ) -> Result<Drained, ServeError> {
     let doors = std::mem::take(&mut parts.doors);
     let gateway = Arc::new(Gateway::new(parts));
@@ -288,7 +301,7 @@ impl Household {
         gateway: &Arc<Gateway>,
         health: TcpListener,
         doors: Vec<(TcpListener, axum::Router)>,
-        report: impl Fn(&Condition) + Send + Sync + 'static,
+        report: Report,
     ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         tasks.spawn(Arc::clone(gateway).report(report, stop.clone()));

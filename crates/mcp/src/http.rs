@@ -10,6 +10,8 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use hermetic_types::Secret;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -66,7 +68,16 @@ impl Door {
 
 /// Serves until `stop` is cancelled. A client's sandbox goes with its session: when it says so, or
 /// after `idle` without a word.
-pub async fn over_http(
+pub fn over_http(
+    house: House,
+    door: Door,
+    idle: Duration,
+    stop: CancellationToken,
+) -> BoxFuture<'static, io::Result<()>> {
+    serve(house, door, idle, stop).boxed()
+}
+
+async fn serve(
     house: House,
     door: Door,
     idle: Duration,

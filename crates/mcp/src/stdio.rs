@@ -1,5 +1,7 @@
 //! One client at our stdin and stdout.
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use rmcp::ServiceExt as _;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -16,10 +18,16 @@ pub enum StdioError {
 }
 
 /// Serves until the client goes or `stop` is cancelled. Its sandbox is gone afterwards.
-pub async fn over_stdio(house: House, stop: CancellationToken) -> Result<(), StdioError> {
-    let served = serve(&house, stop).await;
-    house.close().await;
-    served
+pub fn over_stdio(
+    house: House,
+    stop: CancellationToken,
+) -> BoxFuture<'static, Result<(), StdioError>> {
+    async move {
+        let served = serve(&house, stop).await;
+        house.close().await;
+        served
+    }
+    .boxed()
 }
 
 async fn serve(house: &House, stop: CancellationToken) -> Result<(), StdioError> {

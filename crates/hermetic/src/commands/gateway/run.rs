@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_config::{Config, Resolved, resolve_gateway_backend};
-use hermetic_gateway::{Drained, Parts, ServeError, serve};
+use hermetic_gateway::{Condition, Drained, Parts, ServeError, serve};
 use hermetic_sandbox::BackendError;
 use hermetic_session::SettleError;
 use hermetic_types::{Platform, RunId};
@@ -83,7 +83,8 @@ async fn live(
         .watchdog
         .map(|every| tokio::spawn(pat(every)));
     let note = Arc::clone(chronicle);
-    let drained = serve(parts, health, stop, move |condition| note.note(condition)).await;
+    let report = Box::new(move |condition: &Condition| note.note(condition));
+    let drained = serve(parts, health, stop, report).await;
     if let Some(watchdog) = watchdog {
         watchdog.abort();
     }
