@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use hermetic_types::RunId;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::timeout;
 
 use super::listener::greet_relay;
 use super::{Breach, CallError, FileReader, FileWriter, Listener, Relay, Running, pulse};
@@ -16,6 +18,9 @@ use crate::protocol::{
     Attach, Endpoint, Entry, Info, Kill, MAX_REQUEST, Metadata, PathAt, Read, Reply, Request,
     Resolve, Resolved, Run, RunSummary, Shell, Write, decode, encode,
 };
+
+/// Far more than a link takes to end once its streams have.
+const SETTLING: Duration = Duration::from_millis(200);
 
 /// A living link to a warden. Clones share it.
 #[derive(Clone, Debug)]
@@ -246,21 +251,33 @@ impl Link {
     fn cut(&self) {
         self.breach.send_replace(true);
     }
+
+    /// Streams end a moment before their link is known to be gone, and who is told of the one asks about
+    /// the other next.
+    async fn settled(&self) {
+        let mut gone = self.gone.clone();
+        let _ = timeout(SETTLING, gone.wait_for(|gone| *gone)).await;
+    }
 }
 
 impl Call {
     /// The next frame, with failures and breaches already turned into errors.
     pub(super) async fn frame(&mut self) -> Result<crate::protocol::frame::Frame, CallError> {
         let received = self.stream.receive(&mut self.frames).await;
-        match received.map_err(|error| self.judged(error.into()))? {
-            None => Err(CallError::LinkLost),
-            Some(frame) if frame.kind == Kind::Failed => {
+        match received.map_err(|error| self.judged(error.into())) {
+            Ok(None) | Err(CallError::LinkLost) => {
+                // Boxed: rare, and otherwise a part of every call.
+                Box::pin(self.link.settled()).await;
+                Err(CallError::LinkLost)
+            }
+            Err(error) => Err(error),
+            Ok(Some(frame)) if frame.kind == Kind::Failed => {
                 Err(match decode(&frame.payload, "failure") {
                     Ok(failure) => CallError::Failed(failure),
                     Err(malformed) => self.link.breach(malformed.into()),
                 })
             }
-            Some(frame) => Ok(frame),
+            Ok(Some(frame)) => Ok(frame),
         }
     }
 
