@@ -6,7 +6,7 @@ use std::process::Command;
 
 use hermetic_sandbox::{Mount, MountMode};
 
-use super::house::{ALL, House};
+use super::house::{ALL, House, NEAR};
 use super::lab::{Lab, SECRET, Setup, story};
 
 fn everywhere() -> Setup {
@@ -180,6 +180,7 @@ async fn cargo_fetches_a_crate() {
         return;
     };
     let setup = Setup {
+        houses: NEAR,
         mounts: vec![Mount {
             source: fs::canonicalize(&sysroot).unwrap(),
             target: "/rust".into(),

@@ -18,6 +18,8 @@ pub(crate) const USUAL: &[House] = &[
     House::FarContainer,
     House::Instance,
 ];
+/// Where folders of this machine can be shown.
+pub(crate) const NEAR: &[House] = &[House::Native, House::Container, House::Instance];
 pub(crate) const ALL: &[House] = &[
     House::Native,
     House::Container,

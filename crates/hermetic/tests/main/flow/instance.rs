@@ -23,7 +23,7 @@ async fn start(test: &str, script: impl IntoIterator<Item = Reply>) -> Option<La
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_answered_from_its_own_instance() {
-    let print = format!("echo {KEY}; ls /sys/class/net; echo mine > note");
+    let print = format!("echo {KEY}; grep -c : /proc/net/dev; echo mine > note");
     let script = [
         calls_terminal(&print),
         calls_tool(
@@ -41,7 +41,7 @@ async fn a_message_is_answered_from_its_own_instance() {
         "The key is [redacted]"
     );
     let ran = lab.tool_result(1);
-    assert_eq!(ran["output"], "[redacted]\nlo", "{ran}");
+    assert_eq!(ran["output"], "[redacted]\n1", "{ran}");
     let script = lab.tool_result(2).to_string();
     assert!(script.contains("mine"), "{script}");
     assert_eq!(lab.sandboxes().len(), 1);
