@@ -1,9 +1,8 @@
 //! The whole flow with containers for sandboxes.
 
 use hermetic_testkit::model::Reply;
-use serde_json::json;
 
-use super::lab::{ALICE, BOB, KEY, Lab, calls_terminal, calls_tool};
+use super::lab::{ALICE, BOB, Lab, notes};
 use crate::docker::containers;
 
 /// Nothing where there is no engine with the test image.
@@ -26,27 +25,12 @@ fn left(lab: &Lab) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_answered_from_its_own_container() {
-    let print = format!("echo {KEY}; cat /etc/hostname; ls /sys/class/net; echo mine > note");
-    let script = [
-        calls_terminal(&print),
-        calls_tool(
-            "execute_code",
-            &json!({"code": "import hermes_tools as t\nprint(t.read_file('note'))"}),
-        ),
-        Reply::streams(&["The key is ", KEY]),
-    ];
+    let script = notes("cat /etc/hostname; ls /sys/class/net");
     let test = "a_message_is_answered_from_its_own_container";
     let Some(mut lab) = start(test, script).await else {
         return;
     };
-    assert_eq!(
-        lab.ask(ALICE, "what is the key?").await,
-        "The key is [redacted]"
-    );
-    let ran = lab.tool_result(1);
-    assert_eq!(ran["output"], "[redacted]\nhermetic\nlo", "{ran}");
-    let script = lab.tool_result(2).to_string();
-    assert!(script.contains("mine"), "{script}");
+    lab.noted("hermetic\nlo").await;
     assert_eq!(left(&lab).len(), 1);
 
     // Somebody else has another, and the next message finds what the last one left.

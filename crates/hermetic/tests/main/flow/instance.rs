@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use hermetic_testkit::model::Reply;
-use serde_json::json;
 
-use super::lab::{ALICE, BOB, KEY, Lab, calls_terminal, calls_tool};
+use super::lab::{ALICE, BOB, Lab, notes};
 use crate::singularity::{config, home, processes};
 
 /// Nothing where there can be no instance.
@@ -23,27 +22,11 @@ async fn start(test: &str, script: impl IntoIterator<Item = Reply>) -> Option<La
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_answered_from_its_own_instance() {
-    let print = format!("echo {KEY}; grep -c : /proc/net/dev; echo mine > note");
-    let script = [
-        calls_terminal(&print),
-        calls_tool(
-            "execute_code",
-            &json!({"code": "import hermes_tools as t\nprint(t.read_file('note'))"}),
-        ),
-        Reply::streams(&["The key is ", KEY]),
-    ];
     let test = "a_message_is_answered_from_its_own_instance";
-    let Some(mut lab) = start(test, script).await else {
+    let Some(mut lab) = start(test, notes("grep -c : /proc/net/dev")).await else {
         return;
     };
-    assert_eq!(
-        lab.ask(ALICE, "what is the key?").await,
-        "The key is [redacted]"
-    );
-    let ran = lab.tool_result(1);
-    assert_eq!(ran["output"], "[redacted]\n1", "{ran}");
-    let script = lab.tool_result(2).to_string();
-    assert!(script.contains("mine"), "{script}");
+    lab.noted("1").await;
     assert_eq!(lab.sandboxes().len(), 1);
 
     // Somebody else has another, and a gateway that was killed finds both again.

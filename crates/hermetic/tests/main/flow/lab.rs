@@ -197,6 +197,16 @@ impl Lab {
             .collect()
     }
 
+    /// Has Alice's turn made of [`notes`], and sees what it saw.
+    pub(crate) async fn noted(&self, seen: &str) {
+        let answer = self.ask(ALICE, "what is the key?").await;
+        assert_eq!(answer, "The key is [redacted]");
+        let ran = self.tool_result(1);
+        assert_eq!(ran["output"], format!("[redacted]\n{seen}"), "{ran}");
+        let script = self.tool_result(2).to_string();
+        assert!(script.contains("mine"), "{script}");
+    }
+
     /// The result of the last tool call in this question, as the tool wrote it.
     pub(crate) fn tool_result(&self, question: usize) -> Value {
         let asked = self.model.received().remove(question);
@@ -228,6 +238,16 @@ fn config(telegram: &TelegramServer, model: &ScriptedServer, more: &str) -> Stri
 }
 
 /// The model calls the terminal.
+/// A turn that prints the key and what this command says, leaves a note, and has a script read it.
+pub(crate) fn notes(look: &str) -> [Reply; 3] {
+    let code = "import hermes_tools as t\nprint(t.read_file('note'))";
+    [
+        calls_terminal(&format!("echo {KEY}; {look}; echo mine > note")),
+        calls_tool("execute_code", &json!({ "code": code })),
+        Reply::streams(&["The key is ", KEY]),
+    ]
+}
+
 pub(crate) fn calls_terminal(command: &str) -> Reply {
     calls_tool("terminal", &json!({"command": command}))
 }
