@@ -1,7 +1,7 @@
 //! Connections that never leave this machine.
 //!
 //! Where the system's congestion control paces what it sends (BBR does), every burst waits for a timer.
-//! That is right on a network and a third of a relay's work on loopback, where nothing can be congested.
+//! That is right on a network and dear on loopback, where nothing can be congested.
 
 use rustix::net::sockopt::set_tcp_congestion;
 use tokio::net::TcpStream;
