@@ -29,6 +29,11 @@ fn main() {
         println!("cargo::rerun-if-changed={}", crates.join(source).display());
     }
 
+    // A test build does not wait for the optimiser: what is released is built by `warden`.
+    let profile = match env::var("PROFILE").as_deref() {
+        Ok("release") => "warden",
+        _ => "warden-quick",
+    };
     let folder = out.join("program");
     let status = Command::new(env::var_os("CARGO").expect("set by cargo"))
         .args([
@@ -36,7 +41,7 @@ fn main() {
             "--package",
             "hermetic-inside",
             "--profile",
-            "warden",
+            profile,
         ])
         .args(["--target", &target, "--target-dir"])
         .arg(&folder)
@@ -53,7 +58,7 @@ fn main() {
         .expect("cargo can be started from a build script");
     assert!(status.success(), "the warden program does not build");
 
-    let program = folder.join(target).join("warden").join("warden");
+    let program = folder.join(target).join(profile).join("warden");
     println!(
         "cargo::rustc-env=HERMETIC_WARDEN_PROGRAM={}",
         program.display()
