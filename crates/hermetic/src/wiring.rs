@@ -284,6 +284,10 @@ fn native(config: &Config, installation: &InstallationId) -> Result<Arc<dyn Back
         program: hermetic_embedded::WARDEN,
         require,
         authority: egress::authority(config)?.map(|ours| ours.certificate().to_owned()),
+        total: hermetic_native::Total {
+            memory_bytes: config.terminal().native.total_memory_bytes,
+            processes: config.terminal().native.total_processes,
+        },
     })?;
     Ok(Arc::new(native))
 }

@@ -64,6 +64,7 @@ fn native(state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
         program: hermetic_embedded::WARDEN,
         require: Vec::new(),
         authority: None,
+        total: hermetic_native::Total::default(),
     });
     Arc::new(native.unwrap())
 }

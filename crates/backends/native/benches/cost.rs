@@ -44,6 +44,7 @@ fn main() {
             program: hermetic_embedded::WARDEN,
             require: Vec::new(),
             authority: None,
+            total: hermetic_native::Total::default(),
         })
         .unwrap();
         let ours = side_by_side(&native, &installation).await;

@@ -91,6 +91,9 @@ pub(crate) struct Bind {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Group {
     pub folder: PathBuf,
+    /// For the group above, which all sandboxes of the installation share. Whoever makes it sets it:
+    /// it goes when the last sandbox does.
+    pub shared: Vec<Setting>,
     pub settings: Vec<Setting>,
     /// The file that counts kills for memory.
     pub oom_counter: Option<String>,
@@ -111,8 +114,21 @@ pub(crate) struct Bounds {
     pub processes: u64,
     /// Private memory of one process.
     pub data_bytes: u64,
+    /// A cgroup counts memory that belongs to no process as well.
+    pub memory_is_counted: bool,
+    /// Terminals, of the host's.
+    pub ptys: u32,
+    /// What the sandbox may have of its user's share of the host's file notifications, where that
+    /// user is not its own.
+    pub inotify: Option<Inotify>,
     /// Pin to this many CPUs, where no cgroup bounds the time.
     pub pin: Option<Pin>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Inotify {
+    pub instances: u64,
+    pub watches: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

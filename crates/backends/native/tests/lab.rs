@@ -171,6 +171,7 @@ pub(crate) fn open(state: &Path, installation: &InstallationId) -> Native {
         program: hermetic_embedded::WARDEN,
         require: Vec::new(),
         authority: None,
+        total: hermetic_native::Total::default(),
     })
     .unwrap()
 }

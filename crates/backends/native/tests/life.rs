@@ -87,6 +87,7 @@ stories! {
             program: hermetic_embedded::WARDEN,
             require: vec![Demand::CgroupLimits],
             authority: None,
+            total: hermetic_native::Total::default(),
         })
         .unwrap();
         let layers = lab.native.readiness().await.layers;

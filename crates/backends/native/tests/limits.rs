@@ -1,10 +1,12 @@
 //! What a sandbox may use up, and that it is stopped there.
 
-use hermetic_native::Ended;
-use hermetic_sandbox::{Backend, Persistence};
+use hermetic_native::{Config, Demand, Ended, Native, Total};
+use hermetic_sandbox::{Backend, Persistence, Spec};
 use hermetic_types::Limits;
+use hermetic_warden::client::{Event, Warden};
+use hermetic_warden::protocol::{Run, Status};
 
-use crate::lab::{sh, stories, until};
+use crate::lab::{Lab, as_root, greet, sh, stories, until};
 
 fn small() -> Limits {
     Limits {
@@ -150,4 +152,327 @@ print(u.ru_utime + u.ru_stime < 1.5)
 P"#).await;
         assert_eq!(said.text, "True\n");
     }
+
+    async fn memory_that_no_process_has_is_bounded(lab: &Lab) {
+        for (what, hog) in HIDDEN_MEMORY {
+            let mut spec = lab.spec();
+            spec.limits = Limits { memory_bytes: 256 << 20, disk_bytes: 32 << 20, ..Limits::default() };
+            assert_stopped(lab, &spec, what, hog, Ended::MemoryLimit).await;
+        }
+    }
+
+    async fn large_system_v_memory_is_counted_or_refused(lab: &Lab) {
+        let mut spec = lab.spec();
+        spec.limits = small();
+        let said = lab.run_in(&spec, r#"exec python3 - <<'P'
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+def filled(size):
+    i = libc.shmget(0, size, 0o1600)
+    if i < 0: return False
+    a = libc.shmat(i, None, 0)
+    ctypes.memset(a, 1, size); libc.shmdt(ctypes.c_void_p(a))
+    return True
+print("small", filled(4096))
+if os.fork() == 0:
+    n = 0
+    while n < 40 and filled(20 << 20): n += 1
+    os._exit(n)
+status = os.wait()[1]
+print("stopped", os.WIFSIGNALED(status) or os.WEXITSTATUS(status) < 13)
+P"#).await;
+        assert_eq!(said.text, "small True\nstopped True\n");
+    }
+
+    async fn a_file_that_is_held_in_any_way_counts(lab: &Lab) {
+        for (what, hog) in HIDDEN_FILES {
+            let mut spec = lab.spec();
+            spec.persistence = Persistence::Kept;
+            spec.limits = Limits { disk_bytes: 64 << 20, ..Limits::default() };
+            assert_stopped(lab, &spec, what, hog, Ended::DiskLimit).await;
+        }
+    }
+
+    async fn what_others_free_hides_nothing(lab: &Lab) {
+        let theirs = lab.state.path().join("theirs");
+        std::fs::write(&theirs, vec![1; 256 << 20]).unwrap();
+        let mut spec = lab.spec();
+        spec.persistence = Persistence::Kept;
+        spec.limits = Limits { disk_bytes: 64 << 20, ..Limits::default() };
+        let warden = lab.create(&spec).await.unwrap();
+        let said = sh(&warden, "for i in 1 2 3; do head -c 16M /dev/zero > f$i; done").await;
+        assert_eq!(said.text, "");
+        let run = hermetic_warden::protocol::Run::new(["/bin/bash", "-c", "for i in 4 5 6 7 8; do head -c 16M /dev/zero > f$i; done; sleep 100"]);
+        let running = warden.run(run).await;
+        std::fs::remove_file(&theirs).unwrap();
+        until("the watch ends it", || lab.native.why_ended(&spec.id) == Some(Ended::DiskLimit)).await;
+        drop(running);
+        lab.native.destroy(&spec.id).await.unwrap();
+    }
+
+    async fn tables_of_the_host_are_shared_out(lab: &Lab) {
+        let (one, two) = (lab.spec(), lab.spec());
+        let greedy = lab.create(&one).await.unwrap();
+        let modest = lab.create(&two).await.unwrap();
+        let all = r#"exec python3 - <<'P'
+import ctypes, os, resource, subprocess
+libc = ctypes.CDLL(None, use_errno=True)
+n = 0
+try:
+    while n < 2000: os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY); n += 1
+except OSError: pass
+print("terminals", 8 <= n <= 64)
+n = 0
+while n < 2000 and libc.inotify_init1(0) >= 0: n += 1
+print("notifications", 1 <= n <= 1024)
+print("timers", resource.getrlimit(resource.RLIMIT_SIGPENDING)[1] <= 4096)
+for name in ("tcp_rmem", "tcp_wmem"):
+    print(name, int(open("/proc/sys/net/ipv4/" + name).read().split()[2]) <= 1 << 20)
+print(subprocess.run(["sh", "-c", "echo 1 > /proc/sys/user/max_inotify_instances"], capture_output=True).returncode != 0, flush=True)
+import time; time.sleep(60)
+P"#;
+        let run = hermetic_warden::protocol::Run::new(["/bin/bash", "-c", all]);
+        let mut running = warden_output(&greedy, run).await;
+        let said = running.lines(6).await;
+        assert_eq!(said, "terminals True\nnotifications True\ntimers True\ntcp_rmem True\ntcp_wmem True\nTrue\n");
+        // The greedy one still holds what it has; neither we nor a neighbour lacks any.
+        let said = sh(&modest, "python3 -c 'import os, ctypes; os.openpty(); print(ctypes.CDLL(None).inotify_init1(0) >= 0)'").await;
+        assert_eq!(said.text, "True\n");
+        assert!(rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::CLOEXEC).is_ok());
+        for spec in [&one, &two] {
+            lab.native.destroy(&spec.id).await.unwrap();
+        }
+    }
+}
+
+/// Memory that is in no process's count, each as a Python program that would hold 700 MB of it.
+const HIDDEN_MEMORY: [(&str, &str); 4] = [
+    (
+        "files in memory that nobody maps",
+        r#"
+held = []
+for _ in range(70):
+    f = os.memfd_create("x"); held.append(f)
+    for _ in range(10): os.write(f, b"x" * (1 << 20))
+"#,
+    ),
+    (
+        "shared memory of which one page is left mapped",
+        r#"
+libc.mmap.restype = ctypes.c_void_p
+for _ in range(70):
+    size = 10 << 20
+    a = libc.mmap(None, ctypes.c_size_t(size), 3, 0x21, -1, ctypes.c_long(0))
+    ctypes.memset(a, 1, size)
+    libc.munmap(ctypes.c_void_p(a + 4096), ctypes.c_size_t(size - 4096))
+"#,
+    ),
+    (
+        "files in memory that wait in a socket",
+        r#"
+held = []
+for _ in range(70):
+    f = os.memfd_create("x")
+    for _ in range(10): os.write(f, b"x" * (1 << 20))
+    pair = socket.socketpair(); held.append(pair)
+    pair[0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [f]))])
+    os.close(f)
+"#,
+    ),
+    (
+        "buffers of sockets",
+        r#"
+import signal
+for _ in range(3):
+    if os.fork() == 0:
+        held = []; full = 0
+        try:
+            while full < 300 << 20:
+                a, b = socket.socketpair(); held.append((a, b))
+                for s in (a, b):
+                    s.setblocking(False)
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+                    try:
+                        while full < 300 << 20: full += s.send(b"x" * 16384)
+                    except BlockingIOError: pass
+        except OSError as e: os._exit(7 if e.errno in (12, 105) else 1)
+        signal.pause()
+for _ in range(3):
+    status = os.wait()[1]
+    if os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 7: sys.exit(9)
+    sys.exit(1)
+"#,
+    ),
+];
+
+/// Files on disk without a name, each as a Python program that would hold 640 MB of them.
+const HIDDEN_FILES: [(&str, &str); 3] = [
+    (
+        "files that are only mapped",
+        r#"
+import mmap
+held = []
+for _ in range(40):
+    f = open("/workspace/f", "wb+"); os.unlink("/workspace/f")
+    f.write(b"x" * (16 << 20)); f.flush()
+    held.append(mmap.mmap(f.fileno(), 4096))
+    # Its own descriptor of the file goes, as it does where nobody wrote Python.
+    f.close()
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            try: os.close(int(name))
+            except OSError: pass
+"#,
+    ),
+    (
+        "files that wait in a socket",
+        r#"
+held = []
+for _ in range(40):
+    f = open("/workspace/f", "wb"); os.unlink("/workspace/f")
+    f.write(b"x" * (16 << 20)); f.flush()
+    pair = socket.socketpair(); held.append(pair)
+    pair[0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [f.fileno()]))])
+    f.close()
+"#,
+    ),
+    (
+        "files of a thread whose process has lost its first",
+        r#"
+import threading, time
+def hold():
+    held = []
+    for _ in range(40):
+        f = open("/workspace/f", "wb"); os.unlink("/workspace/f")
+        f.write(b"x" * (16 << 20)); f.flush(); held.append(f)
+    time.sleep(100)
+threading.Thread(target=hold).start()
+libc.syscall(60, 0)
+"#,
+    ),
+];
+
+/// The program is killed by its group, or the watch ends its sandbox. One that fails for another
+/// reason proves nothing, and says why it did.
+async fn assert_stopped(lab: &Lab, spec: &Spec, what: &str, hog: &str, why: Ended) {
+    let warden = lab.create(spec).await.unwrap();
+    let program = format!(
+        "exec python3 - <<'P'\nimport array, ctypes, os, socket, sys, time\n\
+         libc = ctypes.CDLL(None, use_errno=True)\n{hog}\ntime.sleep(100)\nP"
+    );
+    let run = Run::new(["/bin/bash", "-c", &program]);
+    let mut told = warden_output(&warden, run).await;
+    match told.end().await {
+        // Only the kernel's count stops one program and leaves the rest alone.
+        Some(status) => assert!(
+            matches!(
+                status,
+                Status::Signalled(9) | Status::Exited(KILLED_OR_REFUSED)
+            ),
+            "{what}: {status:?}: {}",
+            told.text
+        ),
+        None => {
+            let ended = || lab.native.why_ended(&spec.id) == Some(why);
+            until(what, ended).await;
+        }
+    }
+    lab.native.destroy(&spec.id).await.unwrap();
+}
+
+/// How a program above ends whose own child was killed, or was told that there is no memory.
+const KILLED_OR_REFUSED: i32 = 9;
+
+/// What a command has said so far.
+struct Told {
+    running: hermetic_warden::client::Running,
+    text: String,
+}
+
+async fn warden_output(warden: &Warden, run: Run) -> Told {
+    Told {
+        running: warden.run(run).await.unwrap(),
+        text: String::new(),
+    }
+}
+
+impl Told {
+    /// How it ended; nothing where its sandbox did.
+    async fn end(&mut self) -> Option<Status> {
+        while let Ok(Some(event)) = self.running.next().await {
+            match event {
+                Event::Out(bytes) | Event::Err(bytes) => {
+                    self.text.push_str(&String::from_utf8_lossy(&bytes));
+                }
+                Event::Ended(ended) => return Some(ended.status),
+                Event::Started { .. } | Event::Skipped(_) => {}
+            }
+        }
+        None
+    }
+
+    async fn lines(&mut self, count: usize) -> &str {
+        while self.text.lines().count() < count {
+            match self.running.next().await.unwrap() {
+                Some(Event::Out(bytes) | Event::Err(bytes)) => {
+                    self.text.push_str(&String::from_utf8_lossy(&bytes));
+                }
+                Some(Event::Ended(_)) | None => break,
+                Some(_) => {}
+            }
+        }
+        &self.text
+    }
+}
+
+#[test]
+fn all_sandboxes_together_keep_to_a_sum() {
+    as_root("all_sandboxes_together_keep_to_a_sum", async |lab| {
+        let state = tempfile::tempdir().unwrap();
+        let native = Native::open(Config {
+            state: state.path().to_owned(),
+            installation: lab.installation.clone(),
+            program: hermetic_embedded::WARDEN,
+            require: vec![Demand::CgroupLimits],
+            authority: None,
+            total: Total {
+                memory_bytes: Some(300 << 20),
+                processes: Some(200),
+            },
+        })
+        .unwrap();
+        let mut running = Vec::new();
+        let mut specs = Vec::new();
+        for _ in 0..2 {
+            let mut spec = lab.spec();
+            spec.limits = small();
+            let warden = greet(native.create(&spec).await.unwrap()).await;
+            let hog = "exec python3 -c 'import time; b = bytearray(200 << 20); time.sleep(1000)'";
+            running.push(
+                warden
+                    .run(Run::new(["/bin/bash", "-c", hog]))
+                    .await
+                    .unwrap(),
+            );
+            running.last_mut().unwrap().next().await.unwrap();
+            specs.push((spec, warden));
+        }
+        // Each is within its own limit, both are not within the sum: one of them goes.
+        let ends = running.into_iter().map(|mut running| {
+            Box::pin(async move {
+                loop {
+                    if let Event::Ended(ended) = running.next().await.unwrap().unwrap() {
+                        return ended.status;
+                    }
+                }
+            })
+        });
+        let (status, _, others) = futures::future::select_all(ends).await;
+        assert_eq!(status, Status::Signalled(9));
+        drop(others);
+        for (spec, _) in specs {
+            native.destroy(&spec.id).await.unwrap();
+        }
+    });
 }

@@ -84,6 +84,7 @@ impl Singularity {
                 program: config.program,
                 require: Vec::new(),
                 authority: None,
+                total: hermetic_native::Total::default(),
             },
             Arc::clone(&instances) as _,
         )?;

@@ -373,5 +373,20 @@ fn native() -> Vec<Key> {
             "",
             "layers that must hold, or nothing starts (names as in `hermetic doctor`)",
         ),
+        key(
+            "terminal.native_total_memory",
+            MEGABYTES,
+            "",
+            "memory of all native sandboxes together, in MB or spelled; fits the machine if not written",
+        ),
+        key(
+            "terminal.native_total_processes",
+            Shape::Whole {
+                least: 64,
+                most: 4_194_304,
+            },
+            "",
+            "processes of all native sandboxes together; fits the machine if not written",
+        ),
     ]
 }

@@ -102,6 +102,9 @@ pub struct Native {
     pub mounts: Vec<NativeMount>,
     /// Layers that must hold, by the names of `hermetic doctor`.
     pub require: Vec<String>,
+    /// For all sandboxes together; chosen to fit the machine where absent.
+    pub total_memory_bytes: Option<u64>,
+    pub total_processes: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,5 +228,7 @@ fn native(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Native {
         rootfs,
         mounts,
         require: pick.texts("terminal.native_require"),
+        total_memory_bytes: pick.maybe_bytes("terminal.native_total_memory"),
+        total_processes: pick.maybe_count("terminal.native_total_processes"),
     }
 }

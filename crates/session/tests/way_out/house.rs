@@ -90,6 +90,7 @@ async fn native(state: &Path, installation: &InstallationId, certificate: &str) 
         program: hermetic_embedded::WARDEN,
         require: Vec::new(),
         authority: Some(certificate.to_owned()),
+        total: hermetic_native::Total::default(),
     })
     .unwrap();
     match native.readiness().await.missing() {

@@ -1,15 +1,26 @@
 //! What the sandbox may use up: cgroups that the plan names, and rlimits under them.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, UnshareFlags, sched_getaffinity, sched_setaffinity};
 
 use super::snag::{Snag, Step};
 use super::sys;
-use crate::plan::{Bounds, Group, Pin};
+use crate::plan::{Bounds, Group, Pin, Setting};
+
+/// Signals and timers that wait: counted for each user, and a plain user's sandboxes share one.
+const PENDING_SIGNALS: u64 = 4096;
+
+/// How large the buffers of one TCP connection grow, each way. All connections of the host share one
+/// sum (`net.ipv4.tcp_mem`); as the kernel comes, one of them may take ten megabytes of it.
+const TCP_BUFFER: &str = "1048576";
+
+/// Of a thousand: how much of the machine's memory a process of a sandbox is taken to have besides.
+const GOES_FIRST: &str = "500";
 
 /// Makes and sets each group; returns the file that counts kills for memory.
 pub(crate) fn make_groups(groups: &[Group]) -> Result<Option<OwnedFd>, Snag> {
@@ -17,6 +28,9 @@ pub(crate) fn make_groups(groups: &[Group]) -> Result<Option<OwnedFd>, Snag> {
     for group in groups {
         let folder = group.folder.display();
         fs::create_dir_all(&group.folder).step(&format!("make the cgroup {folder}"))?;
+        if let Some(parent) = group.folder.parent() {
+            share(parent, &group.shared);
+        }
         for setting in &group.settings {
             let written = fs::write(group.folder.join(&setting.file), &setting.value);
             if setting.required {
@@ -29,6 +43,17 @@ pub(crate) fn make_groups(groups: &[Group]) -> Result<Option<OwnedFd>, Snag> {
         }
     }
     Ok(oom_counter)
+}
+
+/// Most often another sandbox has set it already, and reading costs the kernel less than setting.
+fn share(parent: &Path, settings: &[Setting]) {
+    for setting in settings {
+        let file = parent.join(&setting.file);
+        let before = fs::read_to_string(&file).unwrap_or_default();
+        if before.trim() != setting.value {
+            let _ = fs::write(file, &setting.value);
+        }
+    }
 }
 
 /// Enters each group. A single thread that moves itself, by the number 0, spares the kernel the lock
@@ -51,7 +76,26 @@ pub(crate) fn hide_groups() -> Result<(), Snag> {
     sys::clone::unshare(UnshareFlags::NEWCGROUP).step("make the cgroup namespace")
 }
 
+/// Bounds what would be taken from tables that the whole host shares. Through the new `/proc`, while
+/// it can be written: each of these files is the namespace's own.
+pub(crate) fn share_tables(proc: &Path, bounds: &Bounds) -> Result<(), Snag> {
+    let set = |name: &str, value: &str| match fs::write(proc.join("sys").join(name), value) {
+        // A kernel built without it has no such table.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        written => written.step(&format!("bound {name}")),
+    };
+    if let Some(inotify) = &bounds.inotify {
+        set("user/max_inotify_instances", &inotify.instances.to_string())?;
+        set("user/max_inotify_watches", &inotify.watches.to_string())?;
+    }
+    set("net/ipv4/tcp_rmem", &format!("4096 131072 {TCP_BUFFER}"))?;
+    set("net/ipv4/tcp_wmem", &format!("4096 16384 {TCP_BUFFER}"))
+}
+
 pub(crate) fn apply(bounds: &Bounds) -> Result<(), Snag> {
+    // Where memory runs out for more than one sandbox, a sandbox goes before the gateway does. A
+    // kernel that does not take it keeps its own order.
+    let _ = fs::write("/proc/self/oom_score_adj", GOES_FIRST);
     limit(Resource::Core, 0)?;
     limit(Resource::Nofile, bounds.open_files)?;
     limit(Resource::Nproc, bounds.processes)?;
@@ -59,6 +103,7 @@ pub(crate) fn apply(bounds: &Bounds) -> Result<(), Snag> {
     limit(Resource::Data, bounds.data_bytes)?;
     limit(Resource::Memlock, 64 << 10)?;
     limit(Resource::Msgqueue, 800 << 10)?;
+    limit(Resource::Sigpending, PENDING_SIGNALS)?;
     limit(Resource::Rtprio, 0)?;
     limit(Resource::Nice, 0)?;
     match &bounds.pin {

@@ -31,6 +31,7 @@ use rustix::thread::UnshareFlags;
 use self::snag::{Snag, Step};
 use self::sys::clone::{Side, clone_into};
 pub use self::sys::doors::knock;
+use self::syscalls::Allowance;
 use crate::cord::Cord;
 use crate::plan::{DOOR, GO, Identity, PORCH, Plan, Report};
 
@@ -71,7 +72,12 @@ fn tend(cord: &Cord) -> ExitCode {
 /// system calls but those that a sandbox of ours needs.
 pub fn filter_calls() -> Result<(), io::Error> {
     rustix::thread::set_no_new_privs(true)?;
-    syscalls::filter(None).map_err(Snag::into_error)
+    // An engine counts memory by a cgroup of the container.
+    let allowance = Allowance {
+        pinned: false,
+        memory_is_counted: true,
+    };
+    syscalls::filter(allowance).map_err(Snag::into_error)
 }
 
 /// The descriptors that come with the plan.
@@ -210,7 +216,10 @@ fn inside(plan: &Plan) -> Result<(Option<u8>, Option<TcpListener>), Snag> {
     let ourselves = plan.housed.then_some(Path::new("/proc/self/exe"));
     let landlock = landlock::restrict(&view::writable(plan), ourselves)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hide the warden's memory")?;
-    syscalls::filter(plan.bounds.pin.as_ref())?;
+    syscalls::filter(Allowance {
+        pinned: plan.bounds.pin.is_some(),
+        memory_is_counted: plan.bounds.memory_is_counted,
+    })?;
     Ok((landlock, exit))
 }
 

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_bind};
 
+use super::limits;
 use super::snag::{Snag, Step};
 use super::sys::mounts::{NO_DEV, NO_EXEC, NO_SUID, READ_ONLY, Reach, restrict};
+use crate::plan::Bounds;
 
 /// Knobs of the kernel: to be read, never to be turned, also when root built this.
 const READ_ONLY_PARTS: [&str; 4] = ["sys", "irq", "bus", "fs"];
@@ -45,7 +47,7 @@ const HIDDEN_FILES: [&str; 24] = [
     "vmallocinfo",
 ];
 
-pub(crate) fn mount_masked() -> Result<(), Snag> {
+pub(crate) fn mount_masked(bounds: &Bounds) -> Result<(), Snag> {
     std::fs::create_dir("proc").step("make /proc")?;
     mount(
         "proc",
@@ -55,6 +57,7 @@ pub(crate) fn mount_masked() -> Result<(), Snag> {
         None,
     )
     .step("mount /proc")?;
+    limits::share_tables(Path::new("proc"), bounds)?;
     for part in READ_ONLY_PARTS {
         let path = below_proc(part);
         if present(mount_bind(&path, &path)).step(&format!("bind /proc/{part}"))? {

@@ -7,6 +7,8 @@
 //! `process_vm_*`, `process_madvise`, `pidfd_getfd`, `kcmp`, the mount family, `pivot_root`,
 //! `chroot`, `unshare`, `setns`, `open_by_handle_at`, `name_to_handle_at`, `fanotify_*`,
 //! `memfd_secret`, `modify_ldt`, `move_pages`, modules, kexec, quotas, swap, clocks, `syslog`.
+//! `io_setup` and huge pages are refused because each draws on one table of the whole host, which a
+//! single sandbox could empty. Where no cgroup counts memory, more is refused: see [`Allowance`].
 
 mod calls;
 mod judged;
@@ -18,11 +20,20 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use steps::{known_architecture, ranges, search, unknown_to_programs};
 
 use super::snag::Snag;
-use crate::plan::Pin;
 
-/// Who is pinned to a CPU may not leave it.
-pub(crate) fn filter(pin: Option<&Pin>) -> Result<(), Snag> {
-    let program = program(pin).map_err(|_| broken())?;
+/// What the filter depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    /// Pinned to CPUs, which may then not be left: nothing else bounds the time.
+    pub(crate) pinned: bool,
+    /// A cgroup counts System V segments, semaphores and queues. Where none does they are memory
+    /// that nobody sees from outside: refused, or allowed in pieces so small that the kernel's own
+    /// bounds on their number make a small sum.
+    pub(crate) memory_is_counted: bool,
+}
+
+pub(crate) fn filter(allowance: Allowance) -> Result<(), Snag> {
+    let program = program(allowance).map_err(|_| broken())?;
     apply_filter(&program).map_err(|_| broken())
 }
 
@@ -33,10 +44,10 @@ fn broken() -> Snag {
     )
 }
 
-fn program(pin: Option<&Pin>) -> Result<BpfProgram, seccompiler::BackendError> {
+fn program(allowance: Allowance) -> Result<BpfProgram, seccompiler::BackendError> {
     let arch = std::env::consts::ARCH.try_into()?;
     let judged = SeccompFilter::new(
-        judged()?,
+        judged(allowance)?,
         SeccompAction::Errno(libc::EPERM.cast_unsigned()),
         SeccompAction::Allow,
         arch,
@@ -45,7 +56,7 @@ fn program(pin: Option<&Pin>) -> Result<BpfProgram, seccompiler::BackendError> {
     // Jumps are relative, so the judged calls can follow as they are.
     let mut program = known_architecture();
     program.extend(unknown_to_programs());
-    program.extend(search(&ranges(allowed(pin))));
+    program.extend(search(&ranges(allowed(allowance))));
     program.extend(judged);
     Ok(program)
 }

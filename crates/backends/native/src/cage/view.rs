@@ -50,10 +50,10 @@ pub(crate) fn build(plan: &Plan) -> Result<(), Snag> {
         System::Host { etc } => show_host(etc)?,
         System::Rootfs(folder) => show_rootfs(folder)?,
     }
-    show_devices()?;
+    show_devices(plan.bounds.ptys)?;
     show_scratch(plan, &scratch)?;
     show_files(plan, &scratch)?;
-    proc::mount_masked()?;
+    proc::mount_masked(&plan.bounds)?;
     for wanted in &plan.binds {
         show_bind(wanted)?;
     }
@@ -123,7 +123,7 @@ fn show_system_part(root: &Path, name: &str) -> Result<(), Snag> {
     }
 }
 
-fn show_devices() -> Result<(), Snag> {
+fn show_devices(ptys: u32) -> Result<(), Snag> {
     make_dir("dev/pts")?;
     for name in DEVICES {
         // A house may have fewer.
@@ -135,12 +135,11 @@ fn show_devices() -> Result<(), Snag> {
         mount_bind_recursive(Path::new("/dev").join(name), &target)
             .step(&format!("bind /dev/{name}"))?;
     }
-    mount(
+    mount_with(
         "devpts",
         "dev/pts",
-        "devpts",
         MountFlags::NOSUID | MountFlags::NOEXEC,
-        Some(c"newinstance,ptmxmode=0666,mode=0620"),
+        &format!("newinstance,ptmxmode=0666,mode=0620,max={ptys}"),
     )
     .step("mount /dev/pts")?;
     for (target, link) in [
@@ -285,13 +284,17 @@ fn make_dir(path: impl AsRef<Path>) -> Result<(), Snag> {
 }
 
 fn tmpfs(target: &Path, options: &str) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount_with("tmpfs", target, flags, options)
+}
+
+fn mount_with(
+    kind: &str,
+    target: impl AsRef<Path>,
+    flags: MountFlags,
+    options: &str,
+) -> io::Result<()> {
     let options = std::ffi::CString::new(options)?;
-    mount(
-        "tmpfs",
-        target,
-        "tmpfs",
-        MountFlags::NOSUID | MountFlags::NODEV,
-        Some(options.as_c_str()),
-    )?;
+    mount(kind, target.as_ref(), kind, flags, Some(options.as_c_str()))?;
     Ok(())
 }

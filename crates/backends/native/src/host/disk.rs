@@ -1,17 +1,46 @@
 //! How much a sandbox has written, counted without following anything it made.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, statfs, statvfs};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, statvfs};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) bytes: u64,
     pub(super) inodes: u64,
+}
+
+impl Usage {
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            inodes: self.inodes.saturating_add(other.inodes),
+        }
+    }
+
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            inodes: self.inodes.saturating_sub(other.inodes),
+        }
+    }
+
+    /// Each of the two, whichever is less.
+    pub(super) fn least(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.min(other.bytes),
+            inodes: self.inodes.min(other.inodes),
+        }
+    }
+
+    pub(super) fn most(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.max(other.bytes),
+            inodes: self.inodes.max(other.inodes),
+        }
+    }
 }
 
 /// Deeper than anybody's work, and as many descriptors as we want to spend.
@@ -26,36 +55,6 @@ pub(super) fn count(folders: &[PathBuf]) -> io::Result<Usage> {
         walk(top, &mut usage)?;
     }
     Ok(usage)
-}
-
-/// Files that have no name any more but are still open in one of these processes, on the device or
-/// in an overlay, which has a device of its own and lies in a house's files.
-pub(super) fn count_unnamed(pids: &[i32], device: u64) -> Usage {
-    let mut seen = std::collections::HashSet::new();
-    let mut usage = Usage::default();
-    for pid in pids {
-        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            // Follows the kernel's own link to the open file, not a path.
-            let Ok(found) = fs::metadata(entry.path()) else {
-                continue;
-            };
-            let unnamed = found.is_file() && found.nlink() == 0;
-            let here = || found.dev() == device || is_in_overlay(&entry.path());
-            if unnamed && here() && seen.insert((found.dev(), found.ino())) {
-                usage.bytes += found.blocks() * 512;
-                usage.inodes += 1;
-            }
-        }
-    }
-    usage
-}
-
-fn is_in_overlay(open: &Path) -> bool {
-    const OVERLAY: u32 = 0x794c_7630;
-    statfs(open).is_ok_and(|found| u32::try_from(found.f_type) == Ok(OVERLAY))
 }
 
 /// What is in use on the whole file system: cheap to ask, and the most that can have grown.
@@ -119,6 +118,8 @@ pub(super) fn device(path: &Path) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use hermetic_sandbox::BackendError;
 use hermetic_types::{InstallationId, Limits, SandboxId};
 
+use super::tables;
+use super::total::Total;
 use crate::plan::{Group, Setting};
 
 /// The scheduler's period, in microseconds.
@@ -22,6 +24,8 @@ pub(super) struct Groups {
     pub(super) pids: Result<PathBuf, String>,
     pub(super) memory: Result<PathBuf, String>,
     pub(super) cpu: Result<PathBuf, String>,
+    /// What all sandboxes may use together.
+    pub(super) total: Total,
 }
 
 impl Groups {
@@ -35,6 +39,7 @@ impl Groups {
                 memory: Ok(base.clone()),
                 cpu: Ok(base.clone()),
                 unified: Some(base),
+                total: Total::default(),
             };
         }
         let version_1 = |controller: &str| {
@@ -49,6 +54,7 @@ impl Groups {
             pids: version_1("pids"),
             memory: version_1("memory"),
             cpu: version_1("cpu"),
+            total: Total::default(),
         }
     }
 
@@ -60,7 +66,12 @@ impl Groups {
             pids: elsewhere(),
             memory: elsewhere(),
             cpu: elsewhere(),
+            total: Total::default(),
         }
+    }
+
+    pub(super) fn with_total(self, total: Total) -> Self {
+        Self { total, ..self }
     }
 
     pub(super) fn version(&self) -> u8 {
@@ -77,13 +88,17 @@ impl Groups {
 
     pub(super) fn of(&self, id: &SandboxId, limits: &Limits) -> Vec<Group> {
         if let Some(base) = &self.unified {
-            return vec![version_2(base.join(id.as_str()), limits)];
+            let mut group = version_2(base.join(id.as_str()), limits);
+            group.shared = self.total.processes(base);
+            group.shared.extend(self.total.memory(base, 2));
+            return vec![group];
         }
         let folder = |base: &PathBuf| base.join(id.as_str());
         let mut groups = Vec::new();
         if let Ok(base) = &self.pids {
             groups.push(Group {
                 folder: folder(base),
+                shared: self.total.processes(base),
                 settings: vec![required("pids.max", limits.pids)],
                 oom_counter: None,
             });
@@ -91,10 +106,16 @@ impl Groups {
         if let Ok(base) = &self.memory {
             groups.push(Group {
                 folder: folder(base),
+                shared: self.total.memory(base, 1),
                 settings: vec![
                     required("memory.limit_in_bytes", limits.memory_bytes),
                     // Absent where swap is not counted.
                     wished("memory.memsw.limit_in_bytes", limits.memory_bytes),
+                    // Counted apart in this version; newer kernels may have it no more.
+                    wished(
+                        "memory.kmem.tcp.limit_in_bytes",
+                        tables::tcp_bytes(limits.memory_bytes),
+                    ),
                 ],
                 oom_counter: Some("memory.oom_control".to_owned()),
             });
@@ -102,6 +123,7 @@ impl Groups {
         if let Ok(base) = &self.cpu {
             groups.push(Group {
                 folder: folder(base),
+                shared: Vec::new(),
                 settings: vec![
                     required("cpu.cfs_period_us", PERIOD),
                     required("cpu.cfs_quota_us", quota(limits)),
@@ -164,6 +186,7 @@ pub(super) fn own_of(pid: i32) -> Vec<PathBuf> {
 fn version_2(folder: PathBuf, limits: &Limits) -> Group {
     Group {
         folder,
+        shared: Vec::new(),
         settings: vec![
             required("pids.max", limits.pids),
             required("memory.max", limits.memory_bytes),

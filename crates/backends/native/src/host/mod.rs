@@ -6,6 +6,7 @@ mod disk;
 mod etc;
 mod folder;
 mod groups;
+mod held;
 mod house;
 mod housing;
 mod kin;
@@ -18,9 +19,12 @@ mod record;
 mod remedy;
 #[allow(unsafe_code, reason = "registering a descriptor with the runtime")]
 mod sys;
+mod tables;
+mod total;
 mod waiting;
 mod watch;
 
 pub use housing::{HOUSED, Housing, Keeps, Site};
 pub use native::{Config, Demand, Native};
+pub use total::Total;
 pub use watch::Ended;

@@ -23,6 +23,7 @@ use super::housing::Housing;
 use super::kin::Kin;
 use super::readiness;
 use super::record::Record;
+use super::total::Total;
 use super::watch::{Ended, Watch};
 use hermetic_sandbox::host::Program;
 
@@ -40,6 +41,8 @@ pub struct Config {
     pub require: Vec<Demand>,
     /// A certificate, in PEM, that programs in sandboxes believe besides the host's own.
     pub authority: Option<String>,
+    /// What all sandboxes of this installation may use together.
+    pub total: Total,
 }
 
 /// A layer that a sandbox can live without, unless the operator says otherwise.
@@ -83,7 +86,7 @@ impl Native {
         let config = prepare(config)?;
         let etc = etc::prepare(&config.state, config.authority.as_deref())
             .map_err(|source| BackendError::failed("prepare /etc", source))?;
-        let groups = Groups::detect(&config.installation);
+        let groups = Groups::detect(&config.installation).with_total(config.total);
         Self::assemble(config, groups, etc, None)
     }
 

@@ -8,6 +8,7 @@ use super::folder::Folder;
 use super::housing;
 use super::mounts;
 use super::native::Host;
+use super::tables;
 use crate::plan::{Bounds, Files, HOME, Identity, PORCH, Pin, Plan, Scratch, System, WORKSPACE};
 
 /// Ids in this range belong to nobody: above what systems hand out to users and containers.
@@ -42,7 +43,7 @@ pub(super) fn plan(host: &Host, folder: &Folder, spec: &Spec) -> Result<Plan, Ba
             .iter()
             .map(|mount| mounts::check(mount, &host.config.state))
             .collect::<Result<_, _>>()?,
-        bounds: bounds(spec, host.bounds_cpu()),
+        bounds: bounds(spec, host),
         groups,
         env: spec.env.clone(),
         lifetime: spec.lifetime,
@@ -133,22 +134,29 @@ fn files(folder: &Folder, spec: &Spec) -> Files {
 }
 
 fn scratch(limits: &Limits, files: &Files) -> Scratch {
-    // The kernel takes zero for "no limit" in both.
-    let at_least = |value: u64| value.max(4096);
-    match files {
-        Files::Memory => Scratch {
-            bytes: at_least(limits.disk_bytes),
-            inodes: at_least(limits.inodes.min(1 << 20)),
-        },
-        // Memory that no disk limit covers: less of it, and fewer names.
-        Files::Disk { .. } => Scratch {
-            bytes: at_least((limits.memory_bytes / 4).min(limits.disk_bytes)),
-            inodes: at_least(limits.inodes.min(1 << 16)),
-        },
+    let on_disk = matches!(files, Files::Disk { .. });
+    // Memory that no disk limit covers: fewer names in it.
+    let names = if on_disk { 1 << 16 } else { 1 << 20 };
+    Scratch {
+        bytes: scratch_bytes(limits, on_disk),
+        inodes: limits.inodes.min(names).max(LEAST),
     }
 }
 
-fn bounds(spec: &Spec, cpu_by_group: bool) -> Bounds {
+/// The kernel takes zero for "no limit" in both of a tmpfs's bounds.
+const LEAST: u64 = 4096;
+
+/// The size of the scratch space: the disk limit where all files lie in it, else less.
+pub(super) fn scratch_bytes(limits: &Limits, on_disk: bool) -> u64 {
+    let bytes = if on_disk {
+        (limits.memory_bytes / 4).min(limits.disk_bytes)
+    } else {
+        limits.disk_bytes
+    };
+    bytes.max(LEAST)
+}
+
+fn bounds(spec: &Spec, host: &Host) -> Bounds {
     let limits = &spec.limits;
     #[expect(
         clippy::cast_possible_truncation,
@@ -161,7 +169,10 @@ fn bounds(spec: &Spec, cpu_by_group: bool) -> Bounds {
         file_bytes: limits.disk_bytes,
         processes: u64::from(limits.pids),
         data_bytes: limits.memory_bytes,
-        pin: (!cpu_by_group).then(|| Pin {
+        memory_is_counted: host.bounds_memory(),
+        ptys: tables::ptys(),
+        inotify: tables::inotify(),
+        pin: (!host.bounds_cpu()).then(|| Pin {
             cpus,
             first: spread(&spec.id) as usize,
         }),

@@ -47,7 +47,9 @@ pub(super) fn examine(host: &Arc<Host>) -> Readiness {
             &groups.memory,
             version,
             insisted,
-            "RLIMIT_DATA for each process, and a watch that stops the sandbox at the sum",
+            "counted, not kept: RLIMIT_DATA for each process, a watch that stops the sandbox at the sum, \
+             System V queues and large segments refused; memory that no process has (buffers, files \
+             in memory) is charged by what the host's has grown",
         ),
         limit(
             "cpu limit",
@@ -57,6 +59,8 @@ pub(super) fn examine(host: &Arc<Host>) -> Readiness {
             "pinned to as many CPUs as it may use, rounded up",
         ),
         disk(),
+        total(host),
+        tables(),
     ]);
     Readiness { layers }
 }
@@ -162,13 +166,48 @@ fn disk() -> Layer {
         detail:
             "exact, by a sized tmpfs, for a sandbox that keeps no files and whose disk limit is \
                  at most half its memory limit; else RLIMIT_FSIZE for each file and a watch that \
-                 stops the sandbox within moments of passing the limit"
+                 stops the sandbox within moments of passing the limit, files without a name and \
+                 growth that nobody explains included"
                 .to_owned(),
         remedy: Some(
             "container_persistent: false with a container_disk of at most half container_memory"
                 .to_owned(),
         ),
     }
+}
+
+/// What all sandboxes may use together, so that the gateway always has something left.
+fn total(host: &Host) -> Layer {
+    let Ok(parent) = &host.groups.memory else {
+        return Layer {
+            name: "total limit",
+            state: LayerState::Missing,
+            detail: "no sum for all sandboxes together: each has its own limits only".to_owned(),
+            remedy: Some(DELEGATE.to_owned()),
+        };
+    };
+    let settings = host.groups.total.memory(parent, host.groups.version());
+    let bytes = settings
+        .iter()
+        .find(|setting| setting.file.contains("max") || setting.file.contains("limit"))
+        .and_then(|setting| setting.value.parse::<u64>().ok())
+        .unwrap_or_default();
+    held(
+        "total limit",
+        &format!(
+            "{} MB and a bound on processes for all sandboxes together, by their common cgroup",
+            bytes >> 20
+        ),
+    )
+}
+
+/// What one sandbox could take from everybody on the host.
+fn tables() -> Layer {
+    held(
+        "host tables",
+        "terminals and file notifications bounded for each sandbox, asynchronous I/O and huge pages \
+         refused, open files and TCP buffers watched when the host runs short of them",
+    )
 }
 
 fn held(name: &'static str, detail: &str) -> Layer {

@@ -2,7 +2,10 @@
 //!
 //! One task looks after all sandboxes of this process. Most looks cost next to nothing: the file
 //! system as a whole is asked how full it is, and a sandbox's tree is counted only when it *could*
-//! have passed its limit since the last count.
+//! have passed its limit since the last count, and now and then.
+//!
+//! What cannot be weighed from outside (see [`held`]) is charged by what has grown on the whole file
+//! system, or in the whole memory, and belongs to nobody we know.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,9 +19,12 @@ use serde::{Deserialize, Serialize};
 
 use super::disk::{self, Usage};
 use super::folder::Folder;
+use super::held::{self, OnDevice};
 use super::memory;
 use super::native::Host;
+use super::planning;
 use super::record::Record;
+use super::tables::Table;
 use hermetic_sandbox::host::{self as process, Process};
 
 /// Why a sandbox was ended by its host.
@@ -26,6 +32,9 @@ use hermetic_sandbox::host::{self as process, Process};
 pub enum Ended {
     DiskLimit,
     MemoryLimit,
+    /// It had more than its share of a table of the whole host that was running full.
+    OpenFiles,
+    TcpBuffers,
 }
 
 /// How often the disk is looked at. A disk writes some hundred megabytes in this time.
@@ -34,6 +43,12 @@ const BEAT: Duration = Duration::from_millis(50);
 /// As fast as memory is ever filled, per second: tells how long a look stays good.
 const FILL_RATE: u64 = 4 << 30;
 const RAREST: Duration = Duration::from_millis(500);
+
+/// How often a sandbox's files are counted though the file system has not grown: somebody else may
+/// free as much as it writes.
+const RECOUNT: Duration = Duration::from_secs(5);
+/// Of its time, what counting may take for all sandboxes together: one part in so many.
+const RECOUNT_COST: u32 = 20;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watch(Arc<Mutex<Round>>);
@@ -56,17 +71,27 @@ struct Watched {
 #[derive(Debug)]
 struct Disk {
     folders: Vec<PathBuf>,
+    overlaid: bool,
     limit: Usage,
-    /// The sandbox's share when it was last counted, and the whole file system's then.
+    /// The sandbox's share when it was last counted.
     counted: Usage,
+    /// The least that was in use on the whole file system since then: what others freed before does
+    /// not hide what is written after.
     whole: Usage,
-    /// Until then its share is not known: it may have come back with files.
-    was_counted: bool,
+    /// The least that was in use by all others, at any count since all of this one's was weighed.
+    others: Option<Usage>,
+    /// What has been in use since then that nobody can weigh, and that this one may hold.
+    blamed: Usage,
+    next_count: Instant,
 }
 
 #[derive(Debug)]
 struct Memory {
     limit: u64,
+    /// The size of its scratch space, which is memory.
+    scratch: u64,
+    /// The least that was owned by nobody on the host since the watch began.
+    owned_by_nobody: u64,
     next: Instant,
 }
 
@@ -97,7 +122,7 @@ impl Watch {
 }
 
 impl Host {
-    /// Where a limit is kept by the kernel there is nothing to watch.
+    /// Where the kernel keeps all limits of a sandbox, its share of the host's tables is left.
     pub(super) fn watch_over(
         &self,
         folder: &Folder,
@@ -110,27 +135,31 @@ impl Host {
         }
         let memory = (!self.bounds_memory()).then(|| Memory {
             limit: spec.limits.memory_bytes,
+            scratch: planning::scratch_bytes(&spec.limits, made.on_disk),
+            owned_by_nobody: memory::owned_by_nobody().unwrap_or(u64::MAX),
             next: Instant::now(),
         });
         let disk = made.on_disk.then(|| Disk {
             folders: vec![folder.workspace(), folder.home()],
+            overlaid: self.housing.is_some(),
             limit: Usage {
                 bytes: spec.limits.disk_bytes,
                 inodes: spec.limits.inodes,
             },
             counted: Usage::default(),
             whole: disk::in_use(&folder.workspace()).unwrap_or_default(),
-            was_counted: false,
+            others: None,
+            blamed: Usage::default(),
+            // At once: it may have come back with files.
+            next_count: Instant::now(),
         });
-        if memory.is_some() || disk.is_some() {
-            self.watch.add(Watched {
-                folder: folder.clone(),
-                pid: process.pid,
-                pidfd,
-                disk,
-                memory,
-            });
-        }
+        self.watch.add(Watched {
+            folder: folder.clone(),
+            pid: process.pid,
+            pidfd,
+            disk,
+            memory,
+        });
     }
 }
 
@@ -162,20 +191,25 @@ async fn walk(round: Weak<Mutex<Round>>) {
 
 /// Those that are gone, by themselves or by us.
 fn look_at_all(watched: Vec<(SandboxId, Arc<Mutex<Watched>>)>) -> Vec<SandboxId> {
+    let shares: Vec<_> = Table::ALL
+        .into_iter()
+        .filter_map(|table| Some((table, table.share_now()?)))
+        .collect();
+    let count = watched.len();
     watched
         .into_iter()
-        .filter(|(_, watched)| !lock(watched).look())
+        .filter(|(_, watched)| !lock(watched).look(count, &shares))
         .map(|(id, _)| id)
         .collect()
 }
 
 impl Watched {
     /// Whether it is still there afterwards.
-    fn look(&mut self) -> bool {
+    fn look(&mut self, watched: usize, shares: &[(Table, u64)]) -> bool {
         if process::has_ended(self.pidfd.as_fd()) {
             return false;
         }
-        match self.verdict() {
+        match self.verdict(watched, shares) {
             Some(ended) => {
                 self.end(ended);
                 false
@@ -184,15 +218,22 @@ impl Watched {
         }
     }
 
-    fn verdict(&mut self) -> Option<Ended> {
+    fn verdict(&mut self, watched: usize, shares: &[(Table, u64)]) -> Option<Ended> {
         let pid = self.pid;
-        if self.disk.as_mut().is_some_and(|disk| disk.is_over(pid)) {
+        let disk = self.disk.as_mut();
+        if disk.is_some_and(|disk| disk.is_over(pid, watched)) {
             return Some(Ended::DiskLimit);
         }
         if self.memory.as_mut().is_some_and(|held| held.is_over(pid)) {
             return Some(Ended::MemoryLimit);
         }
-        None
+        let over = shares
+            .iter()
+            .find(|(table, share)| table.part_of(pid) > *share);
+        over.map(|(table, _)| match table {
+            Table::OpenFiles => Ended::OpenFiles,
+            Table::TcpBuffers => Ended::TcpBuffers,
+        })
     }
 
     fn end(&self, ended: Ended) {
@@ -205,47 +246,61 @@ impl Watched {
 }
 
 impl Disk {
-    fn is_over(&mut self, pid: i32) -> bool {
+    fn is_over(&mut self, pid: i32, watched: usize) -> bool {
         let Some(folder) = self.folders.first() else {
             return false;
         };
         let Ok(whole) = disk::in_use(folder) else {
             return false;
         };
-        let grown = Usage {
-            bytes: whole.bytes.saturating_sub(self.whole.bytes),
-            inodes: whole.inodes.saturating_sub(self.whole.inodes),
-        };
+        self.whole = self.whole.least(whole);
+        let grown = whole.minus(self.whole);
         let room = self.room();
         let has_room = grown.bytes < room.bytes && grown.inodes < room.inodes;
-        if has_room && std::mem::replace(&mut self.was_counted, true) {
+        let now = Instant::now();
+        if has_room && now < self.next_count {
             return false;
         }
-        // A tree that cannot be counted is taken to be all that has grown: doubt is no excuse.
-        self.counted = self.count(pid).unwrap_or(Usage {
-            bytes: self.counted.bytes + grown.bytes,
-            inodes: self.counted.inodes + grown.inodes,
-        });
+        match self.count(pid) {
+            Ok((counted, doubt)) => self.weigh(counted, whole, doubt),
+            // A tree that cannot be counted is taken to be all that has grown: doubt is no excuse.
+            Err(_) => self.counted = self.counted.plus(grown),
+        }
         self.whole = whole;
+        let took = now.elapsed() * RECOUNT_COST * u32::try_from(watched).unwrap_or(u32::MAX);
+        self.next_count = now + took.max(RECOUNT);
         let room = self.room();
         room.bytes == 0 || room.inodes == 0
     }
 
-    fn count(&self, pid: i32) -> io::Result<Usage> {
+    /// Whoever holds something that cannot be weighed is blamed for the growth that nobody explains,
+    /// until all of his can be weighed again.
+    fn weigh(&mut self, counted: Usage, whole: Usage, doubt: bool) {
+        let others = whole.minus(counted);
+        let least = self.others.map_or(others, |least| least.least(others));
+        if doubt {
+            self.blamed = self.blamed.most(others.minus(least));
+            self.others = Some(least);
+        } else {
+            self.blamed = Usage::default();
+            self.others = Some(others);
+        }
+        self.counted = counted;
+    }
+
+    /// What is its own, and whether there may be more.
+    fn count(&self, pid: i32) -> io::Result<(Usage, bool)> {
         let named = disk::count(&self.folders)?;
-        let device = disk::device(&self.folders[0])?;
-        let unnamed = disk::count_unnamed(&memory::family(pid), device);
-        Ok(Usage {
-            bytes: named.bytes + unnamed.bytes,
-            inodes: named.inodes + unnamed.inodes,
-        })
+        let device = OnDevice {
+            number: disk::device(&self.folders[0])?,
+            overlaid: self.overlaid,
+        };
+        let held = held::look(&memory::family(pid), device);
+        Ok((named.plus(held.unnamed), held.disk_doubt))
     }
 
     fn room(&self) -> Usage {
-        Usage {
-            bytes: self.limit.bytes.saturating_sub(self.counted.bytes),
-            inodes: self.limit.inodes.saturating_sub(self.counted.inodes),
-        }
+        self.limit.minus(self.counted.plus(self.blamed))
     }
 }
 
@@ -255,14 +310,98 @@ impl Memory {
         if now < self.next {
             return false;
         }
-        let held = memory::resident(&memory::family(pid), self.limit);
-        let room = self.limit.saturating_sub(held);
+        let room = self.limit.saturating_sub(self.charge(pid));
         let good_for = Duration::from_millis(room.saturating_mul(1000) / FILL_RATE);
         self.next = now + good_for.min(RAREST);
         room == 0
+    }
+
+    /// What its processes have, and what has grown since that no process has and this sandbox may.
+    fn charge(&mut self, pid: i32) -> u64 {
+        let family = memory::family(pid);
+        let resident = memory::resident(&family, self.limit);
+        let unowned = memory::owned_by_nobody().unwrap_or_default();
+        self.owned_by_nobody = self.owned_by_nobody.min(unowned);
+        let grown = unowned - self.owned_by_nobody;
+        let most = resident.own + grown.max(resident.shared);
+        if most < self.limit {
+            return most;
+        }
+        // No device to ask about: files on disk are no memory.
+        let nowhere = OnDevice {
+            number: u64::MAX,
+            overlaid: false,
+        };
+        let held = held::look(&family, nowhere);
+        let hidden = if held.memory_doubt {
+            grown
+        } else {
+            let possible = self.scratch + held.in_memory + held.buffers;
+            grown.min(possible + resident.shared)
+        };
+        resident.own + hidden.max(resident.shared)
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(bytes: u64) -> Usage {
+        Usage { bytes, inodes: 0 }
+    }
+
+    fn disk() -> Disk {
+        Disk {
+            folders: Vec::new(),
+            overlaid: false,
+            limit: bytes(100),
+            counted: Usage::default(),
+            whole: bytes(1000),
+            others: None,
+            blamed: Usage::default(),
+            next_count: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn who_hides_is_blamed_for_growth_that_nobody_explains() {
+        let mut disk = disk();
+        disk.weigh(bytes(20), bytes(1020), false);
+        assert_eq!(disk.room().bytes, 80);
+        // Something of its own lost its name, and nothing was freed.
+        disk.weigh(bytes(10), bytes(1020), true);
+        assert_eq!((disk.blamed.bytes, disk.room().bytes), (10, 80));
+        // Others freed 500, and what is hidden is hidden still.
+        disk.weigh(bytes(10), bytes(520), true);
+        assert_eq!(disk.blamed.bytes, 10);
+        // It hides more, behind what they freed.
+        disk.weigh(bytes(10), bytes(610), true);
+        assert_eq!((disk.blamed.bytes, disk.room().bytes), (90, 0));
+        disk.weigh(bytes(10), bytes(610), false);
+        assert_eq!(disk.room().bytes, 90);
+    }
+
+    #[test]
+    fn others_that_write_and_free_in_turn_are_charged_once() {
+        let mut disk = disk();
+        disk.weigh(bytes(10), bytes(1000), true);
+        for _ in 0..20 {
+            disk.weigh(bytes(10), bytes(1040), true);
+            disk.weigh(bytes(10), bytes(1000), true);
+        }
+        assert_eq!(disk.room().bytes, 50);
+    }
+
+    #[test]
+    fn who_hides_nothing_is_not_blamed() {
+        let mut disk = disk();
+        disk.weigh(bytes(10), bytes(1000), false);
+        disk.weigh(bytes(10), bytes(90_000), false);
+        assert_eq!(disk.room().bytes, 90);
+    }
 }

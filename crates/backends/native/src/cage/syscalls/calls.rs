@@ -2,21 +2,33 @@
 
 use libc::c_long;
 
-use crate::plan::Pin;
+use super::Allowance;
 
-/// Who is pinned to a CPU may not leave it.
-pub(super) fn allowed(pin: Option<&Pin>) -> Vec<c_long> {
+pub(super) fn allowed(allowance: Allowance) -> Vec<c_long> {
     let mut calls = [
         FILES, MEMORY, PROCESSES, SIGNALS, TIME, SOCKETS, IPC, WAITING, SELF,
     ]
     .concat();
     #[cfg(target_arch = "x86_64")]
     calls.extend(OLD_NAMES);
-    if pin.is_none() {
+    if !allowance.pinned {
         calls.push(libc::SYS_sched_setaffinity);
+    }
+    if allowance.memory_is_counted {
+        calls.extend(MESSAGE_QUEUES);
     }
     calls
 }
+
+/// Calls that a program finds missing, as on a kernel built without them, and does without.
+pub(super) const ABSENT: [c_long; 2] = [
+    // Its flags cannot be seen by a filter; the C library falls back to `clone`.
+    libc::SYS_clone3,
+    // The old kind of asynchronous I/O: what it may hold is one number for the whole host
+    // (`fs.aio-max-nr`). Databases fall back to threads.
+    libc::SYS_io_setup,
+];
+
 /// `mseal`, the newest call that was weighed.
 pub(super) const NEWEST: c_long = 462;
 /// Numbers that the C library crate does not name yet; the same on every architecture.
@@ -68,7 +80,6 @@ const FILES: &[c_long] = &[
     libc::SYS_lremovexattr,
     libc::SYS_lseek,
     libc::SYS_lsetxattr,
-    libc::SYS_memfd_create,
     libc::SYS_mkdirat,
     // Pipes and sockets; a device takes a capability that is gone.
     libc::SYS_mknodat,
@@ -120,7 +131,6 @@ const MEMORY: &[c_long] = &[
     libc::SYS_mlock,
     libc::SYS_mlock2,
     libc::SYS_mlockall,
-    libc::SYS_mmap,
     libc::SYS_mprotect,
     libc::SYS_mremap,
     NEWEST,
@@ -233,7 +243,7 @@ const SOCKETS: &[c_long] = &[
     libc::SYS_shutdown,
 ];
 
-/// System V and POSIX queues, in an IPC namespace of their own.
+/// System V and POSIX IPC, in a namespace of their own; `shmget` and `semget` are judged by size.
 const IPC: &[c_long] = &[
     libc::SYS_mq_getsetattr,
     libc::SYS_mq_notify,
@@ -241,18 +251,20 @@ const IPC: &[c_long] = &[
     libc::SYS_mq_timedreceive,
     libc::SYS_mq_timedsend,
     libc::SYS_mq_unlink,
-    libc::SYS_msgctl,
-    libc::SYS_msgget,
-    libc::SYS_msgrcv,
-    libc::SYS_msgsnd,
     libc::SYS_semctl,
-    libc::SYS_semget,
     libc::SYS_semop,
     libc::SYS_semtimedop,
     libc::SYS_shmat,
     libc::SYS_shmctl,
     libc::SYS_shmdt,
-    libc::SYS_shmget,
+];
+
+/// System V queues: by the kernel's defaults they hold half a gigabyte for each namespace.
+const MESSAGE_QUEUES: &[c_long] = &[
+    libc::SYS_msgctl,
+    libc::SYS_msgget,
+    libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
 ];
 
 /// Waiting for several things at once.
@@ -267,12 +279,6 @@ const WAITING: &[c_long] = &[
     SYS_FUTEX_WAKE,
     SYS_FUTEX_WAIT,
     SYS_FUTEX_REQUEUE,
-    // The old kind of asynchronous I/O, which databases use.
-    libc::SYS_io_cancel,
-    libc::SYS_io_destroy,
-    libc::SYS_io_getevents,
-    libc::SYS_io_setup,
-    libc::SYS_io_submit,
     libc::SYS_ppoll,
     libc::SYS_pselect6,
 ];

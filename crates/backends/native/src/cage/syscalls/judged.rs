@@ -5,9 +5,17 @@ use std::collections::BTreeMap;
 use libc::c_long;
 use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
+use super::Allowance;
+
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-pub(super) fn judged() -> Result<Rules, BackendError> {
+/// The largest System V segment where nobody counts them. With the kernel's default of 4096 segments
+/// for a namespace that makes 64 MiB; PostgreSQL's own has 56 bytes.
+const SMALL_SEGMENT: u64 = 16 << 10;
+/// Semaphores in one set where nobody counts them, of 32,000 sets. PostgreSQL takes 17 or 20.
+const SMALL_SET: u64 = 32;
+
+pub(super) fn judged(allowance: Allowance) -> Result<Rules, BackendError> {
     Ok(Rules::from([
         (libc::SYS_clone, no_namespaces()?),
         (libc::SYS_socket, sockets()?),
@@ -16,10 +24,48 @@ pub(super) fn judged() -> Result<Rules, BackendError> {
         // Another process's limits are not ours to change, even with the same uid.
         (libc::SYS_prlimit64, vec![rule([is(0, 0)?])?]),
         (libc::SYS_personality, personalities()?),
+        (
+            libc::SYS_mmap,
+            vec![rule([without(3, libc::MAP_HUGETLB.cast_unsigned())?])?],
+        ),
+        (
+            libc::SYS_memfd_create,
+            vec![rule([without(1, libc::MFD_HUGETLB)?])?],
+        ),
+        (libc::SYS_shmget, segments(allowance)?),
+        (libc::SYS_semget, semaphores(allowance)?),
     ]))
 }
-/// Flags of `clone` that make a namespace. `clone3` hides its flags from the filter, so it does
-/// not exist here; the C library falls back to `clone`.
+
+/// Huge pages come from a pool that the operator set aside on the whole host for something.
+fn segments(allowance: Allowance) -> Result<Vec<SeccompRule>, BackendError> {
+    let mut conditions = vec![without(2, libc::SHM_HUGETLB.cast_unsigned())?];
+    if !allowance.memory_is_counted {
+        conditions.push(SeccompCondition::new(
+            1,
+            SeccompCmpArgLen::Qword,
+            SeccompCmpOp::Le,
+            SMALL_SEGMENT,
+        )?);
+    }
+    Ok(vec![SeccompRule::new(conditions)?])
+}
+
+fn semaphores(allowance: Allowance) -> Result<Vec<SeccompRule>, BackendError> {
+    let most = if allowance.memory_is_counted {
+        u64::from(u32::MAX)
+    } else {
+        SMALL_SET
+    };
+    Ok(vec![rule([SeccompCondition::new(
+        1,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::Le,
+        most,
+    )?])?])
+}
+
+/// Flags of `clone` that make a namespace.
 fn no_namespaces() -> Result<Vec<SeccompRule>, BackendError> {
     let namespaces = libc::CLONE_NEWNS
         | libc::CLONE_NEWCGROUP
@@ -28,13 +74,7 @@ fn no_namespaces() -> Result<Vec<SeccompRule>, BackendError> {
         | libc::CLONE_NEWUSER
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWNET;
-    let mask = u64::from(namespaces.cast_unsigned());
-    Ok(vec![rule([SeccompCondition::new(
-        0,
-        SeccompCmpArgLen::Dword,
-        SeccompCmpOp::MaskedEq(mask),
-        0,
-    )?])?])
+    Ok(vec![rule([without(0, namespaces.cast_unsigned())?])?])
 }
 
 /// Unix sockets, TCP and UDP, and asking the kernel about interfaces. Every other family and
@@ -94,6 +134,16 @@ fn is(argument: u8, value: i32) -> Result<SeccompCondition, BackendError> {
         SeccompCmpArgLen::Dword,
         SeccompCmpOp::Eq,
         u64::from(value.cast_unsigned()),
+    )
+}
+
+/// None of these flags.
+fn without(argument: u8, flags: u32) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(
+        argument,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::MaskedEq(u64::from(flags)),
+        0,
     )
 }
 

@@ -3,7 +3,7 @@
 use libc::c_long;
 use seccompiler::sock_filter;
 
-use super::calls::NEWEST;
+use super::calls::{ABSENT, NEWEST};
 
 const LOAD: u16 = 0x20;
 const IF_EQUAL: u16 = 0x15;
@@ -36,14 +36,15 @@ pub(super) fn known_architecture() -> Vec<sock_filter> {
     ]
 }
 
-/// Answers ENOSYS for `clone3` and for every number past the newest one named here, which takes in
-/// all the x32 numbers: they have bit 30 set.
-pub(super) fn unknown_to_programs() -> [sock_filter; 4] {
-    let [clone3, newest] = [libc::SYS_clone3, NEWEST].map(number);
+/// Answers ENOSYS for the absent calls and for every number past the newest one named here, which
+/// takes in all the x32 numbers: they have bit 30 set.
+pub(super) fn unknown_to_programs() -> [sock_filter; 5] {
+    let [clone3, io_setup] = ABSENT.map(number);
     [
         step(LOAD, 0, 0, NUMBER),
-        step(IF_EQUAL, 1, 0, clone3),
-        step(IF_GREATER, 0, 1, newest),
+        step(IF_EQUAL, 2, 0, clone3),
+        step(IF_EQUAL, 1, 0, io_setup),
+        step(IF_GREATER, 0, 1, number(NEWEST)),
         step(RETURN, 0, 0, ERRNO | libc::ENOSYS.cast_unsigned()),
     ]
 }
