@@ -46,6 +46,7 @@ impl Compose {
 
     fn write_gateway(&self, out: &mut String) -> std::fmt::Result {
         self.write_service(out, "gateway", "[\"gateway\", \"run\"]", SANDBOXES_INSIDE)?;
+        out.push_str(SUM_OF_SANDBOXES);
         let out_of_it = match self.variant {
             Variant::Plain => {
                 out.push_str("    # Both networks: messages come in from chats, requests go out to models.\n");
@@ -137,6 +138,16 @@ const SANDBOXES_INSIDE: &str = concat!(
     "      - seccomp:unconfined\n",
     "      - apparmor:unconfined\n",
     "      - systempaths=unconfined\n",
+);
+
+/// An engine hands no part of its cgroups down to an unprivileged container, so the limits of each sandbox
+/// in it are counted by the gateway. What the kernel keeps is this sum.
+const SUM_OF_SANDBOXES: &str = concat!(
+    "    # For the gateway and all its sandboxes together, kept by the kernel. The limits of each sandbox are\n",
+    "    # counted by the gateway here: a container gets no cgroups of its own to hand out. With\n",
+    "    # terminal.backend docker each sandbox has its own, kept by the kernel.\n",
+    "    mem_limit: ${HERMETIC_MEMORY:-8g}\n",
+    "    pids_limit: 4096\n",
 );
 
 const NETWORKS: &str = "\
