@@ -8,6 +8,8 @@ mod folder;
 mod groups;
 mod house;
 mod housing;
+mod inner_death;
+mod kernel;
 mod kin;
 mod memory;
 mod mounts;

@@ -1,7 +1,7 @@
-//! What holds on this host, told by trying it: a sandbox is built and taken down again.
+//! What holds on this host, told by trying it: a sandbox is built, a command is run in it, and it is taken
+//! down again.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_sandbox::{
@@ -10,24 +10,24 @@ use hermetic_sandbox::{
 use hermetic_types::{ConversationKey, Limits, SandboxId};
 use rustix::process::getuid;
 
-use super::birth;
-use super::native::{Demand, Host};
+use super::native::{Demand, Host, Native};
 
 /// How a plain user gets cgroups.
 const DELEGATE: &str =
     "run as root, or as a systemd service with Delegate=yes (systemd-run --user -p Delegate=yes)";
 
-pub(super) fn examine(host: &Arc<Host>) -> Readiness {
+pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
     let mut layers = vec![identity()];
-    match birth::create(host, &trial(host)) {
-        Ok(newborn) => {
+    match native.try_out(&trial(host)).await {
+        Ok(abi) => {
             layers.push(held(
                 "namespaces",
                 "user, mount, pid, ipc, uts, network and cgroup, all new",
             ));
             layers.push(held("capabilities", "none in any set, no_new_privs"));
             layers.push(held("seccomp", "an allowlist of system calls"));
-            layers.push(landlock(newborn.landlock(), host.demands(Demand::Landlock)));
+            layers.push(landlock(abi, host.demands(Demand::Landlock)));
+            layers.push(held("command", "started in it and heard to its end"));
         }
         Err(error) => layers.push(broken(&error)),
     }
@@ -104,8 +104,10 @@ fn broken(error: &BackendError) -> Layer {
         _ => None,
     };
     let mut detail = error.to_string();
-    if let Some(source) = std::error::Error::source(error) {
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
         detail = format!("{detail}: {source}");
+        cause = source.source();
     }
     Layer {
         name: "namespaces",
