@@ -144,6 +144,7 @@ fn check(host: &Host, spec: &Spec) -> Result<(), BackendError> {
         });
     }
     kernel::check()?;
+    host.groups.settle();
     host.groups.check(host.demands(Demand::CgroupLimits))?;
     mounts::check_environment(&spec.env)
 }

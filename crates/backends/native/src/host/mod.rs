@@ -14,10 +14,12 @@ mod kin;
 mod memory;
 mod mounts;
 mod native;
+mod placement;
 mod planning;
 mod readiness;
 mod record;
 mod remedy;
+mod scope;
 #[allow(unsafe_code, reason = "registering a descriptor with the runtime")]
 mod sys;
 mod waiting;

@@ -18,7 +18,7 @@ use super::birth::{self, Ends, Newborn};
 use super::death;
 use super::etc;
 use super::folder::{Folder, Layout};
-use super::groups::Groups;
+use super::groups::OwnGroups;
 use super::housing::Housing;
 use super::inner_death::{ExplainedLink, Unanswered};
 use super::kin::Kin;
@@ -70,7 +70,7 @@ pub struct Native(Arc<Host>);
 pub(super) struct Host {
     pub(super) config: Config,
     pub(super) program: Program,
-    pub(super) groups: Groups,
+    pub(super) groups: OwnGroups,
     pub(super) etc: PathBuf,
     pub(super) kin: Kin,
     pub(super) watch: Watch,
@@ -84,19 +84,19 @@ impl Native {
         let config = prepare(config)?;
         let etc = etc::prepare(&config.state, config.authority.as_deref())
             .map_err(|source| BackendError::failed("prepare /etc", source))?;
-        let groups = Groups::detect(&config.installation);
+        let groups = OwnGroups::detect(&config.installation);
         Self::assemble(config, groups, etc, None)
     }
 
     /// Sandboxes of the same kind, each in a house that somebody else makes.
     pub fn housed(config: Config, housing: Arc<dyn Housing>) -> Result<Self, BackendError> {
         let config = prepare(config)?;
-        Self::assemble(config, Groups::none(), PathBuf::new(), Some(housing))
+        Self::assemble(config, OwnGroups::none(), PathBuf::new(), Some(housing))
     }
 
     fn assemble(
         config: Config,
-        groups: Groups,
+        groups: OwnGroups,
         etc: PathBuf,
         housing: Option<Arc<dyn Housing>>,
     ) -> Result<Self, BackendError> {

@@ -12,10 +12,6 @@ use rustix::process::getuid;
 
 use super::native::{Demand, Host, Native};
 
-/// How a plain user gets cgroups.
-const DELEGATE: &str =
-    "run as root, or as a systemd service with Delegate=yes (systemd-run --user -p Delegate=yes)";
-
 pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
     let mut layers = vec![identity()];
     match native.try_out(&trial(host)).await {
@@ -34,6 +30,7 @@ pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
     let insisted = host.demands(Demand::CgroupLimits);
     let groups = &host.groups;
     let version = groups.version();
+    let remedy = groups.remedy();
     layers.extend([
         limit(
             "process limit",
@@ -41,6 +38,7 @@ pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
             version,
             insisted,
             "RLIMIT_NPROC in a user namespace of its own",
+            &remedy,
         ),
         limit(
             "memory limit",
@@ -48,6 +46,7 @@ pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
             version,
             insisted,
             "RLIMIT_DATA for each process, and a watch that stops the sandbox at the sum",
+            &remedy,
         ),
         limit(
             "cpu limit",
@@ -55,6 +54,7 @@ pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
             version,
             insisted,
             "pinned to as many CPUs as it may use, rounded up",
+            &remedy,
         ),
         disk(),
     ]);
@@ -140,6 +140,7 @@ fn limit(
     version: u8,
     insisted: bool,
     instead: &str,
+    remedy: &str,
 ) -> Layer {
     match group {
         Ok(base) => Layer {
@@ -152,7 +153,7 @@ fn limit(
             name,
             state: missing(LayerState::Weaker, insisted),
             detail: format!("{instead} ({why})"),
-            remedy: Some(DELEGATE.to_owned()),
+            remedy: Some(remedy.to_owned()),
         },
     }
 }
