@@ -34,7 +34,7 @@ pub(super) struct OwnGroups {
     found: Groups,
     /// The name of the scope to ask for, where that could help.
     scope: Option<String>,
-    asked: OnceLock<Option<Groups>>,
+    asked: OnceLock<Groups>,
 }
 
 impl OwnGroups {
@@ -43,7 +43,10 @@ impl OwnGroups {
         let found = Groups::detect(&name);
         // Version 1 is not systemd's to hand out.
         let lacking = found.unified.is_none() && found.pids.is_err();
-        let scope = (lacking && is_unified() && scope::systemd_is_there()).then_some(name);
+        // A service's process stays in its service: systemd keeps it by that.
+        let by_hand = env::var_os(placement::SANDBOXES_UNIT).is_none() && !scope::is_a_service();
+        let helps = lacking && by_hand && is_unified() && scope::systemd_is_there();
+        let scope = helps.then_some(name);
         Self {
             found,
             scope,
@@ -68,8 +71,8 @@ impl OwnGroups {
         self.asked.get_or_init(|| {
             let scope = format!("{name}-{}.scope", std::process::id());
             match scope::enter(&scope) {
-                Ok(()) => Some(Groups::detect(name)),
-                Err(why) => Some(self.found.lacking_also(&why)),
+                Ok(()) => Groups::detect(name),
+                Err(why) => self.found.lacking_also(&why),
             }
         });
     }
@@ -79,10 +82,7 @@ impl Deref for OwnGroups {
     type Target = Groups;
 
     fn deref(&self) -> &Groups {
-        self.asked
-            .get()
-            .and_then(Option::as_ref)
-            .unwrap_or(&self.found)
+        self.asked.get().unwrap_or(&self.found)
     }
 }
 

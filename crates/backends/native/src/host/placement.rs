@@ -40,8 +40,8 @@ pub(super) fn find(own: &Path, name: &str, unit: Option<&str>) -> Result<Placeme
     }
     // A leaf that systemd put us into (`DelegateSubgroup=`), or that an earlier start stepped into.
     if let Some(parent) = own.parent()
-        && is_delegated(parent)
-        && !is_delegated(own)
+        && is_one_of(parent, &["service", "scope"])
+        && !is_one_of(own, &["service", "scope", "slice"])
     {
         return hand_down(parent, name, Members::None);
     }
@@ -128,12 +128,11 @@ fn step_aside(group: &Path, movable: Members, refused: io::Error) -> Result<(), 
 
 const ESRCH: i32 = 3;
 
-/// Whether systemd has given it away: it marks such a group since version 251.
-fn is_delegated(group: &Path) -> bool {
-    ["user.delegate", "trusted.delegate"].iter().any(|mark| {
-        let mut value = [0; 1];
-        matches!(rustix::fs::getxattr(group, *mark, &mut value), Ok(1) if &value == b"1")
-    })
+/// Whether systemd made it for a unit of such a kind. It makes none within a service or a scope, so a group
+/// there belongs to one that was given away.
+fn is_one_of(group: &Path, kinds: &[&str]) -> bool {
+    let kind = group.extension().and_then(|kind| kind.to_str());
+    kind.is_some_and(|kind| kinds.contains(&kind))
 }
 
 /// Makes a group, and makes sure that it is ours to write and not only to see: another user may have left
@@ -229,6 +228,20 @@ mod tests {
         let why = find(&own, "hermetic-a", None).unwrap_err();
         assert!(why.contains("2 other processes share the cgroup"), "{why}");
         assert!(!own.join(LEAF).exists());
+    }
+
+    #[test]
+    fn from_a_leaf_that_systemd_made_sandboxes_go_beside_it() {
+        let slice = tempfile::tempdir().unwrap();
+        let unit = group(&slice.path().join("gateway.service"), "cpu memory pids", "");
+        let own = group(&unit.join("main"), "cpu memory pids", "1\n");
+        let found = find(&own, "hermetic-a", None).unwrap();
+        assert_eq!(found.base, unit.join("hermetic-a"));
+        assert!(!own.join("cgroup.subtree_control").exists());
+        // A unit in a slice is no leaf of it: what is beside it is not ours.
+        let other = group(&slice.path().join("a.slice/b.scope"), "memory", "");
+        let found = find(&other, "hermetic-a", None).unwrap();
+        assert_eq!(found.base, other.join("hermetic-a"));
     }
 
     #[test]

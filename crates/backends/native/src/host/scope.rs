@@ -19,6 +19,12 @@ pub(super) fn systemd_is_there() -> bool {
     Path::new("/run/systemd/system").is_dir()
 }
 
+/// Whether this very process is what systemd started as a service.
+pub(super) fn is_a_service() -> bool {
+    let pid = std::process::id().to_string();
+    std::env::var("SYSTEMD_EXEC_PID").is_ok_and(|started| started == pid)
+}
+
 /// Moves this process, and nothing else, into a new scope. Says why not, in words.
 pub(super) fn enter(name: &str) -> Result<(), String> {
     let runtime = format!("/run/user/{}", getuid().as_raw());
