@@ -14,7 +14,7 @@ use hermetic_config::Home;
 use crate::failure::Failure;
 use crate::wiring;
 
-pub(crate) use unit::Unit;
+pub(crate) use unit::{Commands, Unit};
 
 /// Whose systemd keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,12 @@ impl Service {
             format!("hermetic-gateway-{installation}.service")
         };
         Ok(Self { keeper, name })
+    }
+
+    /// The unit beside it that its sandboxes live in.
+    pub(crate) fn sandboxes(&self) -> String {
+        self.name
+            .replacen("hermetic-gateway", "hermetic-sandboxes", 1)
     }
 
     /// The installed one of this home.
@@ -93,14 +99,22 @@ impl Service {
 
     /// Where its unit file belongs.
     pub(crate) fn path(&self) -> Option<PathBuf> {
-        let folder = match self.keeper {
+        Some(self.folder()?.join(&self.name))
+    }
+
+    /// Where the unit file of its sandboxes belongs.
+    pub(crate) fn sandboxes_path(&self) -> Option<PathBuf> {
+        Some(self.folder()?.join(self.sandboxes()))
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        Some(match self.keeper {
             Keeper::System => PathBuf::from("/etc/systemd/system"),
             Keeper::User => env::var_os("XDG_CONFIG_HOME")
                 .map(PathBuf::from)
                 .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".config")))?
                 .join("systemd/user"),
-        };
-        Some(folder.join(&self.name))
+        })
     }
 
     /// `systemctl` with these words and the unit's name.

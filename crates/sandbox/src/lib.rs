@@ -21,6 +21,7 @@ pub mod host;
 mod output;
 mod sandbox;
 mod spec;
+mod trial;
 
 pub use backend::{Backend, BackendError, Found, FoundState, Layer, LayerState, Link, Readiness};
 pub use finished::{Dropped, Finished, gather};
@@ -28,3 +29,4 @@ pub use hermetic_warden::client::GreetError;
 pub use output::HeadTail;
 pub use sandbox::{Bond, RunError, Sandbox};
 pub use spec::{Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView};
+pub use trial::{TrialError, try_command};

@@ -16,5 +16,6 @@ mod lab;
 mod leaks;
 mod life;
 mod limits;
+mod old_kernel;
 mod trees;
 mod work;

@@ -87,8 +87,8 @@ pub(super) fn keys() -> Vec<Key> {
         key(
             "systemd_watchdog_seconds",
             count(0, 86_400),
-            "0",
-            "tell systemd that we live; 0 for not",
+            "120",
+            "systemd restarts a gateway that did not answer its own /health for so long; 0 for never",
         ),
     ]
     .map(|key| {

@@ -6,6 +6,7 @@ mod run;
 mod start;
 mod status;
 mod stop;
+mod watchdog;
 
 use clap::Subcommand;
 

@@ -1,4 +1,8 @@
-//! The text of a unit.
+//! The texts of two units: the gateway, and the place of its sandboxes.
+//!
+//! systemd puts a service's new main process into the service's cgroup, which the kernel refuses while
+//! sandboxes with limits live below it. So they live in a unit of their own beside it, which a restart of
+//! the gateway leaves alone (`docs/decisions/0017`).
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,15 +16,66 @@ pub(crate) struct Unit<'a> {
     pub(crate) service: &'a Service,
     pub(crate) program: &'a Path,
     pub(crate) home: &'a Home,
+    /// Both units are in it and nothing else is.
+    pub(crate) slice: &'a str,
     /// Of a system unit; root if nobody is named.
     pub(crate) run_as: Option<&'a str>,
     /// How long turns may go on when it is stopped.
     pub(crate) grace: Duration,
     pub(crate) watchdog: Option<Duration>,
+    pub(crate) commands: Commands,
+}
+
+/// Where commands run, which is what the gateway's own rights have to suffice for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Commands {
+    /// In sandboxes, or on other machines.
+    Apart,
+    /// On this host as the gateway's own children: what binds it binds them.
+    Here,
 }
 
 /// Beyond the turns' own time.
 const TO_END: Duration = Duration::from_secs(60);
+
+/// What tells the gateway the name of the unit that its sandboxes live in; the native backend reads it.
+const SANDBOXES_VARIABLE: &str = "HERMETIC_SANDBOXES_UNIT";
+
+/// For every gateway whose commands run elsewhere. Sandboxes inherit what is said about system calls, so
+/// nothing is here that a program in one may need: no `RestrictNamespaces`, `RestrictSUIDSGID` (which takes
+/// `openat2` away), `MemoryDenyWriteExecute` or `ProtectHostname`.
+const CONFINED: &str = "\
+NoNewPrivileges=yes
+LockPersonality=yes
+RestrictRealtime=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallArchitectures=native
+SystemCallFilter=~@clock @cpu-emulation @debug @module @obsolete @raw-io @reboot @swap
+SystemCallErrorNumber=EPERM
+";
+
+/// By mounts, which only the system's manager can make. `/proc` stays as it is: where a part of it is
+/// covered, the kernel refuses a sandbox of a plain user its own.
+const CONFINED_BY_SYSTEM: &str = "\
+PrivateDevices=yes
+PrivateMounts=yes
+ProtectClock=yes
+ProtectKernelModules=yes
+ProtectSystem=full
+KeyringMode=private
+";
+
+/// Root's own sandboxes are built with these powers and have none of them; `/proc` may be covered here.
+const CONFINED_ROOT: &str = "\
+ProtectKernelLogs=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_KILL CAP_NET_ADMIN \
+CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETPCAP CAP_SETUID CAP_SYS_ADMIN CAP_SYS_PTRACE
+";
+
+/// A plain user's are built with the powers that a user namespace gives.
+const CONFINED_USER: &str = "CapabilityBoundingSet=\n";
 
 impl Unit<'_> {
     pub(crate) fn text(&self) -> String {
@@ -28,42 +83,126 @@ impl Unit<'_> {
             Keeper::User => "default.target",
             Keeper::System => "multi-user.target",
         };
-        let user = self
-            .run_as
-            .map_or_else(String::new, |user| format!("User={user}\n"));
         let watchdog = self.watchdog.map_or_else(String::new, |every| {
-            format!("WatchdogSec={}\n", every.as_secs())
+            format!(
+                "# As long as it answers /health.\nWatchdogSec={}\n",
+                every.as_secs()
+            )
         });
+        let sandboxes = self.service.sandboxes();
         format!(
             "\
 # Written by `hermetic gateway install`; `hermetic gateway uninstall` removes it.
 [Unit]
 Description=Hermetic gateway
-After=network-online.target
 Wants=network-online.target
+Requires={sandboxes}
+After=network-online.target {sandboxes}
 
 [Service]
 Type=notify
-{user}Environment={VARIABLE}={}
-ExecStart={} --home {} gateway run
+{user}Slice={slice}
+Environment={VARIABLE}={written}
+Environment={SANDBOXES_VARIABLE}={sandboxes}
+ExecStart={program} --home {home} gateway run
 Restart=on-failure
 RestartSec=5
 # The configuration is wrong: starting again does not mend it.
 RestartPreventExitStatus=78
-# Sandboxes go on living; the next start adopts them.
+# What it started elsewhere goes on; the next start adopts it.
 KillMode=process
-# Each sandbox gets a cgroup of its own.
-Delegate=yes
-TimeoutStopSec={}
+TimeoutStopSec={stop}
+LimitNOFILE=524288
 {watchdog}
+{confined}
 [Install]
 WantedBy={wanted_by}
 ",
-            self.service.written(),
-            quoted(self.program),
-            quoted(self.home.root()),
-            (self.grace + TO_END).as_secs(),
+            user = self.user(),
+            slice = self.slice,
+            written = self.service.written(),
+            program = quoted(self.program),
+            home = quoted(self.home.root()),
+            stop = (self.grace + TO_END).as_secs(),
+            confined = self.confined(),
         )
+    }
+
+    /// The unit that sandboxes live in: a process that waits, and a cgroup that is given away.
+    pub(crate) fn sandboxes_text(&self) -> String {
+        let lend = self.run_as.map_or_else(String::new, |user| {
+            format!(
+                "# Only these two units are in the slice, and both are {user}'s: the gateway may move what it\n\
+                 # starts from the one into the other.\n\
+                 ExecStartPre=-+chown {user} {}/cgroup.procs\n",
+                self.slice_folder()
+            )
+        });
+        let confined = match self.service.keeper {
+            Keeper::System => {
+                "CapabilityBoundingSet=\nPrivateNetwork=yes\nProtectHome=yes\nProtectSystem=strict\n"
+            }
+            Keeper::User => "",
+        };
+        format!(
+            "\
+# Written by `hermetic gateway install`; `hermetic gateway uninstall` removes it.
+# Stopping it ends every sandbox of the gateway; restarting the gateway does not.
+[Unit]
+Description=Sandboxes of the Hermetic gateway
+
+[Service]
+Type=exec
+{user}Slice={slice}
+# Each sandbox gets a cgroup of its own in here.
+Delegate=yes
+TasksMax=infinity
+OOMPolicy=continue
+{lend}ExecStart=sleep infinity
+Restart=always
+TimeoutStopSec=10
+# These bind the one process above, and no sandbox.
+NoNewPrivileges=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=none
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+{confined}",
+            user = self.user(),
+            slice = self.slice,
+        )
+    }
+
+    fn user(&self) -> String {
+        self.run_as
+            .map_or_else(String::new, |user| format!("User={user}\n"))
+    }
+
+    fn confined(&self) -> String {
+        if self.commands == Commands::Here {
+            return "# Commands run on this host as its children: what would bind it would bind them.\n"
+                .to_owned();
+        }
+        let more = match (self.service.keeper, self.run_as) {
+            (Keeper::User, _) => [""; 2],
+            (Keeper::System, None) => [CONFINED_BY_SYSTEM, CONFINED_ROOT],
+            (Keeper::System, Some(_)) => [CONFINED_BY_SYSTEM, CONFINED_USER],
+        };
+        format!("{CONFINED}{}", more.concat())
+    }
+
+    /// Where the slice is in the unified hierarchy: each dash in its name is a level.
+    fn slice_folder(&self) -> String {
+        let mut folder = String::from("/sys/fs/cgroup");
+        let stem = self.slice.trim_end_matches(".slice");
+        for (end, _) in stem.match_indices('-') {
+            folder.push_str(&format!("/{}.slice", &stem[..end]));
+        }
+        format!("{folder}/{}", self.slice)
     }
 
     /// Whether a unit of this text is for this home.
@@ -90,60 +229,5 @@ fn quoted(path: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(keeper: Keeper, home: &Home, run_as: Option<&str>) -> String {
-        Unit {
-            service: &Service {
-                keeper,
-                name: "hermetic-gateway.service".to_owned(),
-            },
-            program: Path::new("/opt/my tools/hermetic"),
-            home,
-            run_as,
-            grace: Duration::from_secs(30),
-            watchdog: Some(Duration::from_secs(20)),
-        }
-        .text()
-    }
-
-    #[test]
-    fn a_unit_reads_like_this() {
-        insta::assert_snapshot!(text(Keeper::System, &Home::at("/srv/bot"), Some("alice")), @r#"
-        # Written by `hermetic gateway install`; `hermetic gateway uninstall` removes it.
-        [Unit]
-        Description=Hermetic gateway
-        After=network-online.target
-        Wants=network-online.target
-
-        [Service]
-        Type=notify
-        User=alice
-        Environment=HERMETIC_SERVICE=system:hermetic-gateway.service
-        ExecStart="/opt/my tools/hermetic" --home "/srv/bot" gateway run
-        Restart=on-failure
-        RestartSec=5
-        # The configuration is wrong: starting again does not mend it.
-        RestartPreventExitStatus=78
-        # Sandboxes go on living; the next start adopts them.
-        KillMode=process
-        # Each sandbox gets a cgroup of its own.
-        Delegate=yes
-        TimeoutStopSec=90
-        WatchdogSec=20
-
-        [Install]
-        WantedBy=multi-user.target
-        "#);
-    }
-
-    #[test]
-    fn it_is_known_whose_home_it_serves() {
-        let odd = Home::at("/srv/100% \"odd\" $HOME\\");
-        let text = text(Keeper::User, &odd, None);
-        assert!(Unit::serves(&text, &odd), "{text}");
-        assert!(!Unit::serves(&text, &Home::at("/srv/bot")));
-        assert!(text.contains(r#"--home "/srv/100%% \"odd\" $$HOME\\" gateway run"#));
-    }
-}
+#[path = "unit_tests.rs"]
+mod tests;

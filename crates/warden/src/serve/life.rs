@@ -1,6 +1,6 @@
 //! From start to end of a warden.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::process::ExitCode;
@@ -31,7 +31,11 @@ const OS_ERROR: u8 = 71;
 pub fn serve(config: ServeConfig) -> ExitCode {
     match run(config) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(OS_ERROR),
+        Err(error) => {
+            // Whoever started this reads it where no greeting came.
+            let _ = writeln!(io::stderr(), "the warden cannot serve: {error}");
+            ExitCode::from(OS_ERROR)
+        }
     }
 }
 

@@ -204,7 +204,7 @@ fn inside(plan: &Plan) -> Result<(Option<u8>, Option<TcpListener>), Snag> {
     network::raise_loopback()?;
     let exit = plan.exit.map(network::open_exit).transpose()?;
     view::build(plan)?;
-    reopen_standard_streams()?;
+    reopen_standard_streams(plan)?;
     limits::apply(&plan.bounds)?;
 
     // As root, only now: mounts made by the real root are out of reach of the new user namespace.
@@ -223,11 +223,15 @@ fn inside(plan: &Plan) -> Result<(Option<u8>, Option<TcpListener>), Snag> {
     Ok((landlock, exit))
 }
 
-/// The ones inherited belong to the host's `/dev`.
-fn reopen_standard_streams() -> Result<(), Snag> {
+/// The ones inherited belong to the host's `/dev`, but for stderr: that is a pipe on which the gateway
+/// hears why this program died. In a house it is the house's.
+fn reopen_standard_streams(plan: &Plan) -> Result<(), Snag> {
     let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .step("open /dev/null inside")?;
     rustix::stdio::dup2_stdin(&null).step("replace stdin")?;
     rustix::stdio::dup2_stdout(&null).step("replace stdout")?;
-    rustix::stdio::dup2_stderr(&null).step("replace stderr")
+    if plan.housed {
+        rustix::stdio::dup2_stderr(&null).step("replace stderr")?;
+    }
+    Ok(())
 }

@@ -17,6 +17,8 @@ use rustix::net::sockopt::{
 use super::death;
 use super::folder::{Folder, LOCK_PATIENCE};
 use super::housing;
+use super::inner_death::{self, InnerStderr};
+use super::kernel;
 use super::kin::{Born, Tie};
 use super::mounts;
 use super::native::{Demand, Host, missing};
@@ -43,6 +45,8 @@ pub(super) struct Ends {
     pub(super) link: UnixStream,
     /// Listens on the sandbox's loopback, for us to accept.
     pub(super) exit: Option<TcpListener>,
+    /// Where it says why it dies.
+    pub(super) stderr: Option<InnerStderr>,
 }
 
 impl Newborn {
@@ -139,6 +143,8 @@ fn check(host: &Host, spec: &Spec) -> Result<(), BackendError> {
             why: "it belongs to another installation".to_owned(),
         });
     }
+    kernel::check()?;
+    host.groups.settle();
     host.groups.check(host.demands(Demand::CgroupLimits))?;
     mounts::check_environment(&spec.env)
 }
@@ -214,11 +220,12 @@ fn bear(
         UnixStream::pair().map_err(|source| BackendError::failed("make the link", source))?;
     widen(&link);
     widen(&theirs);
-    let (cord, outer, keeper) = cage.into_parts();
+    let (cord, outer, stderr, keeper) = cage.into_parts();
     let _ = set_socket_timeout(&cord, Timeout::Recv, Some(PATIENCE));
-    let labour = Labour {
+    let mut labour = Labour {
         outer: Some(outer),
         pidfd: None,
+        stderr,
         keeper,
     };
     let sent = cord.send(planned, &[listener.as_fd(), theirs.as_fd(), lock.as_fd()]);
@@ -226,9 +233,10 @@ fn bear(
     if let Err(source) = sent {
         // Before the rest is seen out: who waits at the other end goes by this.
         drop(cord);
+        let source = labour.why_silent(source);
         return Err(BackendError::failed("send the plan", source));
     }
-    let (born, sealed) = labour.deliver(host, cord, folder, spec)?;
+    let (born, sealed, stderr) = labour.deliver(host, cord, folder, spec)?;
     link.set_nonblocking(true)
         .map_err(|source| BackendError::failed("wait on the link", source))?;
     Ok(Newborn {
@@ -237,6 +245,7 @@ fn bear(
             Ends {
                 link,
                 exit: sealed.exit,
+                stderr,
             },
             born,
         )),
@@ -255,6 +264,7 @@ struct Sealed {
 struct Labour {
     outer: Option<Child>,
     pidfd: Option<Arc<OwnedFd>>,
+    stderr: Option<InnerStderr>,
     keeper: Option<Keeper>,
 }
 
@@ -265,7 +275,7 @@ impl Labour {
         cord: Cord,
         folder: &Folder,
         spec: &Spec,
-    ) -> Result<(Born, Sealed), BackendError> {
+    ) -> Result<(Born, Sealed, Option<InnerStderr>), BackendError> {
         let sealed = self.await_seal(&cord, folder)?;
         if sealed.landlock.is_none() && host.demands(Demand::Landlock) {
             return Err(BackendError::Unavailable {
@@ -294,7 +304,36 @@ impl Labour {
             tie,
             keeper: self.keeper.take(),
         };
-        Ok((born, sealed))
+        Ok((born, sealed, self.stderr.take()))
+    }
+
+    /// A cord that is closed means that the cage died; then why is worth more than that.
+    fn why_silent(&mut self, source: io::Error) -> io::Error {
+        let Some(stderr) = &self.stderr else {
+            return source;
+        };
+        let died = [
+            io::ErrorKind::UnexpectedEof,
+            io::ErrorKind::ConnectionReset,
+            io::ErrorKind::BrokenPipe,
+        ];
+        if !died.contains(&source.kind()) {
+            return source;
+        }
+        // The inner one is the cause where it exists; the outer one held the cord until it ended.
+        let inner = self.pidfd.as_deref().and_then(|pidfd| {
+            process::wait_for_end(pidfd.as_fd(), PATIENCE);
+            inner_death::collect(pidfd.as_fd())
+        });
+        let outer = || {
+            let status = self.outer.as_mut()?.wait().ok()?;
+            Some(format!("ended ({status})"))
+        };
+        let ended = inner.or_else(outer);
+        match inner_death::explain(ended.as_deref(), stderr.said().as_deref()) {
+            Some(why) => io::Error::new(source.kind(), why),
+            None => source,
+        }
     }
 
     /// Two processes report over one cord, so the order is open. The process is written down while
@@ -310,8 +349,9 @@ impl Labour {
             let (report, mut fds) = match cord.receive::<Report>() {
                 Ok(received) => received,
                 Err(source) => {
-                    return Err(failure
-                        .unwrap_or_else(|| BackendError::failed("hear from the cage", source)));
+                    return Err(failure.unwrap_or_else(|| {
+                        BackendError::failed("hear from the cage", self.why_silent(source))
+                    }));
                 }
             };
             match report {

@@ -1,15 +1,19 @@
 //! Which cgroups can be had here, and what they are set to.
 //!
-//! Always below our own group: what bounds the gateway bounds its sandboxes, and a delegated
-//! subtree is all we may touch. Version 2 where it has the controllers, else version 1.
+//! In a delegated subtree, which is all we may touch: below our own group, or beside it where systemd keeps
+//! one for sandboxes (`placement.rs`). Version 2 where it has the controllers, else version 1.
 
+use std::env;
 use std::fs;
-use std::io;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use hermetic_sandbox::BackendError;
 use hermetic_types::{InstallationId, Limits, SandboxId};
 
+use super::placement::{self, Placement, usable};
+use super::scope;
 use super::tables;
 use super::total::Total;
 use crate::plan::{Group, Setting};
@@ -28,24 +32,87 @@ pub(super) struct Groups {
     pub(super) total: Total,
 }
 
-impl Groups {
+/// The groups that are there without asking anybody, or those that systemd gave when it was asked.
+#[derive(Debug)]
+pub(super) struct OwnGroups {
+    found: Groups,
+    /// The name of the scope to ask for, where that could help.
+    scope: Option<String>,
+    asked: OnceLock<Groups>,
+}
+
+impl OwnGroups {
     pub(super) fn detect(installation: &InstallationId) -> Self {
         let name = format!("hermetic-{installation}");
+        let found = Groups::detect(&name);
+        // Version 1 is not systemd's to hand out.
+        let lacking = found.unified.is_none() && found.pids.is_err();
+        // A service's process stays in its service: systemd keeps it by that.
+        let by_hand = env::var_os(placement::SANDBOXES_UNIT).is_none() && !scope::is_a_service();
+        let helps = lacking && by_hand && is_unified() && scope::systemd_is_there();
+        let scope = helps.then_some(name);
+        Self {
+            found,
+            scope,
+            asked: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn with_total(mut self, total: Total) -> Self {
+        self.found = self.found.with_total(total);
+        self
+    }
+
+    pub(super) fn none() -> Self {
+        Self {
+            found: Groups::none(),
+            scope: None,
+            asked: OnceLock::new(),
+        }
+    }
+
+    /// Asks systemd for a group, once and only where it can help. Moves this process; not for those who only
+    /// look.
+    pub(super) fn settle(&self) {
+        let Some(name) = &self.scope else {
+            return;
+        };
+        self.asked.get_or_init(|| {
+            let scope = format!("{name}-{}.scope", std::process::id());
+            match scope::enter(&scope) {
+                Ok(()) => Groups::detect(name).with_total(self.found.total),
+                Err(why) => self.found.lacking_also(&why),
+            }
+        });
+    }
+}
+
+impl Deref for OwnGroups {
+    type Target = Groups;
+
+    fn deref(&self) -> &Groups {
+        self.asked.get().unwrap_or(&self.found)
+    }
+}
+
+impl Groups {
+    fn detect(name: &str) -> Self {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        if let Some(base) = unified(&own, &mounts).and_then(|own| delegate(&own, &name).ok()) {
-            return Self {
-                pids: Ok(base.clone()),
-                memory: Ok(base.clone()),
-                cpu: Ok(base.clone()),
-                unified: Some(base),
-                total: Total::default(),
-            };
-        }
+        let unit = env::var(placement::SANDBOXES_UNIT).ok();
+        let unified =
+            unified(&own, &mounts).map(|own| placement::find(&own, name, unit.as_deref()));
+        let why_not = match unified {
+            Some(Ok(placement)) => return Self::below(placement),
+            Some(Err(why)) => Some(why),
+            None => None,
+        };
         let version_1 = |controller: &str| {
-            let own = single(&own, &mounts, controller)
-                .ok_or_else(|| format!("no cgroup controller {controller}"))?;
-            let base = own.join(&name);
+            let own = single(&own, &mounts, controller).ok_or_else(|| {
+                let none = || format!("no cgroup controller {controller}");
+                why_not.clone().unwrap_or_else(none)
+            })?;
+            let base = own.join(name);
             usable(&base).map_err(|error| format!("{}: {error}", base.display()))?;
             Ok(base)
         };
@@ -55,6 +122,41 @@ impl Groups {
             memory: version_1("memory"),
             cpu: version_1("cpu"),
             total: Total::default(),
+        }
+    }
+
+    fn below(placement: Placement) -> Self {
+        let Placement { base, controllers } = placement;
+        let of = |controller: &str| {
+            if controllers.contains(&controller) {
+                Ok(base.clone())
+            } else {
+                Err(format!(
+                    "{controller} is not handed down to {}",
+                    base.display()
+                ))
+            }
+        };
+        Self {
+            pids: of("pids"),
+            memory: of("memory"),
+            cpu: of("cpu"),
+            unified: Some(base),
+            total: Total::default(),
+        }
+    }
+
+    fn lacking_also(&self, why: &str) -> Self {
+        let also = |group: &Result<PathBuf, String>| match group {
+            Ok(base) => Ok(base.clone()),
+            Err(before) => Err(format!("{before}; {why}")),
+        };
+        Self {
+            unified: self.unified.clone(),
+            pids: also(&self.pids),
+            memory: also(&self.memory),
+            cpu: also(&self.cpu),
+            total: self.total,
         }
     }
 
@@ -88,9 +190,13 @@ impl Groups {
 
     pub(super) fn of(&self, id: &SandboxId, limits: &Limits) -> Vec<Group> {
         if let Some(base) = &self.unified {
-            let mut group = version_2(base.join(id.as_str()), limits);
-            group.shared = self.total.processes(base);
-            group.shared.extend(self.total.memory(base, 2));
+            let mut group = self.version_2(base.join(id.as_str()), limits);
+            if self.pids.is_ok() {
+                group.shared.extend(self.total.processes(base));
+            }
+            if self.memory.is_ok() {
+                group.shared.extend(self.total.memory(base, 2));
+            }
             return vec![group];
         }
         let folder = |base: &PathBuf| base.join(id.as_str());
@@ -134,6 +240,52 @@ impl Groups {
         groups
     }
 
+    fn version_2(&self, folder: PathBuf, limits: &Limits) -> Group {
+        let mut settings = Vec::new();
+        if self.pids.is_ok() {
+            settings.push(required("pids.max", limits.pids));
+        }
+        if self.memory.is_ok() {
+            settings.extend([
+                required("memory.max", limits.memory_bytes),
+                wished("memory.swap.max", 0_u64),
+                wished("memory.oom.group", 0_u64),
+            ]);
+        }
+        if self.cpu.is_ok() {
+            settings.push(Setting {
+                file: "cpu.max".to_owned(),
+                value: format!("{} {PERIOD}", quota(limits)),
+                required: true,
+            });
+        }
+        Group {
+            folder,
+            shared: Vec::new(),
+            settings,
+            oom_counter: self.memory.is_ok().then(|| "memory.events".to_owned()),
+        }
+    }
+
+    /// What a person does who wants the limits that are lacking.
+    pub(super) fn remedy(&self) -> String {
+        if !scope::systemd_is_there() {
+            return "start hermetic as root, or where a cgroup of its own is writable to it"
+                .to_owned();
+        }
+        if self.unified.is_some() {
+            return "let systemd hand down every controller: `[Service]` and `Delegate=cpu memory pids` in \
+                    /etc/systemd/system/user@.service.d/delegate.conf, then log in anew"
+                .to_owned();
+        }
+        if rustix::process::getuid().is_root() {
+            return "`systemd-run --scope -p Delegate=yes hermetic ...`, or `hermetic gateway install`".to_owned();
+        }
+        "`loginctl enable-linger`, then `systemd-run --user --scope -p Delegate=yes hermetic ...`, or \
+         `hermetic gateway install`"
+            .to_owned()
+    }
+
     /// Takes the installation's own groups away if they are empty. One that another process of
     /// ours still needs is made again by the cage that needs it.
     pub(super) fn leave(&self) {
@@ -152,7 +304,7 @@ impl Groups {
         match lacking {
             Some(why) if insisted => Err(BackendError::Unavailable {
                 what: format!("limits by cgroups are required and cannot be had ({why})"),
-                remedy: "run as root, or as a systemd service with Delegate=yes".to_owned(),
+                remedy: self.remedy(),
             }),
             _ => Ok(()),
         }
@@ -183,25 +335,6 @@ pub(super) fn own_of(pid: i32) -> Vec<PathBuf> {
         .collect()
 }
 
-fn version_2(folder: PathBuf, limits: &Limits) -> Group {
-    Group {
-        folder,
-        shared: Vec::new(),
-        settings: vec![
-            required("pids.max", limits.pids),
-            required("memory.max", limits.memory_bytes),
-            wished("memory.swap.max", 0_u64),
-            wished("memory.oom.group", 0_u64),
-            Setting {
-                file: "cpu.max".to_owned(),
-                value: format!("{} {PERIOD}", quota(limits)),
-                required: true,
-            },
-        ],
-        oom_counter: Some("memory.events".to_owned()),
-    }
-}
-
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -227,16 +360,19 @@ fn wished(file: &str, value: impl Into<u64>) -> Setting {
     }
 }
 
-/// Our own group in the unified hierarchy, if it offers what we need.
+/// Our own group in the unified hierarchy, if that is where the controllers are.
 fn unified(own: &str, mounts: &str) -> Option<PathBuf> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let folder = place(mounts, path, |kind, _| kind == "cgroup2")?;
-    let controllers = fs::read_to_string(folder.join("cgroup.controllers")).ok()?;
-    let offered: Vec<&str> = controllers.split_whitespace().collect();
-    ["cpu", "memory", "pids"]
+    // Where version 1 has them, the unified hierarchy offers none of ours, at its root or anywhere.
+    let taken = placement::CONTROLLERS
         .iter()
-        .all(|wanted| offered.contains(wanted))
-        .then_some(folder)
+        .any(|controller| single(own, mounts, controller).is_some());
+    (!taken).then_some(folder)
+}
+
+fn is_unified() -> bool {
+    Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
 }
 
 /// Our own group in the hierarchy of one version 1 controller.
@@ -265,37 +401,6 @@ fn place(mounts: &str, path: &str, wanted: impl Fn(&str, &str) -> bool) -> Optio
         let below = Path::new(path).strip_prefix(root).ok()?;
         Some(Path::new(point).join(below))
     })
-}
-
-fn usable(base: &Path) -> io::Result<()> {
-    match fs::create_dir(base) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    // Ours to write, not only to see: it may be what another user left.
-    rustix::fs::access(base, rustix::fs::Access::WRITE_OK)?;
-    Ok(())
-}
-
-/// Hands the controllers down. A group with processes of its own cannot, except the root, so where
-/// we are alone in ours we step aside into a leaf.
-fn delegate(own: &Path, name: &str) -> io::Result<PathBuf> {
-    const CONTROLLERS: &str = "+cpu +memory +pids";
-    let subtree = own.join("cgroup.subtree_control");
-    if fs::write(&subtree, CONTROLLERS).is_err() {
-        let members = fs::read_to_string(own.join("cgroup.procs"))?;
-        if members.trim() != std::process::id().to_string() {
-            return Err(io::ErrorKind::ResourceBusy.into());
-        }
-        let leaf = own.join("hermetic-gateway");
-        usable(&leaf)?;
-        fs::write(leaf.join("cgroup.procs"), "0")?;
-        fs::write(&subtree, CONTROLLERS)?;
-    }
-    let base = own.join(name);
-    usable(&base)?;
-    fs::write(base.join("cgroup.subtree_control"), CONTROLLERS)?;
-    Ok(base)
 }
 
 #[cfg(test)]

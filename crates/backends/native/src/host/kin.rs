@@ -7,12 +7,13 @@ use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hermetic_types::SandboxId;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::inner_death;
 use super::sys;
 use super::waiting::Keeper;
 use crate::cord::Cord;
-use hermetic_sandbox::host as process;
 
 #[derive(Debug)]
 pub(super) struct Born {
@@ -43,9 +44,12 @@ struct Member {
 }
 
 impl Kin {
-    /// Must be called within a runtime.
-    pub(super) fn adopt(&self, born: Born) {
-        let reaper = tokio::spawn(collect(born.pidfd));
+    /// Must be called within a runtime. What comes back hears how the sandbox's first process ended.
+    pub(super) fn adopt(&self, born: Born) -> oneshot::Receiver<Option<String>> {
+        let (tell, told) = oneshot::channel();
+        let reaper = tokio::spawn(async move {
+            let _ = tell.send(collect(born.pidfd).await);
+        });
         let member = Member {
             reaper,
             _tie: born.tie,
@@ -53,6 +57,7 @@ impl Kin {
         };
         let before = self.members().insert(born.id, member);
         drop(before);
+        told
     }
 
     pub(super) fn part(&self, id: &SandboxId) {
@@ -83,10 +88,8 @@ impl Drop for Tie {
 }
 
 /// A sandbox that ends by itself would otherwise stay in the process table until we do.
-async fn collect(pidfd: Arc<OwnedFd>) {
-    if let Ok(pidfd) = sys::readable(pidfd)
-        && pidfd.readable().await.is_ok()
-    {
-        process::reap(pidfd.get_ref().as_fd());
-    }
+async fn collect(pidfd: Arc<OwnedFd>) -> Option<String> {
+    let pidfd = sys::readable(pidfd).ok()?;
+    let _ended = pidfd.readable().await.ok()?;
+    inner_death::collect(pidfd.get_ref().as_fd())
 }

@@ -9,14 +9,18 @@ mod groups;
 mod held;
 mod house;
 mod housing;
+mod inner_death;
+mod kernel;
 mod kin;
 mod memory;
 mod mounts;
 mod native;
+mod placement;
 mod planning;
 mod readiness;
 mod record;
 mod remedy;
+mod scope;
 #[allow(unsafe_code, reason = "registering a descriptor with the runtime")]
 mod sys;
 mod tables;

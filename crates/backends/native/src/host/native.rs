@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
-    Backend, BackendError, Found, FoundState, Link, Persistence, Readiness, Spec,
+    Backend, BackendError, Found, FoundState, Link, Persistence, Readiness, Spec, try_command,
 };
 use hermetic_types::{BackendKind, InstallationId, SandboxId};
 
@@ -18,8 +18,9 @@ use super::birth::{self, Ends, Newborn};
 use super::death;
 use super::etc;
 use super::folder::{Folder, Layout};
-use super::groups::Groups;
+use super::groups::OwnGroups;
 use super::housing::Housing;
+use super::inner_death::{ExplainedLink, Unanswered};
 use super::kin::Kin;
 use super::readiness;
 use super::record::Record;
@@ -72,7 +73,7 @@ pub struct Native(Arc<Host>);
 pub(super) struct Host {
     pub(super) config: Config,
     pub(super) program: Program,
-    pub(super) groups: Groups,
+    pub(super) groups: OwnGroups,
     pub(super) etc: PathBuf,
     pub(super) kin: Kin,
     pub(super) watch: Watch,
@@ -86,19 +87,19 @@ impl Native {
         let config = prepare(config)?;
         let etc = etc::prepare(&config.state, config.authority.as_deref())
             .map_err(|source| BackendError::failed("prepare /etc", source))?;
-        let groups = Groups::detect(&config.installation).with_total(config.total);
+        let groups = OwnGroups::detect(&config.installation).with_total(config.total);
         Self::assemble(config, groups, etc, None)
     }
 
     /// Sandboxes of the same kind, each in a house that somebody else makes.
     pub fn housed(config: Config, housing: Arc<dyn Housing>) -> Result<Self, BackendError> {
         let config = prepare(config)?;
-        Self::assemble(config, Groups::none(), PathBuf::new(), Some(housing))
+        Self::assemble(config, OwnGroups::none(), PathBuf::new(), Some(housing))
     }
 
     fn assemble(
         config: Config,
-        groups: Groups,
+        groups: OwnGroups,
         etc: PathBuf,
         housing: Option<Arc<dyn Housing>>,
     ) -> Result<Self, BackendError> {
@@ -115,10 +116,16 @@ impl Native {
         })))
     }
 
-    /// Builds a sandbox and takes it down again. The Landlock ABI that held in it.
+    /// Builds a sandbox, runs a command in it to its output, and takes it down again. The Landlock ABI that
+    /// held in it.
     pub async fn try_out(&self, spec: &Spec) -> Result<Option<u8>, BackendError> {
-        let (host, spec) = (Arc::clone(&self.0), spec.clone());
-        blocking(move || birth::create(&host, &spec).map(|newborn| newborn.landlock())).await
+        let (host, wanted) = (Arc::clone(&self.0), spec.clone());
+        let newborn = blocking(move || birth::create(&host, &wanted)).await?;
+        let landlock = newborn.landlock();
+        let answered = try_command(newborn.keep(&self.0)?).await;
+        self.destroy(&spec.id).await?;
+        answered.map_err(|source| BackendError::failed("run a command in a sandbox", source))?;
+        Ok(landlock)
     }
 
     /// Why a sandbox was stopped by us, if it was.
@@ -165,13 +172,7 @@ impl Backend for Native {
     }
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {
-        let host = Arc::clone(&self.0);
-        async move {
-            tokio::task::spawn_blocking(move || readiness::examine(&host))
-                .await
-                .unwrap_or_else(|_| Readiness { layers: Vec::new() })
-        }
-        .boxed()
+        async move { readiness::examine(self, &self.0).await }.boxed()
     }
 
     fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
@@ -298,9 +299,9 @@ impl Host {
 impl Newborn {
     /// From here on the sandbox is accounted for by its folder and outlives this call.
     fn keep(self, host: &Arc<Host>) -> Result<Link, BackendError> {
-        let (Ends { link, exit }, born) = self.into_parts();
+        let (Ends { link, exit, stderr }, born) = self.into_parts();
         let folder = host.folder(&born.id);
-        host.kin.adopt(born);
+        let ended = host.kin.adopt(born);
         if let Some(record) = folder.record()
             && let Some(living) = record.living()
         {
@@ -308,7 +309,8 @@ impl Newborn {
         }
         let stream = tokio::net::UnixStream::from_std(link)
             .map_err(|source| BackendError::failed("wait for the warden", source))?;
-        Ok(Link::new(stream).with_exit(exit))
+        let unanswered = stderr.map(|stderr| Unanswered { stderr, ended });
+        Ok(Link::new(ExplainedLink::new(stream, unanswered)).with_exit(exit))
     }
 }
 

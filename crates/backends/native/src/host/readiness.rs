@@ -1,7 +1,7 @@
-//! What holds on this host, told by trying it: a sandbox is built and taken down again.
+//! What holds on this host, told by trying it: a sandbox is built, a command is run in it, and it is taken
+//! down again.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_sandbox::{
@@ -10,30 +10,27 @@ use hermetic_sandbox::{
 use hermetic_types::{ConversationKey, Limits, SandboxId};
 use rustix::process::getuid;
 
-use super::birth;
-use super::native::{Demand, Host};
+use super::native::{Demand, Host, Native};
 
-/// How a plain user gets cgroups.
-const DELEGATE: &str =
-    "run as root, or as a systemd service with Delegate=yes (systemd-run --user -p Delegate=yes)";
-
-pub(super) fn examine(host: &Arc<Host>) -> Readiness {
+pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
     let mut layers = vec![identity()];
-    match birth::create(host, &trial(host)) {
-        Ok(newborn) => {
+    match native.try_out(&trial(host)).await {
+        Ok(abi) => {
             layers.push(held(
                 "namespaces",
                 "user, mount, pid, ipc, uts, network and cgroup, all new",
             ));
             layers.push(held("capabilities", "none in any set, no_new_privs"));
             layers.push(held("seccomp", "an allowlist of system calls"));
-            layers.push(landlock(newborn.landlock(), host.demands(Demand::Landlock)));
+            layers.push(landlock(abi, host.demands(Demand::Landlock)));
+            layers.push(held("command", "started in it and heard to its end"));
         }
         Err(error) => layers.push(broken(&error)),
     }
     let insisted = host.demands(Demand::CgroupLimits);
     let groups = &host.groups;
     let version = groups.version();
+    let remedy = groups.remedy();
     layers.extend([
         limit(
             "process limit",
@@ -41,6 +38,7 @@ pub(super) fn examine(host: &Arc<Host>) -> Readiness {
             version,
             insisted,
             "RLIMIT_NPROC in a user namespace of its own",
+            &remedy,
         ),
         limit(
             "memory limit",
@@ -50,6 +48,7 @@ pub(super) fn examine(host: &Arc<Host>) -> Readiness {
             "counted, not kept: RLIMIT_DATA for each process, a watch that stops the sandbox at the sum, \
              System V queues and large segments refused; memory that no process has (buffers, files \
              in memory) is charged by what the host's has grown",
+            &remedy,
         ),
         limit(
             "cpu limit",
@@ -57,6 +56,7 @@ pub(super) fn examine(host: &Arc<Host>) -> Readiness {
             version,
             insisted,
             "pinned to as many CPUs as it may use, rounded up",
+            &remedy,
         ),
         disk(),
         total(host),
@@ -108,8 +108,10 @@ fn broken(error: &BackendError) -> Layer {
         _ => None,
     };
     let mut detail = error.to_string();
-    if let Some(source) = std::error::Error::source(error) {
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
         detail = format!("{detail}: {source}");
+        cause = source.source();
     }
     Layer {
         name: "namespaces",
@@ -142,6 +144,7 @@ fn limit(
     version: u8,
     insisted: bool,
     instead: &str,
+    remedy: &str,
 ) -> Layer {
     match group {
         Ok(base) => Layer {
@@ -154,7 +157,7 @@ fn limit(
             name,
             state: missing(LayerState::Weaker, insisted),
             detail: format!("{instead} ({why})"),
-            remedy: Some(DELEGATE.to_owned()),
+            remedy: Some(remedy.to_owned()),
         },
     }
 }

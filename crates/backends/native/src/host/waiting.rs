@@ -14,12 +14,15 @@ use std::time::{Duration, Instant};
 use hermetic_sandbox::BackendError;
 use hermetic_sandbox::host::Program;
 
+use super::inner_death::InnerStderr;
 use crate::cord::Cord;
 
 /// It holds nothing and has heard nothing. Dropped, it ends.
 #[derive(Debug)]
 pub(super) struct Waiting {
     parts: Option<(Cord, Child)>,
+    /// Nothing where its stderr is somebody else's.
+    stderr: Option<InnerStderr>,
     /// Who ends the house it stands in.
     keeper: Option<Keeper>,
 }
@@ -33,9 +36,12 @@ impl Waiting {
     pub(super) fn start(program: &Program) -> Result<Self, BackendError> {
         let (cord, end) =
             Cord::pair().map_err(|source| BackendError::failed("make the cord", source))?;
-        let child = spawn(program, &[], Stdio::from(end), Stdio::null())?;
+        let (stderr, theirs) = InnerStderr::pipe()
+            .map_err(|source| BackendError::failed("make a pipe for the cage", source))?;
+        let child = spawn(program, &[], Stdio::from(end), Stdio::null(), theirs)?;
         Ok(Self {
             parts: Some((cord, child)),
+            stderr: Some(stderr),
             keeper: None,
         })
     }
@@ -44,16 +50,17 @@ impl Waiting {
     pub(super) fn housed(cord: Cord, maker: Child, keeper: Option<Keeper>) -> Self {
         Self {
             parts: Some((cord, maker)),
+            stderr: None,
             keeper,
         }
     }
 
-    pub(super) fn into_parts(mut self) -> (Cord, Child, Option<Keeper>) {
+    pub(super) fn into_parts(mut self) -> (Cord, Child, Option<InnerStderr>, Option<Keeper>) {
         let (cord, child) = self
             .parts
             .take()
             .expect("the parts are only taken here, and here takes self");
-        (cord, child, self.keeper.take())
+        (cord, child, self.stderr.take(), self.keeper.take())
     }
 }
 
@@ -76,7 +83,8 @@ impl Keeper {
         cage: OwnedFd,
         house: OwnedFd,
     ) -> Result<Self, BackendError> {
-        spawn(program, &["--keeper"], cage.into(), house.into()).map(Self)
+        let stderr = Stdio::null();
+        spawn(program, &["--keeper"], cage.into(), house.into(), stderr).map(Self)
     }
 
     /// Collects it, for one who knows that the cage has ended.
@@ -93,6 +101,7 @@ fn spawn(
     words: &[&str],
     stdin: Stdio,
     stdout: Stdio,
+    stderr: Stdio,
 ) -> Result<Child, BackendError> {
     Command::new(program.path())
         .arg0("hermetic-cage")
@@ -102,7 +111,7 @@ fn spawn(
         .current_dir("/")
         .stdin(stdin)
         .stdout(stdout)
-        .stderr(Stdio::null())
+        .stderr(stderr)
         .spawn()
         .map_err(|source| match source.kind() {
             io::ErrorKind::PermissionDenied => BackendError::Unavailable {

@@ -2,16 +2,18 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use hermetic_config::{Home, resolve_gateway_backend};
+use hermetic_config::{Home, Resolved, resolve_gateway_backend};
+use hermetic_types::BackendKind;
 
 use crate::cli::Cli;
 use crate::commands::{inputs, load};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::service::{Keeper, Service, Unit};
+use crate::service::{Commands, Keeper, Service, Unit};
+use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -37,7 +39,7 @@ pub(crate) struct Args {
 
 pub(crate) fn install(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let config = load(cli)?;
-    resolve_gateway_backend(&config)?;
+    let resolved = resolve_gateway_backend(&config)?;
     let home = absolute(config.home())?;
     let of_the_machine = args.system || !args.user && rustix::process::geteuid().is_root();
     let keeper = match of_the_machine {
@@ -47,30 +49,47 @@ pub(crate) fn install(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let service = Service::of(&home, keeper)?;
     let program =
         std::env::current_exe().map_err(|error| Failure::caused(&error, "is /proc mounted?"))?;
+    // A dash would make a slice within a slice of each part.
+    let installation = wiring::installation(&home)?.to_string().replace('-', "_");
     let unit = Unit {
         service: &service,
         program: &program,
         home: &home,
+        slice: &format!("hermetic-{installation}.slice"),
         run_as: args.run_as.as_deref(),
         grace: config.agent().drain_timeout,
         watchdog: config.sessions().watchdog,
+        commands: where_commands_run(&resolved),
     };
     if args.dry_run {
-        output::print(&unit.text())?;
+        output::print(&format!(
+            "# {}\n{}\n# {}\n{}",
+            service.name,
+            unit.text(),
+            service.sandboxes(),
+            unit.sandboxes_text()
+        ))?;
         return Ok(Exit::Ok);
     }
     needs_systemd(keeper)?;
-    let path = place(&service)?;
+    let (path, sandboxes) = places(&service)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
     }
-    fs::write(&path, unit.text()).map_err(|error| Failure::file("write", &path, &error))?;
+    // The one first that the other needs.
+    for (path, text) in [(&sandboxes, unit.sandboxes_text()), (&path, unit.text())] {
+        fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
+    }
     keeper.tell(&["daemon-reload"])?;
     service.tell(&["enable"])?;
     let mut text = format!(
-        "wrote {}\n`hermetic gateway start` starts it now, systemd from the next start of the machine on\n",
-        path.display()
+        "wrote {} and {}\n`hermetic gateway start` starts it now, systemd from the next start of the machine on\n",
+        path.display(),
+        sandboxes.display()
     );
+    if keeper == Keeper::System && args.run_as.is_none() {
+        text.push_str("`--run-as USER` would give it fewer rights than root's\n");
+    }
     if keeper == Keeper::User {
         text.push_str("`loginctl enable-linger` lets it run while you are not logged in\n");
     }
@@ -86,12 +105,18 @@ pub(crate) fn uninstall(cli: &Cli) -> Result<Exit, Failure> {
     };
     needs_systemd(service.keeper)?;
     service.tell(&["disable", "--now"])?;
-    let path = place(&service)?;
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(Failure::file("remove", &path, &error));
+    let (path, sandboxes) = places(&service)?;
+    // One that an older version installed has none.
+    if sandboxes.exists() {
+        service.keeper.tell(&["stop", &service.sandboxes()])?;
+    }
+    for path in [&path, &sandboxes] {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Failure::file("remove", path, &error));
+            }
+            _ => {}
         }
-        _ => {}
     }
     service.keeper.tell(&["daemon-reload"])?;
     output::print(&format!("stopped and removed {}\n", service.name))?;
@@ -112,16 +137,29 @@ fn needs_systemd(keeper: Keeper) -> Result<(), Failure> {
     ))
 }
 
-fn place(service: &Service) -> Result<std::path::PathBuf, Failure> {
+/// The gateway's unit file and that of its sandboxes.
+fn places(service: &Service) -> Result<(PathBuf, PathBuf), Failure> {
     service
         .path()
+        .zip(service.sandboxes_path())
         .ok_or_else(|| Failure::new("there is no home folder to put a unit into", "set HOME"))
+}
+
+/// Apptainer may need its helper that is owned by root, which `NoNewPrivileges` takes the power from.
+fn where_commands_run(resolved: &Resolved) -> Commands {
+    let here = |kind: &BackendKind| matches!(kind, BackendKind::Local | BackendKind::Singularity);
+    let mut kinds = std::iter::once(&resolved.backend).chain(resolved.platforms.values());
+    if kinds.any(here) {
+        Commands::Here
+    } else {
+        Commands::Apart
+    }
 }
 
 /// A unit is read elsewhere than where we stand.
 fn absolute(home: &Home) -> Result<Home, Failure> {
     std::path::absolute(home.root())
-        .map(|root: std::path::PathBuf| Home::at(&root))
+        .map(|root| Home::at(&root))
         .map_err(|error| Failure::file("find", Path::new(home.root()), &error))
 }
 

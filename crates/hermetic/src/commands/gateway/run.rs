@@ -2,20 +2,19 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hermetic_config::{Config, Resolved, resolve_gateway_backend};
 use hermetic_gateway::{Condition, Drained, Parts, ServeError, serve};
 use hermetic_sandbox::BackendError;
 use hermetic_session::SettleError;
 use hermetic_types::{Platform, RunId};
-use sd_notify::NotifyState;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, info_span, warn};
 
-use super::chronicle::{Chronicle, tell_systemd};
+use super::chronicle::Chronicle;
+use super::watchdog;
 use crate::cli::Cli;
 use crate::commands::load;
 use crate::exit::Exit;
@@ -78,10 +77,7 @@ async fn live(
     let health = listen(config).await?;
     let parts = wiring::gateway(config, resolved).await?;
     announce_parts(config, &parts);
-    let watchdog = config
-        .sessions()
-        .watchdog
-        .map(|every| tokio::spawn(pat(every)));
+    let watchdog = watchdog::start(&health);
     let note = Arc::clone(chronicle);
     let report = Box::new(move |condition: &Condition| note.note(condition));
     let drained = serve(parts, health, stop, report).await;
@@ -94,14 +90,6 @@ async fn live(
         Drained::CutShort { turns } => warn!(turns, "stopped; turns were interrupted"),
     }
     Ok(())
-}
-
-/// Tells systemd that we live, twice as often as it wants to hear it.
-async fn pat(every: Duration) {
-    loop {
-        tell_systemd(NotifyState::Watchdog);
-        tokio::time::sleep(every / 2).await;
-    }
 }
 
 /// The port of health, and later of the dashboard.

@@ -163,6 +163,8 @@ fn keep(prepared: &Prepared) -> ! {
     // and suspends us until the child has exec'ed or exited, so `attempt` and `stack` outlive it.
     unsafe {
         close_all_but(&prepared.needed);
+        // What the warden says before it dies goes to the gateway alone.
+        libc::dup2(0, 2);
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         mask_all_but_hangup();
         if !prepared.below_init {

@@ -1,0 +1,50 @@
+//! A fresh sandbox tried out: greeted, and a command of ours run to its output.
+//!
+//! That it was built and sealed says little: its warden may die of the first thing it does.
+
+use std::time::Duration;
+
+use hermetic_warden::client::{CallError, GreetError, Warden};
+use hermetic_warden::protocol::{Kill, Run};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Link, gather};
+
+#[derive(Debug, Error)]
+pub enum TrialError {
+    #[error(transparent)]
+    Greet(#[from] GreetError),
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error("a command in it should say {EXPECTED:?}, and ended with exit code {code}: {said:?}")]
+    Output { code: i32, said: String },
+}
+
+/// A machine that swaps takes long over a millisecond's work.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Reckoned inside, so that no echo of the command can pass for it.
+const COMMAND: &str = "echo $((6 * 7))";
+const EXPECTED: &str = "42\n";
+const MOST_SAID: usize = 1 << 10;
+
+/// Succeeds when a command's output came back over the link.
+pub async fn try_command(link: Link) -> Result<(), TrialError> {
+    let warden = Warden::greet(link.into_stream(), PATIENCE).await?;
+    let mut run = Run::new(["/bin/sh", "-c", COMMAND]);
+    run.timeout = Some(PATIENCE);
+    let end = warden.kill(Kill::Run(run.id.clone()));
+    let running = warden.run(run).await?;
+    let stop = CancellationToken::new();
+    let finished = gather(running, None, MOST_SAID, &stop, end).await?;
+    let code = finished.code();
+    let mut said = finished.stdout.into_bytes();
+    if code == 0 && said == EXPECTED.as_bytes() {
+        return Ok(());
+    }
+    said.extend(finished.stderr.into_bytes());
+    Err(TrialError::Output {
+        code,
+        said: String::from_utf8_lossy(&said).into_owned(),
+    })
+}
