@@ -13,6 +13,7 @@
 //! - `files` brings files into the workspace and out of it;
 //! - `afresh` ends a conversation whose time is over;
 //! - `commands` are the slash commands, which need no model;
+//! - `meant` finds the question that an answer without a name is for;
 //! - `serve` starts, resumes what a crash left open, and stops in two stages.
 //!
 //! Nothing of a conversation lives only here: killed at any instruction, the next start finds every
@@ -37,6 +38,7 @@ mod journal;
 mod kept;
 mod lanes;
 mod life;
+mod meant;
 mod notices;
 mod pairings;
 mod post;
