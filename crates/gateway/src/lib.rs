@@ -12,7 +12,7 @@
 //! - `worksite` is where a platform's commands run;
 //! - `files` brings files into the workspace and out of it;
 //! - `afresh` ends a conversation whose time is over;
-//! - `commands` are the slash commands, which need no model;
+//! - `commands` are the slash commands, which need no model; `destroy` is the one that asks first;
 //! - `meant` finds the question that an answer without a name is for;
 //! - `serve` starts, resumes what a crash left open, and stops in two stages.
 //!
@@ -28,6 +28,7 @@ mod asking;
 mod board;
 mod commands;
 mod condition;
+mod destroy;
 mod files;
 mod gates;
 mod gateway;
@@ -48,6 +49,8 @@ mod seats;
 mod serve;
 mod session;
 mod slash;
+#[cfg(test)]
+mod test_lab;
 mod toolbox;
 mod wording;
 mod worksite;
