@@ -211,11 +211,11 @@ fn lasting(facts: &Facts) -> String {
     let idle = idle.unwrap_or_else(|| " when the conversation ends".to_owned());
     match facts.persistence {
         Persistence::Ephemeral => format!(
-            "The sandbox is destroyed{idle} or by /reset, with every file in it. Hand over results in your \
+            "The sandbox is destroyed{idle} or by /destroy, with every file in it. Hand over results in your \
              answer instead of leaving them in files."
         ),
         Persistence::Kept => format!(
-            "Processes are ended{idle}; files in {} are kept and are there again next time, until /reset.",
+            "Processes are ended{idle}; files in {} are kept and are there again next time, until /destroy.",
             facts.workspace
         ),
     }

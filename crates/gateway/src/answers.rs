@@ -6,7 +6,7 @@ use hermetic_store::{Given, Outcome, Request, Scope, State, StoreError, Subject}
 use hermetic_types::{Press, RequestId};
 
 use crate::Gateway;
-use crate::approvals::{Answerer, Shown};
+use crate::approvals::Answerer;
 use crate::asking::name;
 use crate::board::DENY;
 use crate::kept::Kept;
@@ -127,28 +127,6 @@ impl Gateway {
     async fn is_about_a_host(&self, id: &RequestId) -> Result<bool, StoreError> {
         let found = self.asking.approvals.rows().find(id).await?;
         Ok(found.is_some_and(|request| request.subject == Subject::Host))
-    }
-
-    /// The only question of this conversation, or the only one there is.
-    async fn the_one_meant(
-        &self,
-        message: &Kept,
-    ) -> Result<Result<RequestId, Redacted<String>>, StoreError> {
-        let pending = self.asking.approvals.pending().await?;
-        let here: Vec<_> = pending
-            .iter()
-            .filter(|request| request.conversation == *message.conversation())
-            .collect();
-        Ok(match (here.as_slice(), pending.as_slice()) {
-            ([one], _) => Ok(one.id.clone()),
-            ([], [one]) => Ok(one.id.clone()),
-            ([], []) => Err(Redacted::constant("Nothing waits for an answer.")),
-            _ => {
-                let lines: Vec<_> = pending.iter().map(|one| Shown(one).line()).collect();
-                let text = format!("Several wait; name one:\n{}", lines.join("\n"));
-                Err(self.redactor.redact(text))
-            }
-        })
     }
 
     /// A button was pressed by somebody who may write; whether they may answer is seen here.

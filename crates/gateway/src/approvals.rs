@@ -55,13 +55,21 @@ struct Shared {
     /// Silence for this long is no.
     timeout: Duration,
     guard: Option<Guard>,
-    /// Questions that somebody in this process waits for; once only the answer is missing, with the
-    /// message that led to it.
-    waited: Mutex<HashMap<RequestId, Option<MessageRow>>>,
+    /// Questions that somebody in this process waits for.
+    waited: Mutex<HashMap<RequestId, Waited>>,
     begun: Notify,
     answered: Notify,
     /// The process ends; what is asked stays asked.
     leaving: CancellationToken,
+}
+
+/// How far a question has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waited {
+    /// Where it is shown is not noted yet.
+    Showing,
+    /// Only the answer is missing; the message that led to it.
+    Answer(Option<MessageRow>),
 }
 
 /// Who answers, and how.
@@ -257,7 +265,23 @@ impl Approvals {
         Ok(Waiting::begin(self, opened, new.message, false))
     }
 
-    fn waited(&self) -> MutexGuard<'_, HashMap<RequestId, Option<MessageRow>>> {
+    /// Ends when every question of this process that is being shown has been, or takes too long.
+    pub(crate) async fn until_shown(&self) {
+        let shown = async {
+            loop {
+                // Listened to before looking, as below.
+                let begun = self.0.begun.notified();
+                if !self.waited().values().any(|one| *one == Waited::Showing) {
+                    return;
+                }
+                begun.await;
+            }
+        };
+        // What is not noted by then counts as not shown.
+        let _ = timeout(LONGEST_SHOWING, shown).await;
+    }
+
+    fn waited(&self) -> MutexGuard<'_, HashMap<RequestId, Waited>> {
         self.0.waited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

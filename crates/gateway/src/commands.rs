@@ -26,7 +26,7 @@ impl CommandError {
         match self {
             Self::Store(_) => wording::BROKEN,
             Self::LetGo(_) => {
-                "What was said is forgotten, but the sandbox could not be destroyed yet. It is tried \
+                "What was said is forgotten, but not everything could be destroyed yet. It is tried \
                  again, and the operator has been told."
             }
         }
@@ -45,25 +45,12 @@ impl Gateway {
             Slash::New => {
                 self.history.clear(conversation).await?;
                 self.asking.approvals.revoke(conversation).await?;
-                Redacted::constant("A fresh conversation. The files in its sandbox stay.")
-            }
-            Slash::Reset => {
-                // All are tried, whatever comes of the first.
-                let cleared = self.history.clear(conversation).await;
-                let revoked = self.asking.approvals.revoke(conversation).await;
-                let forgotten = self.worksites.background().forget(conversation).await;
-                self.sandboxes.reset(conversation).await?;
-                cleared?;
-                revoked?;
-                forgotten?;
                 Redacted::constant(
-                    "The sandbox and its files are gone, and what was said is forgotten.",
+                    "A fresh conversation. The files in its sandbox stay; /destroy removes them.",
                 )
             }
-            Slash::Stop => Redacted::constant(match self.lanes.stop(conversation) {
-                true => "Stopped.",
-                false => "Nothing is running in this conversation.",
-            }),
+            Slash::Destroy(word) => self.destroy(message, word).await?,
+            Slash::Stop => self.stop(message).await?,
             Slash::Status => self.status(message),
             Slash::Sh(text) => {
                 self.run_here(message, text, Request::shell(text), control)
@@ -80,6 +67,33 @@ impl Gateway {
         })
     }
 
+    /// Interrupts what runs, and drops what waits for it: commands, and files that do not arrive.
+    async fn stop(&self, message: &Kept) -> Result<Redacted<String>, CommandError> {
+        let stopped = self.lanes.stop(message.conversation());
+        let commands = stopped.dropped.len();
+        self.drop_waiting(stopped.dropped, "dropped by /stop").await;
+        let files = self.post.drop_late_files(message.conversation()).await?;
+        let mut text = match stopped.anything {
+            true => "Stopped.".to_owned(),
+            false if files.is_empty() => "Nothing is running in this conversation.".to_owned(),
+            false => "Nothing is running in this conversation any more.".to_owned(),
+        };
+        match commands {
+            0 => {}
+            1 => text.push_str(" One command that waited was dropped and does not run."),
+            more => text.push_str(&format!(
+                " {more} commands that waited were dropped and do not run."
+            )),
+        }
+        if !files.is_empty() {
+            text.push_str(&format!(
+                " Given up, and still in the workspace: {}.",
+                files.join(", ")
+            ));
+        }
+        Ok(self.redactor.redact(text))
+    }
+
     async fn run_here(
         &self,
         message: &Kept,
@@ -94,13 +108,13 @@ impl Gateway {
         let asker = self.asking.asker(message);
         let site = self.worksites.of(message.said().platform);
         let toolbox = site.kit.toolbox(&own, &asker);
-        match toolbox.run(request, &control.stop).await {
-            Ok(Outcome::Ran { output, code, .. }) => {
-                self.redactor.redact(ran(output.as_str(), code))
-            }
-            Ok(Outcome::Failed { error }) => self.redactor.redact(format!("Not run: {error}")),
-            Err(blocked) => self.redactor.redact(blocked.to_string()),
-        }
+        let text = match toolbox.run(request, &control.stop).await {
+            Ok(Outcome::Ran { output, code, .. }) => ran(output.as_str(), code),
+            Ok(Outcome::Failed { error }) => format!("Not run: {error}"),
+            Err(blocked) => blocked.to_string(),
+        };
+        self.redactor
+            .redact(format!("{}{text}", own.set_aside().unwrap_or_default()))
     }
 
     fn status(&self, message: &Kept) -> Redacted<String> {

@@ -3,4 +3,6 @@
 mod inbound;
 mod outbound;
 
-pub(crate) use outbound::{Answer, Outbound, without_tags};
+#[cfg(test)]
+pub(crate) use outbound::FetchError;
+pub(crate) use outbound::{Answer, FileSource, Outbound, without_tags};

@@ -49,7 +49,12 @@ impl Gate {
         let Some(admins) = &self.admins else {
             return true;
         };
-        admins.contains(user) || ALWAYS.contains(&command) || self.for_others.contains(command)
+        let listed = |name: &String| {
+            // Under whichever of its names it was listed.
+            let known = Slash::read(&format!("/{name}"));
+            known.map_or(name == command, |known| known.name() == command)
+        };
+        admins.contains(user) || ALWAYS.contains(&command) || self.for_others.iter().any(listed)
     }
 }
 
@@ -62,11 +67,12 @@ mod tests {
         let (admin, guest) = (UserId::new("1").unwrap(), UserId::new("2").unwrap());
         let gate = Gate {
             admins: Some([admin.clone()].into()),
-            for_others: ["stop".to_owned()].into(),
+            for_others: ["stop".to_owned(), "reset".to_owned()].into(),
         };
         assert!(gate.lets_through(&admin, "sh"));
         assert!(!gate.lets_through(&guest, "sh"));
-        for command in ["stop", "help", "whoami"] {
+        assert!(!gate.lets_through(&guest, "destroy"));
+        for command in ["stop", "new", "help", "whoami"] {
             assert!(gate.lets_through(&guest, command), "{command}");
         }
         assert!(Gate::default().lets_through(&guest, "sh"));

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::asking::Asking;
+use crate::destroy::Confirmations;
 use crate::files::Outbound;
 use crate::lanes::Lanes;
 use crate::post::Post;
@@ -59,6 +60,8 @@ pub struct Settings {
     pub attempts: u32,
     /// How long turns may go on when the gateway is asked to stop.
     pub grace: Duration,
+    /// Whether `/destroy` asks first.
+    pub confirm_destructive: bool,
     pub model: String,
     /// What everybody who looks at the state should read: that chats run on the host.
     pub warnings: Vec<String>,
@@ -85,6 +88,7 @@ pub struct Gateway {
     pub(crate) asking: Asking,
     pub(crate) redactor: Redactor,
     pub(crate) settings: Settings,
+    pub(crate) confirmations: Confirmations,
     pub(crate) lanes: Lanes,
     pub(crate) post: Post,
     /// A turn takes one; those who find none wait.
@@ -108,11 +112,12 @@ impl Gateway {
         let post = Post::new(
             parts.chats.iter().cloned(),
             &parts.store,
-            Outbound {
+            Arc::new(Outbound {
                 sandboxes: parts.sandboxes.clone(),
                 worksites: Arc::clone(&worksites),
                 redactor: parts.redactor.clone(),
-            },
+            }),
+            parts.redactor.clone(),
             turns.clone(),
             cut.clone(),
         );
@@ -128,6 +133,7 @@ impl Gateway {
             asking: parts.asking,
             redactor: parts.redactor,
             settings: parts.settings,
+            confirmations: Confirmations::default(),
             lanes: Lanes::new(cut.clone()),
             post,
             seats,

@@ -28,7 +28,10 @@ pub(crate) struct Lanes {
 struct Lane {
     turn: Option<Control>,
     waiting: VecDeque<Kept>,
-    /// Commands that run next to the turn.
+    /// What runs in the sandbox without the model, next to the turn: one command after the other.
+    command: Option<Control>,
+    commands: VecDeque<Kept>,
+    /// What only tells or looks, and waits for nobody.
     asides: Vec<CancellationToken>,
     /// Somebody was told that no more can wait.
     told_full: bool,
@@ -57,6 +60,21 @@ pub(crate) enum Joined {
     Rides,
     /// No more can wait. Whoever sends on and on is told once.
     Full(Box<Kept>, Told),
+}
+
+/// The two lines of one conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    Turns,
+    Commands,
+}
+
+/// What an interruption met.
+#[derive(Debug, Default)]
+pub(crate) struct Interrupted {
+    pub(crate) anything: bool,
+    /// Commands whose turn had not come. They do not run.
+    pub(crate) dropped: Vec<Kept>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,53 +115,66 @@ impl Lanes {
         Joined::Waits
     }
 
+    /// A command joins the others of its conversation. Each runs when those before it have ended.
+    pub(crate) fn join_commands(&self, message: Kept) -> Joined {
+        let mut lanes = self.lock();
+        let lane = lanes.entry(message.conversation().clone()).or_default();
+        if lane.command.is_none() {
+            let control = self.control();
+            lane.command = Some(control.clone());
+            return Joined::Starts(Box::new(message), control);
+        }
+        if lane.commands.len() >= MOST_WAITING {
+            return Joined::Full(Box::new(message), lane.tell_full());
+        }
+        lane.commands.push_back(message);
+        Joined::Waits
+    }
+
     /// Comes next, before all that wait, who are handed back; what runs is interrupted.
     pub(crate) fn cut_in(&self, message: Kept) -> (Joined, Vec<Kept>) {
-        let dropped = {
+        let mut dropped = self.stop(message.conversation()).dropped;
+        {
             let mut lanes = self.lock();
-            lanes
-                .get_mut(message.conversation())
-                .map(|lane| {
-                    let unheard = lane
-                        .turn
-                        .as_ref()
-                        .map(Control::take_unheard)
-                        .unwrap_or_default();
-                    unheard.into_iter().chain(lane.waiting.drain(..)).collect()
-                })
-                .unwrap_or_default()
-        };
-        self.stop(message.conversation());
+            if let Some(lane) = lanes.get_mut(message.conversation()) {
+                let unheard = lane.turn.as_ref().map(Control::take_unheard);
+                dropped.extend(unheard.unwrap_or_default());
+                dropped.extend(lane.waiting.drain(..));
+            }
+        }
         (self.join(message, Busy::Interrupt), dropped)
     }
 
-    /// The turn has ended: the next that waits, unless we are asked to stop.
-    pub(crate) fn next(&self, conversation: &ConversationKey) -> Option<(Kept, Control)> {
+    /// What was first has ended: the next that waits, unless we are asked to stop.
+    pub(crate) fn next(
+        &self,
+        conversation: &ConversationKey,
+        line: Line,
+    ) -> Option<(Kept, Control)> {
         let mut lanes = self.lock();
         let lane = lanes.get_mut(conversation)?;
-        let unheard = lane
-            .turn
-            .take()
-            .map(|turn| turn.take_unheard())
-            .unwrap_or_default();
-        for message in unheard.into_iter().rev() {
-            lane.waiting.push_front(message);
-        }
-        match lane
-            .waiting
-            .pop_front()
-            .filter(|_| !self.cut.is_cancelled())
-        {
+        let (at_work, waiting) = match line {
+            Line::Turns => {
+                let unheard = lane.turn.as_ref().map(Control::take_unheard);
+                for message in unheard.unwrap_or_default().into_iter().rev() {
+                    lane.waiting.push_front(message);
+                }
+                (&mut lane.turn, &mut lane.waiting)
+            }
+            Line::Commands => (&mut lane.command, &mut lane.commands),
+        };
+        *at_work = None;
+        match waiting.pop_front().filter(|_| !self.cut.is_cancelled()) {
             Some(message) => {
                 let control = self.control();
-                lane.turn = Some(control.clone());
+                *at_work = Some(control.clone());
                 lane.told_full = false;
                 Some((message, control))
             }
             None => {
                 // What still waits is in the store, and the next start takes it up.
-                lane.waiting.clear();
-                if lane.asides.is_empty() {
+                waiting.clear();
+                if lane.is_idle() {
                     lanes.remove(conversation);
                 }
                 None
@@ -169,31 +200,35 @@ impl Lanes {
         if let Some(lane) = lanes.get_mut(conversation) {
             lane.asides.retain(|stop| !stop.is_cancelled());
             lane.told_full = false;
-            if lane.asides.is_empty() && lane.turn.is_none() {
+            if lane.is_idle() {
                 lanes.remove(conversation);
             }
         }
     }
 
-    /// Interrupts what runs in this conversation; whether anything did.
-    pub(crate) fn stop(&self, conversation: &ConversationKey) -> bool {
-        let lanes = self.lock();
-        let Some(lane) = lanes.get(conversation) else {
-            return false;
+    /// Interrupts what runs in this conversation, and hands back the commands that waited for it.
+    pub(crate) fn stop(&self, conversation: &ConversationKey) -> Interrupted {
+        let mut lanes = self.lock();
+        let Some(lane) = lanes.get_mut(conversation) else {
+            return Interrupted::default();
         };
         lane.asides.iter().for_each(CancellationToken::cancel);
-        if let Some(turn) = &lane.turn {
-            turn.stop.cancel();
+        for at_work in lane.turn.iter().chain(&lane.command) {
+            at_work.stop.cancel();
         }
-        lane.turn.is_some() || !lane.asides.is_empty()
+        Interrupted {
+            anything: !lane.is_idle(),
+            dropped: lane.commands.drain(..).collect(),
+        }
     }
 
-    /// Whether a turn runs, and how many messages wait.
+    /// Whether a turn or a command runs, and how many messages wait.
     pub(crate) fn state(&self, conversation: &ConversationKey) -> (bool, usize) {
         let lanes = self.lock();
-        lanes
-            .get(conversation)
-            .map_or((false, 0), |lane| (lane.turn.is_some(), lane.waiting.len()))
+        lanes.get(conversation).map_or((false, 0), |lane| {
+            let at_work = lane.turn.is_some() || lane.command.is_some();
+            (at_work, lane.waiting.len() + lane.commands.len())
+        })
     }
 
     /// How many conversations have something going on.
@@ -216,6 +251,10 @@ impl Lanes {
 }
 
 impl Lane {
+    fn is_idle(&self) -> bool {
+        self.turn.is_none() && self.command.is_none() && self.asides.is_empty()
+    }
+
     fn tell_full(&mut self) -> Told {
         match std::mem::replace(&mut self.told_full, true) {
             true => Told::Before,
@@ -258,3 +297,7 @@ impl Control {
         self.riders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+#[path = "lanes_tests.rs"]
+mod tests;

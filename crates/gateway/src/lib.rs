@@ -12,7 +12,8 @@
 //! - `worksite` is where a platform's commands run;
 //! - `files` brings files into the workspace and out of it;
 //! - `afresh` ends a conversation whose time is over;
-//! - `commands` are the slash commands, which need no model;
+//! - `commands` are the slash commands, which need no model; `destroy` is the one that asks first;
+//! - `meant` finds the question that an answer without a name is for;
 //! - `serve` starts, resumes what a crash left open, and stops in two stages.
 //!
 //! Nothing of a conversation lives only here: killed at any instruction, the next start finds every
@@ -27,6 +28,7 @@ mod asking;
 mod board;
 mod commands;
 mod condition;
+mod destroy;
 mod files;
 mod gates;
 mod gateway;
@@ -37,6 +39,7 @@ mod journal;
 mod kept;
 mod lanes;
 mod life;
+mod meant;
 mod notices;
 mod pairings;
 mod post;
@@ -46,6 +49,8 @@ mod seats;
 mod serve;
 mod session;
 mod slash;
+#[cfg(test)]
+mod test_lab;
 mod toolbox;
 mod wording;
 mod worksite;

@@ -3,8 +3,13 @@
 //! A row found after a crash is sent again. If sending had begun, nobody knows whether it arrived, and
 //! it is marked as a possible duplicate. Pairing codes are the exception: they are kept nowhere, so a
 //! crash in that moment costs the stranger ten minutes and us nothing.
+//!
+//! A text is tried for about a day. A file that does not arrive at the first attempt leaves its line: what
+//! was written after it goes on, and the file is tried for some minutes more; then it is said that it was
+//! not delivered and where it is.
 
 mod attempt;
+mod late_files;
 mod lines;
 
 use std::collections::HashMap;
@@ -14,7 +19,7 @@ use std::time::Duration;
 use futures::stream::{FuturesUnordered, StreamExt};
 use hermetic_access::PairingCode;
 use hermetic_chat::{Chat, Reply};
-use hermetic_redact::Redacted;
+use hermetic_redact::{Redacted, Redactor};
 use hermetic_store::{Deliveries, DeliveryRow, End, Inbox, Store, StoreError};
 use hermetic_types::{ConversationKey, MessageId, Place, Platform};
 use serde::{Deserialize, Serialize};
@@ -24,8 +29,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::attempt::Letter;
+use self::late_files::FilePace;
 use self::lines::{Door, Lines};
-use crate::files::Outbound;
+use crate::files::FileSource;
 use crate::kept::Kept;
 use crate::wording::now;
 
@@ -39,7 +45,9 @@ pub(crate) struct Post {
     chats: HashMap<Platform, Arc<dyn Chat>>,
     deliveries: Deliveries,
     inbox: Inbox,
-    outbound: Outbound,
+    files: Arc<dyn FileSource>,
+    redactor: Redactor,
+    pace: FilePace,
     lines: Lines,
     wake: Notify,
     tasks: TaskTracker,
@@ -66,13 +74,17 @@ struct Address {
     files: Vec<String>,
     #[serde(default)]
     conversation: Option<ConversationKey>,
+    /// A file that did not arrive with its text. Nothing waits for it.
+    #[serde(default)]
+    late: bool,
 }
 
 impl Post {
     pub(crate) fn new(
         chats: impl IntoIterator<Item = Arc<dyn Chat>>,
         store: &Store,
-        outbound: Outbound,
+        files: Arc<dyn FileSource>,
+        redactor: Redactor,
         tasks: TaskTracker,
         cut: CancellationToken,
     ) -> Self {
@@ -83,7 +95,9 @@ impl Post {
                 .collect(),
             deliveries: store.deliveries(),
             inbox: store.inbox(),
-            outbound,
+            files,
+            redactor,
+            pace: FilePace::default(),
             lines: Lines::default(),
             wake: Notify::new(),
             tasks,
@@ -120,6 +134,7 @@ impl Post {
             draft: message.draft().cloned(),
             files,
             conversation: Some(message.conversation().clone()),
+            late: false,
         };
         let text = serde_json::to_string(&address).unwrap_or_default();
         let row = self
@@ -145,6 +160,7 @@ impl Post {
         self.lines.is_busy(&Door {
             platform,
             place: place.clone(),
+            late_file: None,
         })
     }
 
@@ -156,7 +172,7 @@ impl Post {
         let Some(chat) = self.chats.get(&platform).cloned() else {
             return;
         };
-        let text = self.outbound.redactor.redact(format!(
+        let text = self.redactor.redact(format!(
             "I do not know you yet. Give the operator of this bot these characters, which are good for an \
              hour: {}\n\nThe operator lets you in with: hermetic pairing approve {platform} {}",
             code.as_str(),
@@ -188,13 +204,10 @@ impl Post {
                     .await?;
                 continue;
             };
-            let mut letter = Letter::new(
-                due.row,
-                platform,
-                address,
-                self.outbound.redactor.redact(&due.text),
-            );
+            let mut letter =
+                Letter::new(due.row, platform, address, self.redactor.redact(&due.text));
             letter.found = due.maybe_sent;
+            letter.go_on_after(due.attempts);
             self.lines.push(letter);
         }
         self.wake.notify_one();

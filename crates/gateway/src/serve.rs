@@ -10,7 +10,7 @@ use hermetic_chat::{Event, Received};
 use hermetic_redact::Redacted;
 use hermetic_session::SettleError;
 use hermetic_store::{End, StoreError};
-use hermetic_types::BackendKind;
+use hermetic_types::{BackendKind, Platform};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::kept::Kept;
-use crate::lanes::{Control, Joined, Told};
+use crate::lanes::{Control, Joined, Line, Told};
 use crate::life::Tended;
 use crate::seats::Ticket;
 use crate::slash::Slash;
@@ -161,32 +161,53 @@ impl Gateway {
             Some(slash) if !self.settings.gates.let_through(&message, &slash) => {
                 self.turn_away(message, wording::NOT_FOR_YOU);
             }
-            Some(slash) if slash.clears_the_lane() => {
+            Some(slash) if self.clears_the_lane(&message, &slash) => {
                 let (joined, dropped) = self.lanes.cut_in(message);
-                for message in dropped {
-                    let note = Some("dropped by a reset");
-                    let ended = self
-                        .inbox
-                        .end(message.row(), End::Refused, note, now())
-                        .await;
-                    if let Err(error) = ended {
-                        tracing::error!(%error, "a dropped message stays open");
-                    }
-                }
-                self.follow(joined);
+                self.drop_waiting(dropped, "dropped by a new conversation")
+                    .await;
+                self.follow(joined, Line::Turns);
+            }
+            Some(slash) if slash.works() => {
+                self.follow(self.lanes.join_commands(message), Line::Commands);
             }
             Some(slash) => self.run_aside(message, &slash),
-            None => self.follow(self.lanes.join(message, busy)),
+            None => self.follow(self.lanes.join(message, busy), Line::Turns),
         }
     }
 
-    fn follow(self: &Arc<Self>, joined: Joined) {
+    /// Whether it takes the conversation's place: what runs is interrupted, what waits is dropped.
+    fn clears_the_lane(&self, message: &Kept, slash: &Slash) -> bool {
+        match slash {
+            Slash::New => true,
+            Slash::Destroy(word) => self.destroys_now(message, word),
+            _ => false,
+        }
+    }
+
+    /// Ends messages whose turn had not come. Whoever waits for an answer of his own is told.
+    pub(crate) async fn drop_waiting(&self, dropped: Vec<Kept>, note: &'static str) {
+        for message in dropped {
+            let ended = if message.said().platform == Platform::Webhook {
+                let reply = Redacted::constant(wording::DROPPED);
+                let told = self.post.deliver(&message, &reply, End::Refused).await;
+                told.map(drop)
+            } else {
+                let row = message.row();
+                self.inbox.end(row, End::Refused, Some(note), now()).await
+            };
+            if let Err(error) = ended {
+                tracing::error!(%error, "a dropped message stays open");
+            }
+        }
+    }
+
+    fn follow(self: &Arc<Self>, joined: Joined, line: Line) {
         match joined {
             Joined::Starts(message, control) => {
                 let gateway = Arc::clone(self);
                 let place = self.place(&message);
                 self.turns
-                    .spawn(async move { gateway.work_off(*message, control, place).await });
+                    .spawn(async move { gateway.work_off(*message, control, place, line).await });
             }
             Joined::Waits | Joined::Rides => {}
             Joined::Full(message, told) => self.not_heard(*message, wording::QUEUE_FULL, told),
@@ -231,12 +252,13 @@ impl Gateway {
         });
     }
 
-    /// One message of a conversation after the other, until none waits.
+    /// One message of a conversation's line after the other, until none waits.
     async fn work_off(
         self: &Arc<Self>,
         first: Kept,
         control: Control,
         place: Result<Option<Ticket>, Told>,
+        line: Line,
     ) {
         let conversation = first.conversation().clone();
         let mut next = Some((first, control, place));
@@ -253,10 +275,13 @@ impl Gateway {
                 }
                 Err(told) => self.not_heard(message, wording::TOO_MANY_AT_WORK, told),
             }
-            next = self.lanes.next(&conversation).map(|(message, control)| {
-                let place = self.place(&message);
-                (message, control, place)
-            });
+            next = self
+                .lanes
+                .next(&conversation, line)
+                .map(|(message, control)| {
+                    let place = self.place(&message);
+                    (message, control, place)
+                });
         }
     }
 
@@ -272,19 +297,10 @@ impl Gateway {
         }
         let control = match self.lanes.aside(&conversation) {
             Ok(control) => control,
-            Err(told) => return self.follow(Joined::Full(Box::new(message), told)),
-        };
-        let ticket = match self.place(&message) {
-            Ok(ticket) => ticket,
-            Err(told) => {
-                self.lanes.aside_ended(&conversation, &control);
-                return self.not_heard(message, wording::TOO_MANY_AT_WORK, told);
-            }
+            Err(told) => return self.not_heard(message, wording::QUEUE_FULL, told),
         };
         self.turns.spawn(async move {
-            let seat = control.wait_for(ticket).await;
             gateway.tend(&message, &control).await;
-            drop(seat);
             gateway.lanes.aside_ended(&conversation, &control);
         });
     }

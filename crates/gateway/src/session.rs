@@ -177,6 +177,9 @@ impl Session<'_> {
         if answer.ended == Ended::Interrupted && self.gateway.cut.is_cancelled() {
             text = format!("{text}\n\n{}", wording::CUT);
         }
+        if let Some(set_aside) = self.own.set_aside() {
+            text.insert_str(0, &set_aside);
+        }
         Ok(text)
     }
 }

@@ -3,8 +3,10 @@
 /// A command we know. What only looks like one is a message like any other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Slash {
+    /// `/reset` is another name for it, as in Hermes.
     New,
-    Reset,
+    /// Destroys the sandbox; what was written after it.
+    Destroy(String),
     Stop,
     Status,
     Sh(String),
@@ -23,8 +25,8 @@ impl Slash {
         let name = name.split('@').next().unwrap_or(name).to_ascii_lowercase();
         let rest = rest.trim();
         Some(match name.as_str() {
-            "new" => Self::New,
-            "reset" => Self::Reset,
+            "new" | "reset" => Self::New,
+            "destroy" => Self::Destroy(rest.to_owned()),
             "stop" => Self::Stop,
             "status" => Self::Status,
             "sh" => Self::Sh(rest.to_owned()),
@@ -40,7 +42,7 @@ impl Slash {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::New => "new",
-            Self::Reset => "reset",
+            Self::Destroy(_) => "destroy",
             Self::Stop => "stop",
             Self::Status => "status",
             Self::Sh(_) => "sh",
@@ -57,14 +59,10 @@ impl Slash {
         !matches!(self, Self::Sh(_) | Self::Py(_))
     }
 
-    /// Whether it may take long, and so needs a seat like a turn.
+    /// Whether it runs something in the sandbox. Those of one conversation run one after the other, and
+    /// each needs a seat like a turn.
     pub(crate) fn works(&self) -> bool {
         matches!(self, Self::Sh(_) | Self::Py(_))
-    }
-
-    /// Whether it takes the conversation's place: what runs is interrupted, what waits is dropped.
-    pub(crate) fn clears_the_lane(&self) -> bool {
-        matches!(self, Self::New | Self::Reset)
     }
 }
 
@@ -81,6 +79,9 @@ mod tests {
         assert_eq!(Slash::read("/SH\nls"), Some(Slash::Sh("ls".to_owned())));
         assert_eq!(Slash::read("/status@OurBot"), Some(Slash::Status));
         assert_eq!(Slash::read("/start"), Some(Slash::Help));
+        assert_eq!(Slash::read("/reset"), Some(Slash::New));
+        let confirmed = Slash::Destroy("yes".to_owned());
+        assert_eq!(Slash::read("/destroy  yes "), Some(confirmed));
         for text in [
             "/etc/passwd is a file",
             "/shell x",

@@ -1,8 +1,10 @@
 //! The tools of one conversation, as the agent sees them, over the sandboxes that the session keeps.
 
+use std::sync::OnceLock;
+
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{Invocation, ToolResult, ToolSpec, Tools};
-use hermetic_session::{LeaseError, Sandboxes};
+use hermetic_session::{LeaseError, Sandboxes, SetAside};
 use hermetic_tools::{Held, NoSandbox, Toolbox, Workplace};
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +18,7 @@ pub struct Own<'a> {
     sandboxes: &'a Sandboxes,
     conversation: ConversationKey,
     origin: Option<String>,
+    set_aside: OnceLock<SetAside>,
 }
 
 impl<'a> Own<'a> {
@@ -24,6 +27,7 @@ impl<'a> Own<'a> {
             sandboxes,
             conversation: conversation.clone(),
             origin: None,
+            set_aside: OnceLock::new(),
         }
     }
 
@@ -33,6 +37,14 @@ impl<'a> Own<'a> {
             origin: notices::origin(message.said()),
             ..Self::new(sandboxes, message.conversation())
         }
+    }
+
+    /// What whoever is here is told if files had to stay behind in another sandbox.
+    pub fn set_aside(&self) -> Option<String> {
+        let set_aside = self.set_aside.get()?;
+        Some(format!(
+            "[This conversation has a new sandbox: {set_aside}.]\n\n"
+        ))
     }
 }
 
@@ -44,7 +56,13 @@ impl Workplace for Own<'_> {
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>> {
         async move {
             match self.sandboxes.lease(&self.conversation).await {
-                Ok(lease) => Ok(Box::new(lease) as Held),
+                Ok(lease) => {
+                    if let Some(set_aside) = lease.set_aside() {
+                        // The first is what the person does not know of yet.
+                        let _ = self.set_aside.set(set_aside.clone());
+                    }
+                    Ok(Box::new(lease) as Held)
+                }
                 Err(error) => {
                     tracing::error!(conversation = %self.conversation, %error, "no sandbox");
                     Err(for_model(&error))
@@ -103,6 +121,11 @@ impl Tools for AgentTools<'_> {
 fn for_model(error: &LeaseError) -> NoSandbox {
     NoSandbox(match error {
         LeaseError::Full { .. } => "all sandboxes are in use; nothing was run; try again later",
+        LeaseError::NotBack { .. } => {
+            "the sandbox with this conversation's files could not be started again, so nothing was run; \
+             its files are kept, and the operator has been told; /destroy gives the files up and starts \
+             anew"
+        }
         LeaseError::Stopping => "the gateway is stopping; nothing was run",
         _ => "the sandbox could not be started, so nothing was run; the operator has been told",
     })

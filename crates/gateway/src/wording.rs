@@ -17,6 +17,7 @@ pub(crate) const CUT: &str =
     "[The gateway is being stopped. Write again when it is back, and I will go on.]";
 pub(crate) const QUEUE_FULL: &str = "Too many messages wait in this conversation already, so neither this one nor those right after it are heard. Please send them again later, or /stop first.";
 pub(crate) const TOO_MANY_AT_WORK: &str = "Too much of yours is at work and waits in your conversations already, so neither this message nor those right after it are heard. Please send them again later, or /stop some of it first; /status says how much there is.";
+pub(crate) const DROPPED: &str = "Not run: this was stopped before its turn came.";
 pub(crate) const NOT_FOR_YOU: &str =
     "This command is not for you here. /help and /whoami are; the operator says which others.";
 pub(crate) const HELP: &str = "\
@@ -24,9 +25,9 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 
 /sh <command> - run a shell command there, without the model
 /py <code> - run Python there, without the model
-/stop - interrupt what is running
-/new - forget what was said; files stay
-/reset - forget what was said and destroy the sandbox with its files
+/stop - interrupt what is running, and drop the commands that wait for it
+/new - forget what was said; files stay (/reset is the same)
+/destroy - destroy the sandbox with its files; asks first
 /status - what goes on in this conversation
 /whoami - who you are to me
 /approve [name] [session], /deny [name] [reason] - answer a question of mine";

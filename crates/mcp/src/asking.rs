@@ -129,7 +129,7 @@ fn allows(answer: &ElicitResult) -> bool {
 fn no(what: &str) -> Denied {
     Denied(format!(
         "This needs a person's yes; the question at the client {what}, so it is refused. Nothing was \
-         run. Do not try it in another way; say what you wanted to do and why."
+         run."
     ))
 }
 

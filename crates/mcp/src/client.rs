@@ -5,11 +5,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_tools::{NoOneToAsk, Workplace};
+use hermetic_tools::{Described, NoOneToAsk, Workplace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
     ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    ServerCapabilities, ServerConfig, Tool,
+    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -82,10 +82,30 @@ impl Client {
         let toolbox = self.house.kit().toolbox(&self.room, &NoOneToAsk);
         let described = toolbox.described().into_iter();
         described
-            .map(|tool| Tool::new(tool.name, tool.description, Arc::new(object(tool.schema))))
+            .map(|tool| {
+                let hints = self.hints(&tool);
+                Tool::new(tool.name, tool.description, Arc::new(object(tool.schema)))
+                    .with_annotations(hints)
+            })
             .collect()
     }
 }
+
+impl Client {
+    /// What a client may show its user before a call. Hints and no more: what holds is the sandbox.
+    fn hints(&self, tool: &Described) -> ToolAnnotations {
+        let reads = tool.only_reads();
+        let only_inside = reads || FILE_TOOLS.contains(&tool.name) || !self.house.reaches_out();
+        ToolAnnotations::new()
+            .read_only(reads)
+            .destructive(!reads)
+            .idempotent(reads)
+            .open_world(!only_inside)
+    }
+}
+
+/// Change files in the sandbox, and reach nothing else.
+const FILE_TOOLS: [&str; 2] = ["write_file", "patch"];
 
 /// Waits for the call and says every now and then that it goes on.
 async fn watched<T>(

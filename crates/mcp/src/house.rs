@@ -135,6 +135,11 @@ impl House {
         }
     }
 
+    /// Whether commands reach anything but the sandbox they run in.
+    pub(crate) fn reaches_out(&self) -> bool {
+        self.0.gate.is_some() || self.0.backend.kind().boundary() == Boundary::Judged
+    }
+
     /// Says whether there is room for one more.
     pub(crate) fn take_place(&self) -> bool {
         let more = |taken: usize| (taken < self.0.bounds.most).then_some(taken + 1);

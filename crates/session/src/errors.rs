@@ -19,6 +19,16 @@ pub enum LeaseError {
     Ledger(#[from] StoreError),
     #[error("the ledger holds a sandbox that cannot be read")]
     Spec(#[from] serde_json::Error),
+    /// Its files are somebody's work: another sandbox does not take its place unasked.
+    #[error(
+        "the sandbox {id}, which holds kept files, could not be started again; its files are kept"
+    )]
+    NotBack {
+        id: SandboxId,
+        backend: BackendKind,
+        #[source]
+        source: Box<LeaseError>,
+    },
     #[error("the program is stopping")]
     Stopping,
 }
@@ -42,5 +52,10 @@ impl LeaseError {
     /// up for that.
     pub(crate) fn is_out_of_reach(&self) -> bool {
         matches!(self, Self::Start(BackendError::Unavailable { .. }))
+    }
+
+    /// The backend knows of no such sandbox: somebody removed it, or this is not the engine it is on.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Start(BackendError::NoSuchSandbox { .. }))
     }
 }

@@ -8,7 +8,7 @@ use hermetic_types::SandboxId;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::Sandboxes;
+use crate::{LetGoError, Sandboxes};
 
 /// A failed destroy is tried again after this, and twice as long each time.
 const FIRST_RETRY: Duration = Duration::from_secs(2);
@@ -109,13 +109,27 @@ impl Sandboxes {
 
     async fn try_again(&self, entry: &Entry) -> bool {
         let tried = match entry.state {
-            LedgerState::Stopping => self.stop(&entry.id, entry.backend).await,
+            LedgerState::Stopping => self.stop_again(entry).await,
             _ => self.destroy(&entry.id, entry.backend).await,
         };
         if let Err(error) = &tried {
             tracing::warn!(sandbox = %entry.id, tries = entry.failures + 1, %error, "still there");
         }
         tried.is_ok()
+    }
+}
+
+impl Sandboxes {
+    /// Unless the conversation has started it again meanwhile.
+    async fn stop_again(&self, entry: &Entry) -> Result<(), LetGoError> {
+        let slot = self.slot(&entry.conversation);
+        let _nobody_moves_in = slot.gate.lock().await;
+        match self.ledger.find(&entry.id).await? {
+            Some(now) if now.state == LedgerState::Stopping => {
+                self.stop(&entry.id, entry.backend).await
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hermetic_sandbox::Sandbox;
 use tokio::sync::Notify;
 
+use crate::SetAside;
 use crate::slot::Slot;
 
 /// While one is held, the sandbox is not let go for being idle. Dropping the last one starts the
@@ -15,6 +16,7 @@ pub struct Lease {
     sandbox: Arc<Sandbox>,
     slot: Arc<Slot>,
     changed: Arc<Notify>,
+    set_aside: Option<SetAside>,
 }
 
 impl Lease {
@@ -24,7 +26,18 @@ impl Lease {
             sandbox,
             slot,
             changed,
+            set_aside: None,
         }
+    }
+
+    pub(crate) fn leaving_behind(mut self, set_aside: Option<SetAside>) -> Self {
+        self.set_aside = set_aside;
+        self
+    }
+
+    /// The sandbox that was set aside for this one just now. Whose files are in it wants to know.
+    pub fn set_aside(&self) -> Option<&SetAside> {
+        self.set_aside.as_ref()
     }
 
     pub fn sandbox(&self) -> &Arc<Sandbox> {

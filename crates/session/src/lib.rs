@@ -7,11 +7,13 @@
 //!
 //! - [`Sandboxes::lease`] is the way in; a [`Lease`] keeps a sandbox from being let go.
 //! - [`Outlet`] is a sandbox's way out, as long as the sandbox is reached.
+//! - [`SetAside`] are kept files that the configuration of today does not use.
 //! - [`Sandboxes::keep_house`] is the reaper: idle sandboxes, and destroys that have to be tried
 //!   again.
 
 #![forbid(unsafe_code)]
 
+mod aside;
 mod errors;
 mod house;
 mod late;
@@ -28,6 +30,7 @@ mod settle;
 mod slot;
 mod spending;
 
+pub use aside::SetAside;
 pub use errors::{LeaseError, LetGoError};
 pub use lease::Lease;
 pub use outlet::{Outlet, PROXY_PORT};

@@ -93,6 +93,11 @@ impl Sandboxes {
                 }
                 link => link?,
             },
+            LedgerState::Stopping => {
+                // Nobody saw how that ended.
+                backend.stop(&entry.id).await?;
+                backend.resume(&spec).await?
+            }
             _ => backend.resume(&spec).await?,
         };
         let sandbox = match Sandbox::greet(&entry.id, entry.backend, link).await {

@@ -12,10 +12,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::aside::{holds_files, not_back};
 use crate::late::Late;
 use crate::pool::Pool;
 use crate::slot::{Slot, Tenant};
-use crate::{Lease, LeaseError, LetGoError, Outlet, Plan, Spending};
+use crate::{Lease, LeaseError, LetGoError, Outlet, Plan, SetAside, Spending};
 
 /// All sandboxes of this gateway. Clones share one state.
 #[derive(Clone, Debug)]
@@ -37,6 +38,24 @@ pub struct Sandboxes {
     pub(crate) works: TaskTracker,
     /// Ends the outlets.
     pub(crate) cut: CancellationToken,
+}
+
+/// A conversation's sandbox, ready for use.
+pub(crate) struct MovedIn {
+    spec: Spec,
+    sandbox: Arc<Sandbox>,
+    /// The one before, if its files had to stay behind.
+    set_aside: Option<SetAside>,
+}
+
+impl MovedIn {
+    pub(crate) fn alone(spec: Spec, sandbox: Arc<Sandbox>) -> Self {
+        Self {
+            spec,
+            sandbox,
+            set_aside: None,
+        }
+    }
 }
 
 impl Sandboxes {
@@ -109,7 +128,8 @@ impl Sandboxes {
         work.await.map_err(|_| LeaseError::Stopping)?
     }
 
-    /// Destroys the conversation's sandbox with its files, whatever runs in it.
+    /// Destroys the conversation's sandbox with its files, whatever runs in it, and those that were set
+    /// aside. All are tried; the first failure is told.
     pub async fn reset(&self, conversation: &ConversationKey) -> Result<(), LetGoError> {
         let slot = self.slot(conversation);
         let mut tenant = slot.gate.lock().await;
@@ -120,10 +140,20 @@ impl Sandboxes {
         if let Some(spending) = &self.spending {
             spending.forget(conversation).await?;
         }
-        match self.ledger.of(conversation).await? {
-            Some(entry) => self.destroy(&entry.id, entry.backend).await,
-            None => Ok(()),
+        let mut entries = self.ledger.set_aside_of(conversation).await?;
+        entries.extend(self.ledger.of(conversation).await?);
+        let mut destroyed = Ok(());
+        for entry in entries {
+            let gone = self.destroy(&entry.id, entry.backend).await;
+            if let Err(error @ LetGoError::NoBackend(_)) = &gone {
+                // The start that can open it again sees it out.
+                self.ledger.mark(&entry.id, LedgerState::Destroying).await?;
+                let why = error.to_string();
+                self.ledger.note_failure(&entry.id, &why).await?;
+            }
+            destroyed = destroyed.and(gone);
         }
+        destroyed
     }
 
     /// Waits for creations that are under way and for the end of all outlets, and sees those out that
@@ -141,7 +171,10 @@ impl Sandboxes {
         slot.take_lease();
         let entered = self.tenant(conversation, &slot).await;
         match entered {
-            Ok(sandbox) => Ok(Lease::counted(sandbox, slot, Arc::clone(&self.changed))),
+            Ok((sandbox, set_aside)) => {
+                let lease = Lease::counted(sandbox, slot, Arc::clone(&self.changed));
+                Ok(lease.leaving_behind(set_aside))
+            }
             Err(error) => {
                 slot.return_lease();
                 Err(error)
@@ -153,14 +186,14 @@ impl Sandboxes {
         &self,
         conversation: &ConversationKey,
         slot: &Arc<Slot>,
-    ) -> Result<Arc<Sandbox>, LeaseError> {
+    ) -> Result<(Arc<Sandbox>, Option<SetAside>), LeaseError> {
         let mut tenant = slot.gate.lock().await;
         if let Some(found) = tenant.as_mut() {
             // One that an earlier configuration put elsewhere is not used any more: what runs there was
             // judged for here.
             if found.backend == self.plan_of(conversation).backend {
                 match self.meet(found).await {
-                    Ok(sandbox) => return Ok(sandbox),
+                    Ok(sandbox) => return Ok((sandbox, None)),
                     Err(error) if error.is_out_of_reach() => return Err(error),
                     Err(_) => {}
                 }
@@ -171,13 +204,18 @@ impl Sandboxes {
             slot.vacate();
         }
         self.make_room(slot).await?;
-        let (spec, sandbox) = match self.move_in(conversation).await {
+        let moved_in = match self.move_in(conversation).await {
             Ok(moved_in) => moved_in,
             Err(error) => {
                 slot.vacate();
                 return Err(error);
             }
         };
+        let MovedIn {
+            spec,
+            sandbox,
+            set_aside,
+        } = moved_in;
         *tenant = Some(Tenant {
             outlet: self.open_outlet(&spec, &sandbox).await,
             backend: self.plan_of(conversation).backend,
@@ -185,27 +223,42 @@ impl Sandboxes {
             sandbox: Some(Arc::clone(&sandbox)),
         });
         slot.touch();
-        Ok(sandbox)
+        Ok((sandbox, set_aside))
     }
 
-    async fn move_in(
-        &self,
-        conversation: &ConversationKey,
-    ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
+    async fn move_in(&self, conversation: &ConversationKey) -> Result<MovedIn, LeaseError> {
+        let mut set_aside = None;
         match self.ledger.of(conversation).await? {
             Some(entry) if self.may_come_back(&entry) => match self.bring_back(&entry).await {
-                Ok(back) => return Ok(back),
+                Ok((spec, sandbox)) => return Ok(MovedIn::alone(spec, sandbox)),
                 // Whoever does not answer now may later: its files are not given up.
                 Err(error) if error.is_out_of_reach() => return Err(error),
-                Err(error) => {
+                Err(error) if !holds_files(&entry) => {
                     tracing::warn!(sandbox = %entry.id, %error, "a sandbox did not come back");
                     self.write_off(&entry).await;
                 }
+                Err(error) if error.is_gone() => {
+                    set_aside = Some(self.set_aside(&entry, false).await?);
+                }
+                Err(error) => return Err(not_back(&entry, error)),
             },
+            Some(entry) if holds_files(&entry) => {
+                set_aside = Some(self.set_aside(&entry, true).await?);
+            }
             Some(entry) => self.write_off(&entry).await,
             None => {}
         }
-        self.create(conversation).await
+        let moved_in = match self.take_back(conversation).await? {
+            Some(back) => back,
+            None => {
+                let (spec, sandbox) = self.create(conversation).await?;
+                MovedIn::alone(spec, sandbox)
+            }
+        };
+        Ok(MovedIn {
+            set_aside,
+            ..moved_in
+        })
     }
 
     pub(crate) async fn open_outlet(&self, spec: &Spec, sandbox: &Sandbox) -> Option<Outlet> {
@@ -232,7 +285,10 @@ impl Sandboxes {
 
     fn may_come_back(&self, entry: &Entry) -> bool {
         entry.backend == self.plan_of(&entry.conversation).backend
-            && matches!(entry.state, LedgerState::Running | LedgerState::Stopped)
+            && matches!(
+                entry.state,
+                LedgerState::Running | LedgerState::Stopping | LedgerState::Stopped
+            )
     }
 
     pub(crate) fn backend(&self, kind: BackendKind) -> Result<&Arc<dyn Backend>, LeaseError> {

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
-use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Lifeline, Persistence, Spec};
+use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Lifeline, Spec};
 use hermetic_store::{Entry, LedgerState, StoreError};
 use hermetic_types::SandboxId;
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::Sandboxes;
+use crate::aside::keeps_files;
 use crate::pool::is_nobodys;
 use crate::slot::{Slot, Tenant};
 
@@ -21,7 +22,8 @@ pub struct Settled {
     pub stopped: usize,
     /// Gone now.
     pub destroyed: usize,
-    /// Could not be removed yet; the house tries again.
+    /// Could not be removed yet, and the house tries again; or holds files that nobody asked to be
+    /// removed and that nothing uses.
     pub left: usize,
 }
 
@@ -79,15 +81,13 @@ impl Sandboxes {
         settled: &mut Settled,
     ) -> Result<(), StoreError> {
         let spec = serde_json::from_str::<Spec>(&entry.spec).ok();
-        let kept = spec
-            .as_ref()
-            .is_some_and(|spec| spec.persistence == Persistence::Kept);
+        let kept = keeps_files(entry);
         if entry.state == LedgerState::Creating && found.is_none() {
             self.note_late(&entry.id, entry.backend);
         }
         match (entry.state, found, spec) {
             (LedgerState::Running, Some(FoundState::Running), Some(spec))
-                if !is_nobodys(&entry.conversation) =>
+                if !is_nobodys(&entry.conversation) && entry.set_aside_at.is_none() =>
             {
                 self.adopt(entry, spec);
                 settled.adopted += 1;
@@ -104,6 +104,19 @@ impl Sandboxes {
             }
             // A command line is at it; it finishes what it began.
             (_, Some(FoundState::Busy), _) => settled.left += 1,
+            // Not found here, or broken: its files may be there, or be where an earlier configuration
+            // looked. Whoever asks for the sandbox next learns of it.
+            (LedgerState::Running | LedgerState::Stopping | LedgerState::Stopped, _, _)
+                if kept && !is_nobodys(&entry.conversation) =>
+            {
+                tracing::warn!(
+                    sandbox = %entry.id,
+                    conversation = %entry.conversation,
+                    backend = %entry.backend,
+                    "not found whole; kept in the ledger until `hermetic sandbox destroy` is told otherwise"
+                );
+                settled.left += 1;
+            }
             _ => match self.destroy(&entry.id, entry.backend).await {
                 Ok(()) => settled.destroyed += 1,
                 Err(_) => settled.left += 1,
@@ -128,21 +141,41 @@ impl Sandboxes {
     }
 }
 
-/// Exists, is ours, and no row speaks of it: the crash came between two steps. One that lives by its
-/// creator (`hermetic exec`) is that one's, not ours.
+/// Exists, is ours, and no row speaks of it: a create that came late, or a ledger that was lost. One that
+/// lives by its creator (`hermetic exec`) is that one's, not ours; kept files are somebody's.
 async fn settle_stray(backend: &Arc<dyn Backend>, stray: &Found, settled: &mut Settled) {
-    let owned = matches!(
-        (stray.state, stray.lifeline),
-        (FoundState::Busy, _) | (FoundState::Running, Some(Lifeline::Creator))
-    );
-    if owned {
-        return;
-    }
-    match backend.destroy(&stray.id).await {
-        Ok(()) => settled.destroyed += 1,
-        Err(error) => {
+    let gone = match (stray.state, stray.lifeline) {
+        (FoundState::Busy, _) | (FoundState::Running, Some(Lifeline::Creator)) => return,
+        // Destroys an ephemeral one.
+        (FoundState::Running, _) => backend.stop(&stray.id).await,
+        (FoundState::Stopped, _) => Ok(()),
+        (FoundState::Broken, _) => backend.destroy(&stray.id).await,
+    };
+    let still_there = match (gone, stray.state) {
+        (Err(error), _) => {
             tracing::warn!(sandbox = %stray.id, %error, "a stray sandbox could not be removed");
-            settled.left += 1;
+            true
         }
+        (Ok(()), FoundState::Broken) => false,
+        (Ok(()), _) => holds_files(backend, stray).await,
+    };
+    match still_there {
+        true => settled.left += 1,
+        false => settled.destroyed += 1,
     }
+}
+
+/// Whether kept files are left of it, which is said.
+async fn holds_files(backend: &Arc<dyn Backend>, stray: &Found) -> bool {
+    let listed = backend.list().await.unwrap_or_default();
+    let there = listed.iter().any(|found| found.id == stray.id);
+    if there {
+        tracing::warn!(
+            sandbox = %stray.id,
+            backend = %backend.kind(),
+            "no conversation has this sandbox, and files are kept in it; `hermetic sandbox destroy` \
+             removes it"
+        );
+    }
+    there
 }

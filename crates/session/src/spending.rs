@@ -1,7 +1,7 @@
 //! How many bytes a conversation has had, kept beyond the gateway's life.
 //!
 //! A budget is a conversation's, not a process's: a gateway that restarts, or a sandbox that idles away and
-//! comes back, gives nobody a new one. Only `/new` does. What passed in the last second before a crash is
+//! comes back, gives nobody a new one. Only the end of its sandbox (`/destroy`) does. What passed in the last second before a crash is
 //! forgotten.
 
 use std::sync::Arc;

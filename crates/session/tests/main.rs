@@ -9,6 +9,7 @@
 )]
 
 mod fake;
+mod kept_files;
 mod way_out;
 
 use std::sync::atomic::Ordering;
@@ -367,7 +368,12 @@ async fn what_an_earlier_configuration_put_elsewhere_is_not_used_any_more() {
         let new = elsewhere.sandboxes.lease(&key).await.unwrap();
         assert_ne!(new.id(), &old);
         assert_eq!(elsewhere.fake.ids(), [new.id().clone()]);
-        assert_eq!(lab.fake.ids(), []);
+        assert_eq!(lab.fake.living(), 0);
+        let files = match persistence {
+            Persistence::Ephemeral => Vec::new(),
+            Persistence::Kept => vec![old],
+        };
+        assert_eq!(lab.fake.ids(), files);
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Entry {
     pub touched_at: Timestamp,
     pub failures: u32,
     pub last_failure: Option<String>,
+    /// Since when its files are kept although nothing uses it; absent for one in use.
+    pub set_aside_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -108,6 +110,27 @@ impl Ledger {
             .map_err(StoreError::while_doing("give a sandbox to a conversation"))
     }
 
+    /// From here on the conversation may have another sandbox; this one is kept for its files.
+    pub async fn set_aside(&self, id: &SandboxId, now: Timestamp) -> Result<(), StoreError> {
+        sqlx::query("UPDATE sandboxes SET set_aside_at = ? WHERE id = ?")
+            .bind(now.millis())
+            .bind(id.as_str())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing("set a sandbox aside in the ledger"))
+    }
+
+    /// One that was set aside is the conversation's again. Fails if the conversation has one in use.
+    pub async fn take_back(&self, id: &SandboxId) -> Result<(), StoreError> {
+        sqlx::query("UPDATE sandboxes SET set_aside_at = NULL WHERE id = ?")
+            .bind(id.as_str())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(StoreError::while_doing("take a sandbox back in the ledger"))
+    }
+
     /// Notes a failure to stop or destroy; the entry stays until that has worked.
     pub async fn note_failure(&self, id: &SandboxId, failure: &str) -> Result<(), StoreError> {
         sqlx::query("UPDATE sandboxes SET failures = failures + 1, last_failure = ? WHERE id = ?")
@@ -140,14 +163,34 @@ impl Ledger {
             .map_err(StoreError::while_doing("read the ledger"))
     }
 
-    /// The conversation's sandbox, leaving aside one that is on its way out.
+    /// The conversation's sandbox in use: not one on its way out, and none that was set aside.
     pub async fn of(&self, conversation: &ConversationKey) -> Result<Option<Entry>, StoreError> {
-        sqlx::query("SELECT * FROM sandboxes WHERE conversation = ? AND state <> 'destroying'")
-            .bind(conversation.as_str())
-            .fetch_optional(&self.pool)
-            .await
-            .and_then(|row| row.as_ref().map(entry).transpose())
-            .map_err(StoreError::while_doing("read the ledger"))
+        sqlx::query(
+            "SELECT * FROM sandboxes
+             WHERE conversation = ? AND state <> 'destroying' AND set_aside_at IS NULL",
+        )
+        .bind(conversation.as_str())
+        .fetch_optional(&self.pool)
+        .await
+        .and_then(|row| row.as_ref().map(entry).transpose())
+        .map_err(StoreError::while_doing("read the ledger"))
+    }
+
+    /// The conversation's sandboxes that were set aside, the latest first.
+    pub async fn set_aside_of(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<Vec<Entry>, StoreError> {
+        sqlx::query(
+            "SELECT * FROM sandboxes
+             WHERE conversation = ? AND state <> 'destroying' AND set_aside_at IS NOT NULL
+             ORDER BY set_aside_at DESC, rowid DESC",
+        )
+        .bind(conversation.as_str())
+        .fetch_all(&self.pool)
+        .await
+        .and_then(|rows| rows.iter().map(entry).collect())
+        .map_err(StoreError::while_doing("read the ledger"))
     }
 
     /// Everything, the longest untouched first.
@@ -195,6 +238,9 @@ fn entry(row: &SqliteRow) -> Result<Entry, sqlx::Error> {
         touched_at: Timestamp::from_millis(row.try_get("touched_at")?),
         failures: row.try_get("failures")?,
         last_failure: row.try_get("last_failure")?,
+        set_aside_at: row
+            .try_get::<Option<i64>, _>("set_aside_at")?
+            .map(Timestamp::from_millis),
     })
 }
 
@@ -272,6 +318,24 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!(found.id, new);
+        assert_eq!(ledger.entries().await.unwrap().len(), 2);
+    }
+    #[tokio::test]
+    async fn one_that_is_set_aside_stays_in_the_ledger_and_can_be_taken_back() {
+        let (_folder, ledger) = ledger().await;
+        let (alice, now) = (ConversationKey::new("a"), Timestamp::from_millis(NOW));
+        let old = named(&ledger, "a").await.unwrap();
+        ledger.mark(&old, LedgerState::Stopped).await.unwrap();
+        ledger.set_aside(&old, now).await.unwrap();
+        assert_eq!(ledger.of(&alice).await.unwrap(), None);
+        let new = named(&ledger, "a").await.unwrap();
+        let aside = ledger.set_aside_of(&alice).await.unwrap();
+        assert_eq!(aside.len(), 1);
+        assert_eq!(aside[0].id, old);
+        assert!(ledger.take_back(&old).await.is_err(), "two in use");
+        ledger.set_aside(&new, now).await.unwrap();
+        ledger.take_back(&old).await.unwrap();
+        assert_eq!(ledger.of(&alice).await.unwrap().unwrap().id, old);
         assert_eq!(ledger.entries().await.unwrap().len(), 2);
     }
 }

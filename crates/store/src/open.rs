@@ -46,7 +46,7 @@ pub struct StoreError {
 }
 
 /// In the order they are applied. A landed migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 5] = [
+const MIGRATIONS: [(i64, &str, &str); 6] = [
     (1, "ledger", include_str!("../migrations/0001_ledger.sql")),
     (
         2,
@@ -63,6 +63,11 @@ const MIGRATIONS: [(i64, &str, &str); 5] = [
         7,
         "processes",
         include_str!("../migrations/0007_processes.sql"),
+    ),
+    (
+        22,
+        "set_aside",
+        include_str!("../migrations/0022_set_aside.sql"),
     ),
 ];
 

@@ -18,6 +18,7 @@ mod outcome;
 mod output;
 mod process;
 mod request;
+mod shell_queue;
 pub mod shown;
 mod sudo;
 mod terminal;

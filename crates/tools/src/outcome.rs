@@ -30,7 +30,13 @@ pub enum Outcome {
 #[error("{text}")]
 pub struct Blocked {
     text: String,
+    /// A person said no, or would have had to say yes.
+    was_asked: bool,
 }
+
+/// What a model is told besides when a person did not say yes. People read the rest alone.
+const AFTER_A_NO: &str =
+    " Do not try to reach the same in another way; say what you wanted to do and why.";
 
 impl Outcome {
     pub(crate) fn ran(output: Redacted<String>, code: i32) -> Self {
@@ -91,11 +97,20 @@ pub(crate) fn approval(grounds: &Grounds) -> Option<&'static str> {
 
 impl Blocked {
     pub fn to_json(&self) -> Value {
-        failed("blocked", &self.text)
+        failed("blocked", &self.for_model())
+    }
+
+    /// The same with what only a model needs to be told.
+    pub(crate) fn for_model(&self) -> String {
+        let advice = if self.was_asked { AFTER_A_NO } else { "" };
+        format!("{}{advice}", self.text)
     }
 
     pub(crate) fn because(text: impl Into<String>) -> Self {
-        Self { text: text.into() }
+        Self {
+            text: text.into(),
+            was_asked: false,
+        }
     }
 
     pub(crate) fn refused(refusal: &Refusal) -> Self {
@@ -105,16 +120,36 @@ impl Blocked {
         };
         Self {
             text: format!("{by}: {}. Nothing was run.", refusal.reasons().join("; ")),
+            was_asked: false,
         }
     }
 }
 
 impl From<Denied> for Blocked {
     fn from(denied: Denied) -> Self {
-        Self { text: denied.0 }
+        Self {
+            text: denied.0,
+            was_asked: true,
+        }
     }
 }
 
 fn failed(status: &str, error: &str) -> Value {
     json!({"output": "", "exit_code": -1, "error": error, "status": status})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_not_told_what_only_a_model_needs_to_know() {
+        let blocked = Blocked::from(Denied("A person said no. Nothing was run.".to_owned()));
+        assert_eq!(blocked.to_string(), "A person said no. Nothing was run.");
+        let told = blocked.to_json()["error"].as_str().unwrap().to_owned();
+        assert!(
+            told.contains("said no") && told.contains("another way"),
+            "{told}"
+        );
+    }
 }

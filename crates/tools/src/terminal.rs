@@ -7,7 +7,7 @@ use std::time::Duration;
 use hermetic_policy::{Cleared, Context, Outline, Policy};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::{Dropped, Finished, RunError, Sandbox};
-use hermetic_types::{Boundary, Command, Output, Program, Secret, Stdin};
+use hermetic_types::{Boundary, Command, ConversationKey, Output, Program, Secret, Stdin};
 use hermetic_warden::client::CallError;
 use hermetic_warden::protocol::FailureKind;
 use serde_json::{Value, json};
@@ -17,15 +17,17 @@ use crate::ask::settle;
 use crate::exit_code;
 use crate::outcome::approval;
 use crate::output::{gathered, shown};
+use crate::shell_queue::{NoTurn, ShellQueues, ShellTurn};
 use crate::sudo::{self, Askpass};
 use crate::{Ask, Blocked, Decided, Judged, Manner, Outcome, Request, What};
 
-/// Runs commands. Holds nothing of a conversation.
+/// Runs commands. Holds nothing of a conversation but who is next at its shell.
 #[derive(Clone, Debug)]
 pub struct Terminal {
     policy: Arc<Policy>,
     redactor: Redactor,
     settings: Settings,
+    queues: ShellQueues,
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +60,7 @@ impl Terminal {
             policy,
             redactor,
             settings,
+            queues: ShellQueues::default(),
         }
     }
 
@@ -160,6 +163,20 @@ impl Terminal {
         };
         let verdict = self.policy.judge(command.clone(), context);
         settle(verdict, decided, ask, stop).await
+    }
+
+    /// For a command in the conversation's shell: its turn there. It is judged and run while it holds
+    /// that.
+    pub(crate) async fn shell_turn(
+        &self,
+        request: &Request,
+        conversation: &ConversationKey,
+        stop: &CancellationToken,
+    ) -> Result<Option<ShellTurn>, NoTurn> {
+        if !self.shares_shell(request) {
+            return Ok(None);
+        }
+        self.queues.turn(conversation, stop).await.map(Some)
     }
 
     pub async fn run(
@@ -321,9 +338,11 @@ impl Terminal {
         match kind {
             Some(FailureKind::WorkingDirectory) => Outcome::ran(self.redactor.redact(text), 126),
             Some(FailureKind::ProgramNotFound) => Outcome::ran(self.redactor.redact(text), 127),
-            Some(FailureKind::ShellBusy) => {
-                self.failed("the shell is busy with another command; /stop interrupts it")
-            }
+            // Commands of this process wait for each other: this one is an earlier process's.
+            Some(FailureKind::ShellBusy) => self.failed(
+                "the shell is still busy with a command from before a restart, so this one was not run; \
+                 send it again when that one has ended",
+            ),
             _ => self.failed(&text),
         }
     }

@@ -43,6 +43,13 @@ pub struct Described {
     pub schema: Value,
 }
 
+impl Described {
+    /// Whether a call changes nothing.
+    pub fn only_reads(&self) -> bool {
+        FileTool::of_name(self.name).is_some_and(FileTool::only_reads)
+    }
+}
+
 /// What a call came to. Everything in it is redacted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered {
@@ -112,6 +119,11 @@ impl Toolbox<'_> {
         if let What::Python(source) = &request.what {
             return self.run_python(source, stop).await;
         }
+        let turn = terminal.shell_turn(&request, self.conversation(), stop);
+        let _turn = match turn.await {
+            Ok(turn) => turn,
+            Err(none) => return Ok(terminal.failed(&none.to_string())),
+        };
         let request = match self.placed(request, stop).await {
             Ok(request) => request,
             Err(none) => return Ok(terminal.failed(&none)),

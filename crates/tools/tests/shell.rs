@@ -315,3 +315,21 @@ async fn both_outputs_are_one_in_the_order_of_writing() {
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_at_once_run_one_after_the_other() {
+    let Some(lab) = Lab::open("calls_at_once_run_one_after_the_other").await else {
+        return;
+    };
+    lab.says("mkdir -p /tmp/q && cd /tmp/q && echo 0 > n").await;
+    // Each reads, waits and writes: two at a time would lose a step, or be told that the shell is busy.
+    let step =
+        "n=$(cat n); sleep 0.05; echo $((n + 1)) > n; mkdir $n && cd $n && cp ../n .; echo $n";
+    let calls = (0..6).map(|_| lab.terminal(step));
+    let ran = futures::future::join_all(calls).await;
+    for (number, ran) in ran.iter().enumerate() {
+        assert_eq!(ran["output"], json!(number.to_string()), "{ran}");
+    }
+    assert_eq!(lab.says("pwd").await, "/tmp/q/0/1/2/3/4/5");
+    lab.close().await;
+}

@@ -44,7 +44,7 @@ pub(super) fn keys() -> Vec<Key> {
             "approvals.destructive_slash_confirm",
             Shape::Flag,
             "true",
-            "ask before a slash command that destroys",
+            "ask before a slash command that destroys files (`/destroy`)",
         ),
         key(
             "command_allowlist",

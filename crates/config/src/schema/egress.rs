@@ -60,7 +60,7 @@ pub(super) fn keys() -> Vec<Key> {
             "gateway.egress.budget_bytes",
             Shape::Size { unit: 1, least: 1 },
             "",
-            "bytes one conversation may send and receive, until `/new`",
+            "bytes one conversation may send and receive, until `/destroy`",
         ),
         key(
             "gateway.egress.credentials",

@@ -23,10 +23,6 @@ const KEYS: &[(&str, &str)] = &[
         "the model's silence and every tool have bounds of their own",
     ),
     ("approvals.cron_mode", "nothing runs on a schedule"),
-    (
-        "approvals.destructive_slash_confirm",
-        "/new and /reset act at once",
-    ),
     ("approvals.mcp_reload_confirm", "there is nothing to reload"),
     (
         "display.busy_ack_enabled",

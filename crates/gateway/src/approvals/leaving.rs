@@ -3,7 +3,7 @@
 use hermetic_store::MessageRow;
 use hermetic_types::RequestId;
 
-use super::Approvals;
+use super::{Approvals, Waited};
 
 impl Approvals {
     /// From here on nobody in this process waits for an answer: the next one will.
@@ -18,7 +18,8 @@ impl Approvals {
         loop {
             // Listened to before looking: a question in between is noticed.
             let begun = self.0.begun.notified();
-            if self.waited().values().any(|row| *row == Some(message)) {
+            let asked = Waited::Answer(Some(message));
+            if self.waited().values().any(|one| *one == asked) {
                 return;
             }
             begun.await;
@@ -27,7 +28,13 @@ impl Approvals {
 
     /// Nothing is left to do for a question but to wait.
     pub(super) fn waits(&self, id: &RequestId, message: Option<MessageRow>) {
-        self.waited().insert(id.clone(), message);
+        self.waited().insert(id.clone(), Waited::Answer(message));
+        self.0.begun.notify_waiters();
+    }
+
+    /// Nobody in this process waits for it any more.
+    pub(super) fn let_go(&self, id: &RequestId) {
+        self.waited().remove(id);
         self.0.begun.notify_waiters();
     }
 

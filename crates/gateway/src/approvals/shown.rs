@@ -87,17 +87,16 @@ impl Shown<'_> {
     }
 }
 
-/// What the model, and with it the chat, is told about a no.
+/// What the chat, and with it the model, is told about a no.
 pub(super) fn refusal(request: &Request, waited: Duration) -> String {
-    let advice = "Nothing was run. Do not try to reach the same in another way; say what you wanted \
-                  and why.";
     match request.state {
         State::Denied => match &request.reason {
-            Some(reason) => format!("A person said no: {reason}. {advice}"),
-            None => format!("A person said no. {advice}"),
+            Some(reason) => format!("A person said no: {reason}. Nothing was run."),
+            None => "A person said no. Nothing was run.".to_owned(),
         },
         State::Expired => format!(
-            "This needs a person's yes, and nobody answered within {} seconds, which is a no. {advice}",
+            "This needs a person's yes, and nobody answered within {} seconds, which is a no. Nothing was \
+             run.",
             waited.as_secs()
         ),
         _ => "It was interrupted while it waited for a person's yes. Nothing was run.".to_owned(),

@@ -7,7 +7,7 @@ use hermetic_tools::Denied;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::{Approvals, cannot_ask};
+use super::{Approvals, Waited, cannot_ask};
 use crate::wording::now;
 
 /// How often the store is looked at: an answer on the command line is given by another process.
@@ -37,7 +37,7 @@ impl Waiting {
         if waited.contains_key(&request.id) {
             return None;
         }
-        waited.insert(request.id.clone(), None);
+        waited.insert(request.id.clone(), Waited::Showing);
         drop(waited);
         Some(Self {
             approvals: approvals.clone(),
@@ -121,17 +121,17 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         let (approvals, request) = (self.approvals.clone(), self.request.clone());
         if self.ended || approvals.is_leaving() {
-            approvals.waited().remove(&request.id);
+            approvals.let_go(&request.id);
             return;
         }
         // Outside of a runtime the question stays until its time is up.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            approvals.waited().remove(&request.id);
+            approvals.let_go(&request.id);
             return;
         };
         runtime.spawn(async move {
             withdraw(&approvals, &request).await;
-            approvals.waited().remove(&request.id);
+            approvals.let_go(&request.id);
         });
     }
 }

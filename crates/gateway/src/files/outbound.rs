@@ -4,10 +4,12 @@
 //! workspace and follows no link out of it, so that also where commands run on the host itself nothing
 //! else can be named. What is text is redacted like every text; what is not and holds a secret stays.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt};
 use hermetic_chat::{Outgoing, OutgoingFile};
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_session::{LeaseError, Sandboxes};
@@ -27,7 +29,20 @@ pub(crate) struct Answer {
     pub(crate) files: Vec<String>,
 }
 
-/// Where files are fetched from.
+/// Where files are fetched from, as they may leave.
+pub(crate) trait FileSource: Send + Sync + fmt::Debug {
+    fn fetch<'a>(
+        &'a self,
+        platform: Platform,
+        conversation: &'a ConversationKey,
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<OutgoingFile, FetchError>>;
+
+    /// The folder that paths are below, as people know it.
+    fn folder(&self, platform: Platform) -> &str;
+}
+
+/// The workspaces of conversations.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbound {
     pub(crate) sandboxes: Sandboxes,
@@ -105,9 +120,23 @@ pub(crate) fn without_tags(text: &str) -> String {
     kept.join("\n")
 }
 
+impl FileSource for Outbound {
+    fn fetch<'a>(
+        &'a self,
+        platform: Platform,
+        conversation: &'a ConversationKey,
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<OutgoingFile, FetchError>> {
+        self.redacted(platform, conversation, path).boxed()
+    }
+
+    fn folder(&self, platform: Platform) -> &str {
+        self.worksites.workspace(platform)
+    }
+}
+
 impl Outbound {
-    /// The file as it may leave.
-    pub(crate) async fn fetch(
+    async fn redacted(
         &self,
         platform: Platform,
         conversation: &ConversationKey,

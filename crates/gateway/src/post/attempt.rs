@@ -5,7 +5,7 @@ use std::time::Duration;
 use hermetic_chat::{Chat, Outgoing, Reply, SendError, SendFailure};
 use hermetic_redact::Redacted;
 use hermetic_store::{DeliveryRow, StoreError};
-use hermetic_types::Platform;
+use hermetic_types::{ConversationKey, Platform};
 use tokio::time::Instant;
 
 use super::lines::Door;
@@ -20,21 +20,23 @@ const LONGEST_THROTTLE: Duration = Duration::from_secs(3600);
 /// A reply on its way.
 #[derive(Clone, Debug)]
 pub(super) struct Letter {
-    row: DeliveryRow,
-    platform: Platform,
-    address: Address,
+    pub(super) row: DeliveryRow,
+    pub(super) platform: Platform,
+    pub(super) address: Address,
     text: Redacted<String>,
-    tries: u32,
+    pub(super) tries: u32,
+    /// When the first attempt of this process began.
+    pub(super) since: Instant,
     /// Messages of it that arrived.
     arrived: usize,
     /// The next message of it may have arrived.
-    maybe_sent: bool,
+    pub(super) maybe_sent: bool,
     /// An earlier process had begun to send it: any message of it may have arrived.
     pub(super) found: bool,
 }
 
 /// What is left to do after an attempt.
-enum Left {
+pub(super) enum Left {
     Nothing,
     TryAgain(Box<Letter>, Instant),
 }
@@ -52,21 +54,48 @@ impl Letter {
             address,
             text,
             tries: 0,
+            since: Instant::now(),
             arrived: 0,
             maybe_sent: false,
             found: false,
         }
     }
 
-    fn may_be_double(&self) -> bool {
+    pub(super) fn may_be_double(&self) -> bool {
         self.maybe_sent || self.found
+    }
+
+    /// A late file is not tried for longer because of restarts.
+    pub(super) fn go_on_after(&mut self, attempts: u32) {
+        if self.address.late {
+            self.tries = attempts;
+        }
+    }
+
+    /// Whose file it is and its path, if it is a late file.
+    pub(super) fn late_file(&self) -> Option<(ConversationKey, String)> {
+        let whose = self
+            .address
+            .conversation
+            .clone()
+            .filter(|_| self.address.late)?;
+        Some((whose, self.address.files.first()?.clone()))
     }
 
     pub(super) fn door(&self) -> Door {
         Door {
             platform: self.platform,
             place: self.address.place.clone(),
+            late_file: self.address.late.then_some(self.row),
         }
+    }
+}
+
+impl Letter {
+    /// The files that did not arrive, once all of the text has.
+    pub(super) fn files_left(&self, texts: usize) -> Vec<String> {
+        let sent = self.arrived - texts.min(self.arrived);
+        self.address.files.iter().skip(sent).cloned().collect()
     }
 }
 
@@ -83,7 +112,9 @@ impl Post {
             match tried {
                 Ok(Left::Nothing) => self.lines.done(door),
                 Ok(Left::TryAgain(letter, at)) => {
-                    self.lines.wait(*letter, at);
+                    if !self.lines.wait(*letter, at) {
+                        self.note_given_up(row).await;
+                    }
                     self.wake.notify_one();
                 }
                 Err(error) => {
@@ -108,6 +139,14 @@ impl Post {
             self.deliveries.sent(letter.row, now()).await?;
             return Ok(Left::Nothing);
         };
+        if letter.address.late {
+            return self.after_a_late_file(letter, error).await;
+        }
+        let texts = texts(chat.as_ref(), &letter).len();
+        if letter.arrived >= texts {
+            let files = letter.files_left(texts);
+            return self.let_files_come_late(&letter, files, &error).await;
+        }
         let failure = error.failure;
         tracing::warn!(delivery = letter.row.0, tries = letter.tries, %failure, "a reply was not sent");
         if is_final(&failure) || letter.tries >= MOST_TRIES {
@@ -134,7 +173,8 @@ impl Post {
     /// Message by message, so that a second attempt goes on where the first ended. An answer that was
     /// shown while it grew is completed where it stands.
     async fn hand_over(&self, chat: &dyn Chat, letter: &mut Letter) -> Result<(), SendError> {
-        let parts = chat.parts(&Outgoing::from(letter.text.clone()));
+        let parts = texts(chat, letter);
+        let texts = parts.len();
         for (index, part) in parts.into_iter().enumerate().skip(letter.arrived) {
             let drafted = index == 0 && complete(chat, &letter.address, &part).await?;
             if !drafted {
@@ -142,49 +182,12 @@ impl Post {
             }
             letter.arrived += 1;
         }
-        let texts = parts_of(chat, letter);
-        let sent = letter.arrived - texts.min(letter.arrived);
-        for path in letter.address.files.clone().into_iter().skip(sent) {
+        for path in letter.files_left(texts) {
             self.send_file(chat, letter, &path).await?;
             letter.arrived += 1;
             letter.maybe_sent = false;
         }
         Ok(())
-    }
-
-    /// A file, or in words why not. Only what may pass is an error.
-    async fn send_file(
-        &self,
-        chat: &dyn Chat,
-        letter: &Letter,
-        path: &str,
-    ) -> Result<(), SendError> {
-        let (outbound, place) = (&self.outbound, &letter.address.place);
-        let Some(conversation) = &letter.address.conversation else {
-            return Ok(());
-        };
-        let why = match outbound.fetch(letter.platform, conversation, path).await {
-            Ok(mut file) => {
-                if letter.may_be_double() {
-                    file.caption = Some(Outgoing::constant(POSSIBLE_DUPLICATE));
-                }
-                match chat.send_file(place, &file).await {
-                    Ok(_) => return Ok(()),
-                    Err(error) if !is_final(&error.failure) => return Err(error),
-                    Err(error) => error.to_string(),
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%conversation, cause = ?error, "a file was not sent");
-                error.to_string()
-            }
-        };
-        let notice = outbound
-            .redactor
-            .redact(format!("[{path} was not sent: {why}]"));
-        chat.send(place, &Reply::text(notice.into()))
-            .await
-            .map(drop)
     }
 
     async fn send_part(
@@ -195,8 +198,7 @@ impl Post {
         part: Outgoing,
     ) -> Result<(), SendError> {
         let text = if letter.may_be_double() {
-            self.outbound
-                .redactor
+            self.redactor
                 .redact(format!("{POSSIBLE_DUPLICATE}{}", part.as_str()))
                 .into()
         } else {
@@ -210,15 +212,19 @@ impl Post {
     }
 }
 
-fn is_final(failure: &SendFailure) -> bool {
+pub(super) fn is_final(failure: &SendFailure) -> bool {
     matches!(
         failure,
         SendFailure::Empty | SendFailure::TooLong { .. } | SendFailure::Refused { .. }
     )
 }
 
-fn parts_of(chat: &dyn Chat, letter: &Letter) -> usize {
-    chat.parts(&Outgoing::from(letter.text.clone())).len()
+/// The messages that its text becomes. A late file has none.
+fn texts(chat: &dyn Chat, letter: &Letter) -> Vec<Outgoing> {
+    match letter.address.late {
+        true => Vec::new(),
+        false => chat.parts(&Outgoing::from(letter.text.clone())),
+    }
 }
 
 /// Makes a draft the first message of the answer. `false` if there is none, or somebody deleted it.
@@ -256,6 +262,7 @@ impl Letter {
             draft: None,
             files: Vec::new(),
             conversation: None,
+            late: false,
         };
         Self::new(
             DeliveryRow(chat),

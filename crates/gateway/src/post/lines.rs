@@ -1,11 +1,13 @@
 //! Replies to one place leave in the order they were written.
 //!
-//! A reply that has to wait holds up those behind it in its own line, and no other line.
+//! A reply that has to wait holds up those behind it in its own line, and no other line. A late file has a
+//! line to itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hermetic_types::{Place, Platform};
+use hermetic_store::DeliveryRow;
+use hermetic_types::{ConversationKey, Place, Platform};
 use tokio::time::Instant;
 
 use super::attempt::Letter;
@@ -15,6 +17,8 @@ use super::attempt::Letter;
 pub(super) struct Door {
     pub(super) platform: Platform,
     pub(super) place: Place,
+    /// The line of this file alone.
+    pub(super) late_file: Option<DeliveryRow>,
 }
 
 #[derive(Debug, Default)]
@@ -27,12 +31,17 @@ struct Line {
     /// Somebody sends the letter that was first.
     at_work: bool,
     not_before: Option<Instant>,
+    /// Of a late file's line: whose file it is, and its path.
+    late: Option<(ConversationKey, String)>,
+    /// What is being sent is not to be tried again.
+    given_up: bool,
 }
 
 impl Lines {
     pub(super) fn push(&self, letter: Letter) {
         let mut lines = self.lock();
         let line = lines.entry(letter.door()).or_default();
+        line.late = letter.late_file();
         line.letters.push_back(letter);
     }
 
@@ -60,13 +69,45 @@ impl Lines {
         }
     }
 
-    /// The letter stays first, and nothing leaves here before `until`.
-    pub(super) fn wait(&self, letter: Letter, until: Instant) {
+    /// The letter stays first, and nothing leaves here before `until`. `false` if it was given up
+    /// meanwhile.
+    pub(super) fn wait(&self, letter: Letter, until: Instant) -> bool {
         let mut lines = self.lock();
-        let line = lines.entry(letter.door()).or_default();
+        let door = letter.door();
+        let line = lines.entry(door.clone()).or_default();
+        if line.given_up {
+            lines.remove(&door);
+            return false;
+        }
+        line.late = letter.late_file();
         line.at_work = false;
         line.not_before = Some(until);
         line.letters.push_front(letter);
+        true
+    }
+
+    /// Takes a conversation's late files out: those that wait, and the paths of all of them. One that is
+    /// being sent at this moment is not tried again.
+    pub(super) fn give_up_late_files(
+        &self,
+        conversation: &ConversationKey,
+    ) -> (Vec<Letter>, Vec<String>) {
+        let mut lines = self.lock();
+        let (mut letters, mut paths) = (Vec::new(), Vec::new());
+        lines.retain(|_, line| {
+            let Some((_, path)) = line
+                .late
+                .as_ref()
+                .filter(|(whose, _)| whose == conversation)
+            else {
+                return true;
+            };
+            paths.push(path.clone());
+            letters.extend(line.letters.drain(..));
+            line.given_up = line.at_work;
+            line.at_work
+        });
+        (letters, paths)
     }
 
     /// Whether something waits here or is being sent.
@@ -114,7 +155,7 @@ mod tests {
         lines.push(alice);
         lines.push(bob);
         assert!(lines.take(&door, now).is_none(), "two at once");
-        lines.wait(first, now + MINUTE);
+        assert!(lines.wait(first, now + MINUTE));
         assert!(lines.take(&door, now).is_none(), "overtaken");
         assert!(lines.take(&other, now).is_some(), "held up by another");
         lines.done(&other);

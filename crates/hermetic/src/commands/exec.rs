@@ -14,7 +14,7 @@ use hermetic_policy::Cleared;
 use hermetic_sandbox::{
     Backend, FoundState, Lifeline, Mount, MountMode, Network, Sandbox, Spec, SystemView,
 };
-use hermetic_session::{Outlet, PROXY_PORT};
+use hermetic_session::{LeaseError, Outlet, PROXY_PORT};
 use hermetic_types::{BackendKind, Command, ConversationKey, SandboxId, Stdin};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -110,9 +110,13 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             let wants_out = gate.is_some();
             let sandboxes = wiring::sandboxes(&config, installation, plan, CALLER, gate).await?;
             let key = ConversationKey::new(format!("cli:{name}"));
-            let lease = sandboxes.lease(&key).await.map_err(|error| {
-                Failure::caused(&error, "`hermetic doctor` tells what is missing")
-            })?;
+            let lease = sandboxes
+                .lease(&key)
+                .await
+                .map_err(|error| no_lease(&error))?;
+            if let Some(set_aside) = lease.set_aside() {
+                warn!("session {name} has a new sandbox: {set_aside}");
+            }
             if wants_out && sandboxes.reach_of(&key).await.is_none() {
                 return Err(made_closed(name, lease.id()));
             }
@@ -163,6 +167,16 @@ async fn run_leaving(
         outlet.close().await;
     }
     ran
+}
+
+fn no_lease(error: &LeaseError) -> Failure {
+    match error {
+        LeaseError::NotBack { id, .. } => Failure::caused(
+            error,
+            format!("try again; `hermetic sandbox destroy {id}` gives its files up"),
+        ),
+        _ => Failure::caused(error, "`hermetic doctor` tells what is missing"),
+    }
 }
 
 fn made_closed(name: &str, id: &SandboxId) -> Failure {

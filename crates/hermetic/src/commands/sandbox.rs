@@ -108,7 +108,7 @@ async fn act(cli: &Cli, command: &SandboxCommand) -> Result<Exit, Failure> {
         }
         SandboxCommand::Stop { id } => {
             let row = rows::find(&rows, id)?;
-            row.backend.stop(id).await?;
+            row.backend()?.stop(id).await?;
             ledger
                 .mark(id, hermetic_store::LedgerState::Stopped)
                 .await?;
@@ -116,7 +116,7 @@ async fn act(cli: &Cli, command: &SandboxCommand) -> Result<Exit, Failure> {
         SandboxCommand::Destroy { ids } => {
             for id in ids {
                 let row = rows::find(&rows, id)?;
-                row.backend.destroy(id).await?;
+                row.backend()?.destroy(id).await?;
                 ledger.forget(id).await?;
             }
         }
@@ -129,7 +129,7 @@ async fn act(cli: &Cli, command: &SandboxCommand) -> Result<Exit, Failure> {
             }
             let mut gone = Vec::new();
             for row in rows.iter().filter(|row| row.is_rubbish(*stopped)) {
-                row.backend.destroy(&row.id).await?;
+                row.backend()?.destroy(&row.id).await?;
                 ledger.forget(&row.id).await?;
                 gone.push(row.id.clone());
             }
@@ -198,8 +198,8 @@ async fn logs(row: &Row, run: Option<&RunId>, json: bool) -> Result<(), Failure>
 }
 
 async fn reach(row: &Row) -> Result<Sandbox, Failure> {
-    let link = row.backend.connect(&row.id).await?;
-    Sandbox::greet(&row.id, row.backend.kind(), link)
+    let link = row.backend()?.connect(&row.id).await?;
+    Sandbox::greet(&row.id, row.kind, link)
         .await
         .map_err(|error| {
             Failure::caused(&error, "destroy it: a sandbox that does not answer is lost")

@@ -19,7 +19,7 @@ pub(crate) fn access(config: &Config, store: &Store) -> Access {
     let settings = Settings {
         platforms: [
             (Platform::Telegram, telegram(config)),
-            (Platform::Webhook, webhook()),
+            (Platform::Webhook, webhook(config)),
         ]
         .into(),
         allowed_users: users(&platforms.allowed_users),
@@ -96,11 +96,43 @@ fn gate(admins: &[String], commands: &[String]) -> Gate {
     }
 }
 
-/// Whoever holds the secret signs for everybody they name, so all of them are guests.
-fn webhook() -> PlatformSettings {
+/// Whoever holds the secret signs for everybody they name, so all of them are guests, but for those whom
+/// the operator made approvers on this very platform.
+fn webhook(config: &Config) -> PlatformSettings {
     PlatformSettings {
         allow_all: true,
+        operators: named_for(config, Platform::Webhook),
         ..PlatformSettings::default()
+    }
+}
+
+/// Approvers who are listed with this platform's name.
+fn named_for(config: &Config, platform: Platform) -> BTreeSet<UserId> {
+    let approvers = config.approvals().approvers.iter();
+    let named = approvers
+        .filter_map(|approver| approver.split_once(':'))
+        .filter(|(where_to, _)| *where_to == platform.name());
+    let users: Vec<_> = named.map(|(_, user)| user.to_owned()).collect();
+    ids(&users, UserId::new)
+}
+
+/// What an entry of `approvals.approvers` means that its writer may not know.
+pub(crate) fn warn_of_approvers(config: &Config) {
+    for approver in &config.approvals().approvers {
+        let platform = approver.split_once(':').map(|(platform, _)| platform);
+        match platform.map(str::parse::<Platform>) {
+            None | Some(Ok(Platform::Telegram)) => {}
+            Some(Ok(Platform::Webhook)) => warn!(
+                approver,
+                "whoever holds WEBHOOK_SECRET can say yes in this name, to questions that this name's own \
+                 messages lead to"
+            ),
+            Some(_) => warn!(
+                approver,
+                "approvals.approvers names nobody who can be asked: questions go to telegram:<number> and \
+                 webhook:<name>"
+            ),
+        }
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) fn asking(
     redactor: &Redactor,
 ) -> Result<Asking, Failure> {
     let approvals = guarded(config, store, redactor)?;
+    access::warn_of_approvers(config);
     let approvers = access::approvers(config);
     Ok(Asking::new(approvals, chats, redactor.clone(), approvers))
 }

@@ -28,6 +28,8 @@ pub(crate) struct Desk {
     pub(crate) history: History,
     pub(crate) redactor: Redactor,
     pub(crate) facts: prompt::Facts,
+    /// Whether `/destroy` asks first.
+    pub(crate) confirm_destructive: bool,
 }
 
 /// Questions of the conversation are shown on the given screen.
@@ -76,5 +78,6 @@ pub(crate) async fn desk(
         history: store.history(),
         redactor,
         facts,
+        confirm_destructive: config.approvals().confirm_destructive_slash,
     })
 }

@@ -92,6 +92,7 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
             typing_every: TYPING_EVERY,
             attempts: ATTEMPTS,
             grace: config.agent().drain_timeout,
+            confirm_destructive: config.approvals().confirm_destructive_slash,
             model: name,
             warnings: resolved.warnings(),
         },

@@ -27,6 +27,10 @@ pub(crate) struct Fake {
     created: AtomicUsize,
     fail_creates: AtomicBool,
     fail_destroys: AtomicBool,
+    fail_resumes: AtomicBool,
+    fail_stops: AtomicBool,
+    /// A stop keeps the files.
+    keeps: AtomicBool,
     /// What exists without a row is somebody's `hermetic exec`.
     pub(crate) tied: AtomicBool,
     create_millis: AtomicU64,
@@ -63,6 +67,8 @@ impl Lab {
             pool: 0,
         };
         let fake = Arc::new(Fake::default());
+        fake.keeps
+            .store(persistence == Persistence::Kept, Ordering::SeqCst);
         let sandboxes = open(&plan, &fake, &store);
         Self {
             fake,
@@ -84,6 +90,7 @@ impl Lab {
     pub(crate) fn with_webhooks_on(&self, kind: BackendKind) -> Self {
         let fake = Arc::new(Fake {
             kind: Some(kind),
+            keeps: (self.plan.persistence == Persistence::Kept).into(),
             ..Fake::default()
         });
         let own = Plan {
@@ -138,6 +145,28 @@ impl Lab {
     /// The same home after the process died.
     pub(crate) fn restart(&self) -> Sandboxes {
         open(&self.plan, &self.fake, &self.store)
+    }
+
+    /// The same home with nothing but that other backend, as after the first was uninstalled.
+    pub(crate) fn only_with(&self, other: &Self) -> Sandboxes {
+        let plan = Plan {
+            backend: other.fake.kind(),
+            ..self.plan.clone()
+        };
+        open(&plan, &other.fake, &self.store)
+    }
+
+    /// The same home, where new sandboxes are kept or not.
+    pub(crate) fn with_persistence(&self, persistence: Persistence) -> Sandboxes {
+        let plan = Plan {
+            persistence,
+            ..self.plan.clone()
+        };
+        open(&plan, &self.fake, &self.store)
+    }
+
+    pub(crate) fn ledger(&self) -> hermetic_store::Ledger {
+        self.store.ledger()
     }
 
     /// A row without a sandbox.
@@ -217,6 +246,23 @@ impl Fake {
 
     pub(crate) fn fail_destroys(&self, fail: bool) {
         self.fail_destroys.store(fail, Ordering::SeqCst);
+    }
+
+    pub(crate) fn fail_resumes(&self, fail: bool) {
+        self.fail_resumes.store(fail, Ordering::SeqCst);
+    }
+
+    pub(crate) fn fail_stops(&self, fail: bool) {
+        self.fail_stops.store(fail, Ordering::SeqCst);
+    }
+
+    /// Somebody removed it, or the engine is another one now; and back again.
+    pub(crate) fn hide(&self, id: &SandboxId) -> Option<FoundState> {
+        self.alive.lock().unwrap().remove(id)
+    }
+
+    pub(crate) fn show(&self, id: &SandboxId) {
+        self.halt(id);
     }
 
     pub(crate) fn slow_creates(&self, time: Duration) {
@@ -337,8 +383,16 @@ impl Backend for Fake {
 
     fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         async move {
+            self.answer()?;
+            if self.fail_stops.load(Ordering::SeqCst) {
+                return Err(refusal("stop"));
+            }
             self.frozen.store(false, Ordering::SeqCst);
-            self.halt(id);
+            if self.keeps.load(Ordering::SeqCst) {
+                self.halt(id);
+            } else {
+                self.hide(id);
+            }
             Ok(())
         }
         .boxed()
@@ -347,6 +401,9 @@ impl Backend for Fake {
     fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
         async move {
             self.answer()?;
+            if self.fail_resumes.load(Ordering::SeqCst) {
+                return Err(refusal("resume"));
+            }
             let mut alive = self.alive.lock().unwrap();
             match alive.get_mut(&spec.id) {
                 Some(state) => *state = FoundState::Running,

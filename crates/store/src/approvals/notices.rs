@@ -48,6 +48,31 @@ impl Approvals {
             .map_err(StoreError::while_doing("read where a question was shown"))
     }
 
+    /// The questions that were shown in one place, the latest first, each with the message that showed
+    /// it. Enough of them to tell which one somebody answers.
+    pub async fn shown_in(
+        &self,
+        platform: &str,
+        place: &str,
+    ) -> Result<Vec<(RequestId, String)>, StoreError> {
+        sqlx::query(
+            "SELECT request, message FROM approval_notices WHERE platform = ? AND place = ?
+             ORDER BY rowid DESC LIMIT 100",
+        )
+        .bind(platform)
+        .bind(place)
+        .fetch_all(&self.pool)
+        .await
+        .and_then(|rows| {
+            let shown = |row: &sqlx::sqlite::SqliteRow| {
+                let id = crate::ledger::parsed(row, "request", |text| text.parse().ok())?;
+                Ok((id, row.try_get("message")?))
+            };
+            rows.iter().map(shown).collect()
+        })
+        .map_err(StoreError::while_doing("read what was shown in a place"))
+    }
+
     /// A press of a button that carries `token` means `choice`.
     pub async fn add_button(
         &self,

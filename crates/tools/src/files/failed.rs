@@ -81,6 +81,6 @@ impl From<NoSandbox> for Failed {
 
 impl From<Blocked> for Failed {
     fn from(blocked: Blocked) -> Self {
-        Self::new(blocked.to_string()).with("status", "blocked")
+        Self::new(blocked.for_model()).with("status", "blocked")
     }
 }

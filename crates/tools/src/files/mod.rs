@@ -79,6 +79,11 @@ impl FileTool {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
+    /// Whether a call changes nothing.
+    pub(crate) fn only_reads(self) -> bool {
+        matches!(self, Self::Read | Self::Search)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Read => "read_file",

@@ -1,6 +1,7 @@
 //! Turn after turn, until somebody leaves.
 
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hermetic_agent::{Answer, Ended, Input, Steer, Turn, prompt};
 use hermetic_gateway::{AgentTools, Own};
@@ -19,6 +20,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::wiring::Desk;
 
+const ASK_BEFORE_DESTROYING: &str = "This destroys the sandbox of this conversation with all files in it, \
+    also those that were kept from before on another backend, and forgets what was said. Nothing of it \
+    comes back. Type `/destroy yes` if you mean it; /new forgets what was said and keeps the files.";
+
 /// 128 and the number of SIGINT.
 const INTERRUPTED: u8 = 130;
 
@@ -27,6 +32,8 @@ pub(super) struct Talk<'a> {
     conversation: ConversationKey,
     book: Book,
     person: tokio::sync::Mutex<Person>,
+    /// The last line was `/destroy`, and was answered with a question.
+    asked_to_destroy: AtomicBool,
     /// Lets the sandbox go while nobody types.
     _house: AbortOnDropHandle<()>,
 }
@@ -45,6 +52,7 @@ impl<'a> Talk<'a> {
             book: Book::new(desk.history.clone(), conversation.clone()),
             conversation,
             person: tokio::sync::Mutex::new(person),
+            asked_to_destroy: AtomicBool::new(false),
             _house: AbortOnDropHandle::new(tokio::spawn(house)),
         })
     }
@@ -117,6 +125,8 @@ impl<'a> Talk<'a> {
     /// Whether there is more to come.
     async fn obey(&self, typed: Typed) -> Result<Done<bool>, Failure> {
         let screen = self.screen(Manner::Conversation);
+        // A yes counts right after the question.
+        let asked_before = self.asked_to_destroy.swap(false, Ordering::Relaxed);
         match typed {
             Typed::Nothing => {}
             Typed::Leave => return Ok(Done::With(false)),
@@ -125,9 +135,17 @@ impl<'a> Talk<'a> {
                 self.start_anew().await?;
                 screen.tell("A fresh conversation. The files in its sandbox stay.");
             }
-            Typed::Reset => {
-                self.forget().await?;
-                screen.tell("The sandbox and its files are gone, and what was said is forgotten.");
+            Typed::Destroy(word) => {
+                let asked = asked_before || !self.desk.confirm_destructive;
+                if !asked || !(word == "yes" || word.is_empty() && !self.desk.confirm_destructive) {
+                    self.asked_to_destroy.store(true, Ordering::Relaxed);
+                    screen.tell(ASK_BEFORE_DESTROYING);
+                } else {
+                    self.forget().await?;
+                    screen.tell(
+                        "The sandbox and its files are gone, and what was said is forgotten.",
+                    );
+                }
             }
             Typed::Sh(text) => return self.run(Request::shell(&text), &screen).await,
             Typed::Py(text) => return self.run(Request::python(&text), &screen).await,
@@ -156,7 +174,11 @@ impl<'a> Talk<'a> {
         };
         let stop = CancellationToken::new();
         let taking = self.desk.agent.take_turn(turn, stop.clone());
-        match self.attended(taking, &stop, screen).await {
+        let taken = self.attended(taking, &stop, screen).await;
+        if let Some(set_aside) = own.set_aside() {
+            screen.tell(set_aside.trim_end());
+        }
+        match taken {
             Done::Left => Ok(Done::Left),
             Done::With(Ok(answer)) => Ok(Done::With(answer)),
             Done::With(Err(error)) => Err(Failure::caused(
@@ -174,6 +196,9 @@ impl<'a> Talk<'a> {
         let Done::With(outcome) = self.attended(running, &stop, screen).await else {
             return Ok(Done::Left);
         };
+        if let Some(set_aside) = own.set_aside() {
+            screen.tell(set_aside.trim_end());
+        }
         match outcome {
             Ok(Outcome::Ran { output, code, .. }) => {
                 screen.tell(output.as_str());

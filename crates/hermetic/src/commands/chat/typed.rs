@@ -6,8 +6,10 @@ pub(super) enum Typed {
     Says(String),
     Sh(String),
     Py(String),
+    /// `/reset` is another name for it.
     New,
-    Reset,
+    /// Destroys the sandbox; what was typed after it.
+    Destroy(String),
     Help,
     Leave,
 }
@@ -15,8 +17,8 @@ pub(super) enum Typed {
 pub(super) const HELP: &str = "\
 /sh <command>  run a shell command in this conversation's sandbox, without the model
 /py <code>     run Python there
-/new           forget what was said; files stay
-/reset         forget what was said and destroy the sandbox with its files
+/new           forget what was said; files stay (/reset is the same)
+/destroy       destroy the sandbox with its files; asks first
 /quit          leave; Ctrl-D does the same
 ";
 
@@ -29,8 +31,8 @@ impl Typed {
             "" => Self::Nothing,
             "/sh" if !rest.is_empty() => Self::Sh(rest.to_owned()),
             "/py" if !rest.is_empty() => Self::Py(rest.to_owned()),
-            "/new" => Self::New,
-            "/reset" => Self::Reset,
+            "/new" | "/reset" => Self::New,
+            "/destroy" => Self::Destroy(rest.to_lowercase()),
             "/help" | "/sh" | "/py" => Self::Help,
             "/quit" | "/exit" => Self::Leave,
             _ => Self::Says(line.to_owned()),
@@ -48,6 +50,9 @@ mod tests {
         assert_eq!(Typed::read("/sh"), Typed::Help);
         assert_eq!(Typed::read("  "), Typed::Nothing);
         assert_eq!(Typed::read("/exit"), Typed::Leave);
+        assert_eq!(Typed::read("/reset"), Typed::New);
+        let confirmed = Typed::Destroy("yes".to_owned());
+        assert_eq!(Typed::read("/destroy YES"), confirmed);
         let path = "/etc/passwd, what is it?";
         assert_eq!(Typed::read(path), Typed::Says(path.to_owned()));
     }

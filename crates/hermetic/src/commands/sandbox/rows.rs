@@ -17,8 +17,11 @@ use crate::output::BOLD;
 pub(super) struct Row {
     pub(super) id: SandboxId,
     pub(super) conversation: Option<ConversationKey>,
-    #[serde(rename = "backend", serialize_with = "kind")]
-    pub(super) backend: Arc<dyn Backend>,
+    #[serde(rename = "backend")]
+    pub(super) kind: BackendKind,
+    /// Absent where it cannot be opened here and now.
+    #[serde(skip)]
+    backend: Option<Arc<dyn Backend>>,
     pub(super) state: State,
     /// What the ledger says; absent for one it does not know.
     pub(super) ledger: Option<Entry>,
@@ -39,12 +42,34 @@ pub(super) enum State {
 }
 
 impl Row {
+    /// Where it is, to act on it there.
+    pub(super) fn backend(&self) -> Result<&Arc<dyn Backend>, Failure> {
+        self.backend.as_ref().ok_or_else(|| {
+            let kind = self.kind;
+            Failure::new(
+                format!(
+                    "the {kind} backend, which sandbox {} is on, cannot be opened",
+                    self.id
+                ),
+                format!("`hermetic doctor --backend {kind}` tells what is missing"),
+            )
+        })
+    }
+
+    /// Its files are kept while its conversation has another sandbox.
+    fn is_set_aside(&self) -> bool {
+        let ledger = self.ledger.as_ref();
+        ledger.is_some_and(|entry| entry.set_aside_at.is_some())
+    }
+
     /// What `prune` may take: nothing a conversation still counts on.
     pub(super) fn is_rubbish(&self, stopped: bool) -> bool {
         match self.state {
             State::Running | State::Busy | State::Unknown => false,
             State::Stopped => stopped,
-            State::Broken | State::Gone => true,
+            // What is not found here may be found by the configuration of before.
+            State::Gone => stopped || !self.is_set_aside(),
+            State::Broken => true,
         }
     }
 }
@@ -98,7 +123,8 @@ pub(super) async fn gather(
                     .map(|entry| entry.conversation.clone())
                     .or(found.conversation),
                 id: found.id,
-                backend: Arc::clone(backend),
+                kind: backend.kind(),
+                backend: Some(Arc::clone(backend)),
                 state: match found.state {
                     FoundState::Running => State::Running,
                     FoundState::Stopped => State::Stopped,
@@ -110,22 +136,20 @@ pub(super) async fn gather(
         }
     }
     for entry in entries.into_values() {
-        if let Some(backend) = backends
-            .iter()
-            .find(|backend| backend.kind() == entry.backend)
-        {
-            rows.push(Row {
-                id: entry.id.clone(),
-                conversation: Some(entry.conversation.clone()),
-                backend: Arc::clone(backend),
-                state: if silent.contains(&entry.backend) {
-                    State::Unknown
-                } else {
-                    State::Gone
-                },
-                ledger: Some(entry),
-            });
-        }
+        let mut all = backends.iter();
+        let backend = all.find(|backend| backend.kind() == entry.backend);
+        let answered = backend.is_some() && !silent.contains(&entry.backend);
+        rows.push(Row {
+            id: entry.id.clone(),
+            conversation: Some(entry.conversation.clone()),
+            kind: entry.backend,
+            backend: backend.cloned(),
+            state: match answered {
+                true => State::Gone,
+                false => State::Unknown,
+            },
+            ledger: Some(entry),
+        });
     }
     Ok(rows)
 }
@@ -152,13 +176,20 @@ pub(super) fn table(rows: &[Row]) -> String {
             .conversation
             .as_ref()
             .map_or("-", ConversationKey::as_str);
-        let backend: BackendKind = row.backend.kind();
+        let backend = row.kind;
         let _ = writeln!(
             text,
             "{:16}  {backend:8}  {:8}  {conversation}",
             row.id,
             row.state.name()
         );
+        if row.is_set_aside() {
+            let _ = writeln!(
+                text,
+                "{:16}  set aside: its files are kept, and its conversation has another sandbox",
+                ""
+            );
+        }
         if let Some(failure) = row
             .ledger
             .as_ref()
@@ -168,8 +199,4 @@ pub(super) fn table(rows: &[Row]) -> String {
         }
     }
     text
-}
-
-fn kind<S: serde::Serializer>(backend: &Arc<dyn Backend>, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(backend.kind().name())
 }

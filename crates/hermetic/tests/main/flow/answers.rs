@@ -83,21 +83,86 @@ async fn a_secret_of_the_configuration_reaches_neither_chat_nor_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reset_destroys_the_sandbox_and_forgets() {
+async fn reset_forgets_and_keeps_the_files_and_destroy_asks_first() {
     let script = [Reply::streams(&["one"]), Reply::streams(&["two"])];
-    let Some(lab) = Lab::start("reset_destroys_the_sandbox_and_forgets", script).await else {
+    let test = "reset_forgets_and_keeps_the_files_and_destroy_asks_first";
+    let Some(lab) = Lab::start(test, script).await else {
         return;
     };
     lab.ask(ALICE, "remember the apple").await;
     lab.ask(ALICE, "/sh echo here > /workspace/f").await;
-    assert_eq!(lab.sandboxes().len(), 1);
     let said = lab.ask(ALICE, "/reset").await;
-    assert!(said.contains("gone"), "{said}");
-    assert_eq!(lab.sandboxes(), [""; 0]);
+    assert!(said.contains("files in its sandbox stay"), "{said}");
     lab.ask(ALICE, "what was it?").await;
     assert!(!lab.asked()[1].contains("apple"), "{}", lab.asked()[1]);
     let found = lab.ask(ALICE, "/sh cat /workspace/f").await;
+    assert_eq!(found.trim(), "here");
+    // A yes that nobody asked for, and somebody else's, are none.
+    for user in [ALICE, BOB] {
+        let asked = lab.ask(user, "/destroy yes").await;
+        assert!(asked.contains("/destroy yes"), "{asked}");
+    }
+    assert_eq!(lab.ask(ALICE, "/sh cat /workspace/f").await.trim(), "here");
+    let said = lab.ask(ALICE, "/destroy yes").await;
+    assert!(said.contains("are gone"), "{said}");
+    assert_eq!(lab.sandboxes(), [""; 0]);
+    let found = lab.ask(ALICE, "/sh cat /workspace/f").await;
     assert!(found.contains("exit code 1"), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn destroy_acts_at_once_where_the_operator_says_so() {
+    let test = "destroy_acts_at_once_where_the_operator_says_so";
+    let config = "approvals: {destructive_slash_confirm: false}\n";
+    let access = "TELEGRAM_ALLOWED_USERS=7";
+    let Some(lab) = Lab::start_with(test, [], config, access).await else {
+        return;
+    };
+    lab.ask(ALICE, "/sh echo here > /workspace/f").await;
+    let said = lab.ask(ALICE, "/destroy").await;
+    assert!(said.contains("are gone"), "{said}");
+    assert_eq!(lab.sandboxes(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_of_one_chat_are_answered_in_order_and_a_stop_drops_those_that_wait() {
+    let shared = Shared::new();
+    let test = "commands_of_one_chat_are_answered_in_order_and_a_stop_drops_those_that_wait";
+    let access = "TELEGRAM_ALLOWED_USERS=7";
+    let Some(lab) = Lab::start_with(test, [], &shared.config(), access).await else {
+        return;
+    };
+    lab.telegram.says(
+        ALICE,
+        "/sh echo 0; echo at it > /shared/pipe; read word < /shared/go",
+    );
+    for number in 1..=4 {
+        lab.telegram
+            .says(ALICE, &format!("/sh cd /tmp; echo {number}"));
+    }
+    lab.telegram.says(ALICE, "/py print(5)");
+    shared.heard().await;
+    shared.say("go\n");
+    let replies = lab.replies(ALICE, 6).await;
+    let trimmed: Vec<_> = replies.iter().map(|reply| reply.trim()).collect();
+    assert_eq!(trimmed, ["0", "1", "2", "3", "4", "5"]);
+
+    lab.telegram
+        .says(ALICE, "/sh echo at it > /shared/pipe; sleep 1000");
+    shared.heard().await;
+    for _ in 0..3 {
+        lab.telegram.says(ALICE, "/sh echo never > /tmp/never");
+    }
+    lab.telegram.says(ALICE, "/stop");
+    let replies = lab.replies(ALICE, 8).await;
+    assert!(
+        replies[6..]
+            .iter()
+            .any(|reply| reply.contains("3 commands")),
+        "{replies:?}"
+    );
+    let after = lab.ask(ALICE, "/sh ls /tmp/never").await;
+    assert!(after.contains("exit code 2"), "{after}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use hermetic_testkit::model::Reply;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::lab::{ALICE, BOB, Lab, calls_terminal};
 
@@ -356,7 +356,8 @@ async fn the_command_line_answers_a_running_gateway() {
     };
     // Two at once, told apart by their names.
     let first = name(&lab.ask(ALICE, &format!("/sh {}", deed.command())).await);
-    let second = name(&lab.ask(ALICE, &format!("/sh {}", other.command())).await);
+    let bobs = format!("/sh {}", other.command());
+    let second = name(&lab.ask_through(BOB, &bobs, ALICE).await);
     let several = lab.ask(ALICE, "/approve").await;
     assert!(
         several.contains(&first) && several.contains(&second),
@@ -366,13 +367,16 @@ async fn the_command_line_answers_a_running_gateway() {
     assert_eq!(listed.as_array().unwrap().len(), 2);
     assert_eq!(lab.run(&["approvals", "deny", &first, "no", "way"]).code, 0);
     assert_eq!(lab.run(&["approvals", "approve", &second]).code, 0);
-    let replies = lab.replies(ALICE, 5).await;
+    let replies = lab.replies(ALICE, 4).await;
+    let no = replies
+        .iter()
+        .find(|reply| reply.contains("said no: no way"));
+    // What is meant for the model is not shown to people.
     assert!(
-        replies
-            .iter()
-            .any(|reply| reply.contains("said no: no way")),
+        no.is_some_and(|no| !no.contains("another way")),
         "{replies:?}"
     );
+    lab.replies(BOB, 2).await;
     assert_eq!((deed.times(), other.times()), (0, 1));
     let late = lab.run(&["approvals", "approve", &first]);
     assert!(
@@ -390,7 +394,8 @@ async fn what_the_agent_runs_cannot_answer_for_a_person() {
     let Some(lab) = lab(test, [], "").await else {
         return;
     };
-    let id = name(&lab.ask(ALICE, &format!("/sh {}", deed.command())).await);
+    let bobs = format!("/sh {}", deed.command());
+    let id = name(&lab.ask_through(BOB, &bobs, ALICE).await);
     // Straight, it is asked about.
     let program = env!("CARGO_BIN_EXE_hermetic");
     let straight = lab
@@ -415,4 +420,31 @@ async fn what_the_agent_runs_cannot_answer_for_a_person() {
         .await;
     assert!(reply.contains("cannot answer for a person"), "{reply}");
     assert_eq!(deed.times(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_without_a_name_is_for_what_was_shown_before_it_was_written() {
+    let (deed, other) = (Deed::new(), Deed::new());
+    let test = "a_yes_without_a_name_is_for_what_was_shown_before_it_was_written";
+    let Some(lab) = lab(test, [], "").await else {
+        return;
+    };
+    lab.ask(ALICE, &format!("/sh {}", deed.command())).await;
+    let (shown, _) = buttons(&lab, ALICE);
+    // The question, the stop and what was interrupted.
+    lab.telegram.says(ALICE, "/stop");
+    lab.replies(ALICE, 3).await;
+    let second = name(&lab.ask(ALICE, &format!("/sh {}", other.command())).await);
+    // Written right after the first question, and heard after the second was asked.
+    let late = json!({"text": "/approve", "message_id": shown + 1});
+    lab.telegram.says_with(ALICE, late);
+    let told = lab.replies(ALICE, 5).await.remove(4);
+    assert!(
+        told.contains(&second) && told.contains("cannot be told"),
+        "{told}"
+    );
+    assert_eq!((deed.times(), other.times()), (0, 0));
+    lab.telegram.says(ALICE, "/approve");
+    lab.replies(ALICE, 7).await;
+    assert_eq!((deed.times(), other.times()), (0, 1));
 }

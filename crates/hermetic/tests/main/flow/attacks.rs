@@ -261,7 +261,7 @@ async fn who_is_no_admin_has_the_commands_that_were_listed() {
     let Some(lab) = Lab::start_with(test, script, config, access).await else {
         return;
     };
-    for command in ["/sh id", "/py 1", "/reset", "/new", "/approve"] {
+    for command in ["/sh id", "/py 1", "/reset", "/new", "/destroy", "/approve"] {
         let said = lab.ask(BOB, command).await;
         assert!(said.contains("not for you"), "{command}: {said}");
     }

@@ -155,7 +155,7 @@ async fn killed_before_each_write_of_a_turn_nothing_is_lost_or_doubled() {
     }
     lab.restart();
     for user in 101..=100 + COMMITS {
-        lab.ask(user, "/reset").await;
+        lab.destroy(user).await;
     }
     assert_eq!(lab.sandboxes(), [""; 0]);
 }

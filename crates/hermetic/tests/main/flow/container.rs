@@ -39,7 +39,7 @@ async fn a_message_is_answered_from_its_own_container() {
     assert_eq!(lab.ask(ALICE, "/sh cat note").await.trim(), "mine");
     assert_eq!(left(&lab).len(), 2);
 
-    lab.ask(ALICE, "/reset").await;
+    lab.destroy(ALICE).await;
     assert_eq!(left(&lab).len(), 1);
     lab.terminate();
 }

@@ -55,7 +55,7 @@ async fn killed_during_a_tool_the_model_is_told_and_nothing_runs_twice() {
     let asked = lab.asked().remove(1);
     assert!(asked.contains("it may or may not have happened"), "{asked}");
     assert_eq!(fs::read_to_string(shared.path("count")).unwrap(), "ran\n");
-    lab.ask(ALICE, "/reset").await;
+    lab.destroy(ALICE).await;
     assert_eq!(lab.sandboxes(), [""; 0]);
 }
 
@@ -233,16 +233,13 @@ async fn killed_at_any_moment_of_a_turn_nothing_is_lost_doubled_or_left() {
     }
     // Nothing stays either, whenever it dies while it tidies up.
     for user in users.clone().step_by(4) {
-        lab.telegram.says(user, "/reset");
+        lab.ask(user, "/destroy").await;
+        lab.telegram.says(user, "/destroy yes");
         lab.kill();
         lab.restart();
     }
     for user in users.chain([99]) {
-        let said = lab.ask(user, "/reset").await;
-        assert!(
-            said.contains("gone") || said.contains("duplicate"),
-            "{said}"
-        );
+        lab.destroy(user).await;
     }
     assert_eq!(lab.sandboxes(), [""; 0]);
 }

@@ -38,7 +38,7 @@ async fn a_message_is_answered_from_its_own_instance() {
     assert_eq!(lab.sandboxes().len(), 2);
 
     for who in [ALICE, BOB] {
-        lab.ask(who, "/reset").await;
+        lab.destroy(who).await;
     }
     assert_eq!(lab.sandboxes().len(), 0);
     let id = std::fs::read_to_string(lab.path("hermetic/installation")).unwrap();

@@ -180,6 +180,25 @@ impl Lab {
         self.replies(user, before + 1).await.remove(before)
     }
 
+    /// Has somebody's sandbox destroyed, as a person does who means it.
+    pub(crate) async fn destroy(&self, user: i64) {
+        // After a crash an earlier answer may come in between.
+        for _ in 0..5 {
+            self.ask(user, "/destroy").await;
+            if self.ask(user, "/destroy yes").await.contains("are gone") {
+                return;
+            }
+        }
+        panic!("the sandbox of {user} is still there");
+    }
+
+    /// Says something and waits for the next reply in somebody else's chat.
+    pub(crate) async fn ask_through(&self, user: i64, words: &str, other: i64) -> String {
+        let before = self.sent_to(other);
+        self.telegram.says(user, words);
+        self.replies(other, before + 1).await.remove(before)
+    }
+
     pub(crate) fn sent_to(&self, user: i64) -> usize {
         let calls = self.telegram.calls("sendMessage");
         calls

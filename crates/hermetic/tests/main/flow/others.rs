@@ -45,7 +45,9 @@ async fn message_model_tool_sandbox_and_a_redacted_reply_with_servers_of_others(
     assert!(!reply.contains(KEY), "{reply}");
     assert_eq!(chat.sent_to(STRANGER).await, "");
 
-    chat.says(ALICE, "/reset").await;
+    chat.says(ALICE, "/destroy").await;
+    chat.hears(ALICE, "/destroy yes").await;
+    chat.says(ALICE, "/destroy yes").await;
     chat.hears(ALICE, "The sandbox and its files are gone")
         .await;
     drop(gateway);

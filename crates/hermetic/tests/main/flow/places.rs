@@ -108,6 +108,32 @@ async fn a_conversation_that_moves_into_a_sandbox_takes_nothing_of_the_host_alon
 }
 
 #[test]
+fn kept_files_outlive_a_change_of_backend() {
+    let home = Hermetic::with("");
+    if !home.has_sandboxes("kept_files_outlive_a_change_of_backend") {
+        return;
+    }
+    let exec = |backend: &str, text: &str| {
+        let (by, session) = (["exec", "--backend", backend], ["--session", "work"]);
+        home.run(&[&by[..], &session[..], &["--", "sh", "-c", text]].concat())
+    };
+    let wrote = exec("native", "echo mine > /workspace/note");
+    assert_eq!(wrote.code, 0, "{}", wrote.err);
+    let moved = exec("local", "true");
+    assert_eq!(moved.code, 0, "{}", moved.err);
+    assert!(moved.err.contains("kept in sandbox"), "{}", moved.err);
+    assert!(moved.err.contains("sandbox destroy"), "{}", moved.err);
+    let listed = home.run(&["sandbox", "list"]).out;
+    assert!(listed.contains("set aside"), "{listed}");
+    let back = exec("native", "cat /workspace/note");
+    assert_eq!(back.out, "mine\n", "{}", back.err);
+    let left = home.run(&["sandbox", "list", "--json"]).json();
+    for row in left.as_array().unwrap() {
+        home.run(&["sandbox", "destroy", row["id"].as_str().unwrap()]);
+    }
+}
+
+#[test]
 fn a_platforms_backend_that_is_missing_stops_the_start() {
     let config = "platforms: {webhook: {terminal_backend: docker}}\n";
     let (_, access) = webhook();

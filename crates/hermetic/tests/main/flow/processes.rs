@@ -125,7 +125,7 @@ async fn a_reset_ends_processes_and_nobody_is_told() {
     };
     lab.ask(ALICE, "build it").await;
     shared.heard().await;
-    lab.ask(ALICE, "/reset").await;
+    lab.destroy(ALICE).await;
     assert_eq!(lab.sandboxes(), [""; 0]);
     lab.terminate();
     lab.restart();

@@ -1,0 +1,247 @@
+//! Files that do not arrive: they hold up nothing, are tried for some minutes, and then it is said.
+
+use std::time::Duration;
+
+use hermetic_chat::{Chat, Outgoing, Reply, SendError, SendFailure};
+use hermetic_redact::Redacted;
+use hermetic_store::{DeliveryRow, StoreError};
+use hermetic_types::ConversationKey;
+use tokio::time::{Instant, timeout};
+
+use super::attempt::{Left, Letter, is_final};
+use super::{Address, Post};
+use crate::wording::{POSSIBLE_DUPLICATE, now};
+
+const LATE: &str = "This file belongs to an earlier answer; it could not be sent with it.";
+
+/// How patient we are with a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FilePace {
+    /// With its text, while the next text waits.
+    pub(super) first_attempt: Duration,
+    /// Later, while nothing waits.
+    pub(super) later_attempt: Duration,
+    pub(super) first_pause: Duration,
+    pub(super) longest_pause: Duration,
+    pub(super) most_tries: u32,
+    /// All attempts together.
+    pub(super) whole: Duration,
+}
+
+impl Default for FilePace {
+    fn default() -> Self {
+        Self {
+            first_attempt: Duration::from_secs(60),
+            later_attempt: Duration::from_secs(180),
+            first_pause: Duration::from_secs(2),
+            longest_pause: Duration::from_secs(60),
+            most_tries: 8,
+            whole: Duration::from_secs(300),
+        }
+    }
+}
+
+impl FilePace {
+    fn pause(&self, tries: u32) -> Duration {
+        let longer = 1_u32 << tries.saturating_sub(1).min(16);
+        self.first_pause
+            .saturating_mul(longer)
+            .min(self.longest_pause)
+    }
+}
+
+impl Post {
+    /// A file, or in words why not. Only what may pass is an error.
+    pub(super) async fn send_file(
+        &self,
+        chat: &dyn Chat,
+        letter: &Letter,
+        path: &str,
+    ) -> Result<(), SendError> {
+        let Some(conversation) = &letter.address.conversation else {
+            return Ok(());
+        };
+        let patience = match letter.address.late {
+            true => self.pace.later_attempt,
+            false => self.pace.first_attempt,
+        };
+        let sent = timeout(patience, self.try_file(chat, letter, conversation, path));
+        let why = match sent.await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(FileFailure::Passing(error))) => return Err(error),
+            Ok(Err(FileFailure::Final(why))) => why,
+            Err(_) => {
+                let slow = format!("it took longer than {} seconds", patience.as_secs());
+                return Err(SendFailure::Uncertain(slow.into()).into());
+            }
+        };
+        let notice = self.not_sent(letter, path, &why);
+        chat.send(&letter.address.place, &Reply::text(notice.into()))
+            .await
+            .map(drop)
+    }
+
+    async fn try_file(
+        &self,
+        chat: &dyn Chat,
+        letter: &Letter,
+        conversation: &ConversationKey,
+        path: &str,
+    ) -> Result<(), FileFailure> {
+        let fetched = self.files.fetch(letter.platform, conversation, path);
+        let mut file = fetched.await.map_err(|error| {
+            tracing::warn!(%conversation, cause = ?error, "a file was not sent");
+            FileFailure::Final(error.to_string())
+        })?;
+        let marks = [
+            letter
+                .may_be_double()
+                .then_some(POSSIBLE_DUPLICATE.trim_end()),
+            letter.address.late.then_some(LATE),
+            file.caption.as_ref().map(Outgoing::as_str),
+        ];
+        let marks: Vec<_> = marks.into_iter().flatten().collect();
+        if !marks.is_empty() {
+            file.caption = Some(self.redactor.redact(marks.join("\n\n")).into());
+        }
+        match chat.send_file(&letter.address.place, &file).await {
+            Ok(_) => Ok(()),
+            Err(error) if is_final(&error.failure) => Err(FileFailure::Final(error.to_string())),
+            Err(error) => Err(FileFailure::Passing(error)),
+        }
+    }
+
+    /// The text has arrived and a file has not: from here on each file that is left goes its own way, and
+    /// what was written after it does not wait.
+    pub(super) async fn let_files_come_late(
+        &self,
+        letter: &Letter,
+        files: Vec<String>,
+        error: &SendError,
+    ) -> Result<Left, StoreError> {
+        tracing::warn!(delivery = letter.row.0, %error, "a file did not arrive with its text");
+        let mut first = true;
+        for path in files {
+            let address = Address {
+                draft: None,
+                files: vec![path],
+                late: true,
+                ..letter.address.clone()
+            };
+            let mut late = self
+                .queue_late(letter, address, &Redacted::constant(""))
+                .await?;
+            // Of the others nothing was tried.
+            if std::mem::take(&mut first) {
+                late.tries = 1;
+                late.maybe_sent = letter.may_be_double() || !error.failure.is_safe_to_repeat();
+                // The attempt that failed counts, also after a restart.
+                self.deliveries.begin(late.row).await?;
+                if !late.maybe_sent {
+                    let why = error.to_string();
+                    self.deliveries.put_back(late.row, &why).await?;
+                }
+            }
+            self.lines.wait(late, Instant::now() + self.pace.pause(1));
+        }
+        self.deliveries.sent(letter.row, now()).await?;
+        self.wake.notify_one();
+        Ok(Left::Nothing)
+    }
+
+    pub(super) async fn after_a_late_file(
+        &self,
+        mut letter: Letter,
+        error: SendError,
+    ) -> Result<Left, StoreError> {
+        let failure = error.failure;
+        let pause = match &failure {
+            SendFailure::Throttled { retry_after } => *retry_after,
+            _ => self.pace.pause(letter.tries),
+        };
+        tracing::warn!(delivery = letter.row.0, tries = letter.tries, %failure, "a file was not sent");
+        let over = letter.since.elapsed() + pause > self.pace.whole;
+        if letter.tries >= self.pace.most_tries || over {
+            return self.say_undeliverable(&letter, &failure).await;
+        }
+        letter.maybe_sent |= !failure.is_safe_to_repeat();
+        if !letter.may_be_double() {
+            let why = failure.to_string();
+            self.deliveries.put_back(letter.row, &why).await?;
+        }
+        Ok(Left::TryAgain(Box::new(letter), Instant::now() + pause))
+    }
+
+    /// The word goes the way of every reply, in its line.
+    async fn say_undeliverable(
+        &self,
+        letter: &Letter,
+        failure: &SendFailure,
+    ) -> Result<Left, StoreError> {
+        let why = failure.to_string();
+        let path = letter.address.files.first().map_or("", String::as_str);
+        let notice = self.not_sent(letter, path, &why);
+        let address = Address {
+            files: Vec::new(),
+            late: false,
+            ..letter.address.clone()
+        };
+        let word = self.queue_late(letter, address, &notice).await?;
+        self.deliveries.failed(letter.row, &why).await?;
+        self.lines.push(word);
+        self.wake.notify_one();
+        Ok(Left::Nothing)
+    }
+
+    /// Written before it is sent, as all are.
+    async fn queue_late(
+        &self,
+        letter: &Letter,
+        address: Address,
+        text: &Redacted<String>,
+    ) -> Result<Letter, StoreError> {
+        let json = serde_json::to_string(&address).unwrap_or_default();
+        let platform = letter.platform;
+        let queued = self
+            .deliveries
+            .queue(None, platform.name(), &json, text.as_str(), now());
+        Ok(Letter::new(queued.await?, platform, address, text.clone()))
+    }
+
+    fn not_sent(&self, letter: &Letter, path: &str, why: &str) -> Redacted<String> {
+        let folder = self.files.folder(letter.platform).trim_end_matches('/');
+        self.redactor.redact(format!(
+            "[{path} was not sent: {why}. If it is there, it is still {folder}/{path}.]"
+        ))
+    }
+
+    /// Gives up a conversation's files that did not arrive; their paths.
+    pub(crate) async fn drop_late_files(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<Vec<String>, StoreError> {
+        let (letters, paths) = self.lines.give_up_late_files(conversation);
+        for letter in letters {
+            self.deliveries.failed(letter.row, GIVEN_UP).await?;
+        }
+        Ok(paths)
+    }
+
+    pub(super) async fn note_given_up(&self, row: DeliveryRow) {
+        if let Err(error) = self.deliveries.failed(row, GIVEN_UP).await {
+            tracing::error!(delivery = row.0, %error, "the ledger could not be written");
+        }
+    }
+}
+
+const GIVEN_UP: &str = "given up by /stop";
+
+enum FileFailure {
+    /// Trying again may help.
+    Passing(SendError),
+    Final(String),
+}
+
+#[cfg(test)]
+#[path = "late_files_tests.rs"]
+mod tests;

@@ -1,0 +1,75 @@
+//! Messages that were let in, for unit tests of this crate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hermetic_access::{Access, Pairing, PlatformSettings, Settings};
+use hermetic_store::Store;
+use hermetic_types::{
+    ChatId, ChatKind, Incoming, MessageId, Place, Platform, Sender, UpdateId, UserId,
+};
+
+use crate::StoredPairings;
+use crate::kept::Kept;
+
+/// A store of its own and everybody let in.
+pub(crate) struct TestLab {
+    pub(crate) store: Store,
+    access: Access,
+    next: AtomicU64,
+    _folder: tempfile::TempDir,
+}
+
+impl TestLab {
+    pub(crate) async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("s.db")).await.unwrap();
+        let everybody = PlatformSettings {
+            allow_all: true,
+            ..PlatformSettings::default()
+        };
+        let settings = Settings {
+            platforms: [(Platform::Telegram, everybody)].into(),
+            ..Settings::default()
+        };
+        let pairing = Pairing::new(Arc::new(StoredPairings::new(store.documents())));
+        Self {
+            access: Access::new(settings, pairing),
+            store,
+            next: AtomicU64::new(1),
+            _folder: folder,
+        }
+    }
+
+    pub(crate) fn place(chat: i64) -> Place {
+        Place {
+            chat: ChatId::from(chat),
+            kind: ChatKind::Dm,
+            thread: None,
+        }
+    }
+
+    /// A private message.
+    pub(crate) async fn says(&self, user: i64, text: &str) -> Kept {
+        let number = self.next.fetch_add(1, Ordering::Relaxed).to_string();
+        let incoming = Incoming {
+            platform: Platform::Telegram,
+            update: UpdateId::new(number.clone()).unwrap(),
+            message: MessageId::new(number).unwrap(),
+            place: Self::place(user),
+            sender: Sender {
+                id: UserId::new(user.to_string()).unwrap(),
+                display: String::new(),
+                is_bot: false,
+            },
+            text: text.to_owned(),
+            reply_to: None,
+            mentions_us: true,
+            attachments: Vec::new(),
+            received_at: jiff::Timestamp::now(),
+        };
+        let admitted = self.access.admit(incoming, jiff::Timestamp::now()).await;
+        let kept = Kept::keep(&self.store.inbox(), admitted.unwrap()).await;
+        kept.unwrap().unwrap()
+    }
+}
