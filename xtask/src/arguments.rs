@@ -20,6 +20,9 @@ The project's chores.
   cargo xtask docker [-- COMMAND...]
       Starts an engine of its own with the test image, runs COMMAND with DOCKER_HOST set and
       stops the engine. Without COMMAND it waits for the end of its input.
+  cargo xtask fuzz [--seconds N] [TARGET...]
+      Every fuzz target for ten minutes, or N seconds, as many at once as there are processors.
+      What was learnt is kept under target/ for the next run; a finding is a failure.
   cargo xtask build-times
       Measures a clean release build.";
 
@@ -29,8 +32,17 @@ pub(crate) enum Chore {
     Check,
     Bench { rest: Vec<String> },
     Docker { command: Vec<String> },
+    Fuzz(FuzzOptions),
     BuildTimes,
     Help,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct FuzzOptions {
+    /// For each target.
+    pub(crate) seconds: u64,
+    /// All if none is named.
+    pub(crate) targets: Vec<String>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -57,10 +69,35 @@ impl Chore {
             "docker" => Ok(Self::Docker {
                 command: after_dashes(words)?,
             }),
+            "fuzz" => FuzzOptions::parse(words).map(Self::Fuzz),
             "build-times" => nothing_more(words).map(|()| Self::BuildTimes),
             "help" | "--help" | "-h" => Ok(Self::Help),
             _ => Err(Failure::Usage(format!("no chore is called {chore:?}"))),
         }
+    }
+}
+
+impl FuzzOptions {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut options = Self {
+            seconds: 600,
+            targets: Vec::new(),
+        };
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--seconds" => {
+                    let number = words.next().and_then(|word| word.parse().ok());
+                    options.seconds = number.filter(|seconds| *seconds > 0).ok_or_else(|| {
+                        Failure::Usage("--seconds takes a number above zero".to_owned())
+                    })?;
+                }
+                word if word.starts_with('-') => {
+                    return Err(Failure::Usage(format!("unknown word {word:?}")));
+                }
+                _ => options.targets.push(word),
+            }
+        }
+        Ok(options)
     }
 }
 

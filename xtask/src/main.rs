@@ -18,6 +18,7 @@ mod docker;
 mod doctests;
 mod engine;
 mod failure;
+mod fuzz;
 mod image;
 mod leftovers;
 mod machine;
@@ -53,6 +54,7 @@ fn run(chore: Chore) -> Result<(), Failure> {
         Chore::Check => check::run(),
         Chore::Bench { rest } => bench::run(&rest),
         Chore::Docker { command } => docker::run(&command),
+        Chore::Fuzz(options) => fuzz::run(&options),
         Chore::BuildTimes => build_times::run(),
         Chore::Help => {
             say::plain(arguments::HELP);
