@@ -44,9 +44,10 @@ pub(crate) struct Plan {
     pub exit: Option<u16>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Identity {
-    /// We are root: the sandbox becomes this unused host id, never 0.
+    /// We are root: the sandbox becomes this host id, never 0; one that nobody has, unless it writes
+    /// to somebody's folder.
     Assumed(u32),
     /// We are a plain user, and so is the sandbox.
     Own { uid: u32, gid: u32 },

@@ -27,6 +27,7 @@ mod tables;
 mod total;
 mod waiting;
 mod watch;
+mod writer;
 
 pub use housing::{HOUSED, Housing, Keeps, Site};
 pub use native::{Config, Demand, Native};

@@ -9,6 +9,7 @@ use super::housing;
 use super::mounts;
 use super::native::Host;
 use super::tables;
+use super::writer;
 use crate::plan::{Bounds, Files, HOME, Identity, PORCH, Pin, Plan, Scratch, System, WORKSPACE};
 
 /// Ids in this range belong to nobody: above what systems hand out to users and containers.
@@ -24,7 +25,7 @@ pub(super) fn plan(host: &Host, folder: &Folder, spec: &Spec) -> Result<Plan, Ba
         groups.clear();
     }
     Ok(Plan {
-        identity: identity(&spec.id),
+        identity: writer::identity(spec, identity(&spec.id))?,
         root: if housed {
             PORCH.into()
         } else {

@@ -186,7 +186,7 @@ fn total(host: &Host) -> Layer {
             name: "total limit",
             state: LayerState::Missing,
             detail: "no sum for all sandboxes together: each has its own limits only".to_owned(),
-            remedy: Some(DELEGATE.to_owned()),
+            remedy: Some(host.groups.remedy()),
         };
     };
     let settings = host.groups.total.memory(parent, host.groups.version());
