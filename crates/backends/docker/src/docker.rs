@@ -201,8 +201,14 @@ pub(crate) fn missing(id: &SandboxId) -> BackendError {
 }
 
 fn refused(error: &VolumeError) -> BackendError {
+    let remedy = match error {
+        VolumeError::Danger { folder, .. } => {
+            format!("; to take the risk, add {folder:?} to terminal.docker_accept_risks")
+        }
+        VolumeError::Malformed { .. } | VolumeError::Option { .. } => String::new(),
+    };
     BackendError::Refused {
         what: "a volume".to_owned(),
-        why: error.to_string(),
+        why: format!("{error}{remedy}"),
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use hermetic_sandbox::risk_of_showing;
 use thiserror::Error;
 
 /// `/host/folder:/inside[:ro]` or `volume:/inside[:ro]`.
@@ -99,6 +100,10 @@ impl Volume {
         }))
     }
 
+    fn is_writable(&self) -> bool {
+        !self.options.iter().any(|option| option == "ro")
+    }
+
     pub fn target(&self) -> &str {
         &self.target
     }
@@ -151,6 +156,9 @@ impl Volume {
             }
             if own.iter().any(|path| overlaps(&folder, &real(path, near))) {
                 return danger("it would show hermetic's own state and secrets");
+            }
+            if let Some(why) = risk_of_showing(&folder, self.is_writable()) {
+                return danger(why);
             }
         }
         Ok(())
@@ -241,6 +249,10 @@ mod tests {
             "/var/lib/docker/volumes",
             "/var",
             "/run/podman/podman.sock",
+            "/etc",
+            "/root",
+            "/home/alice/.ssh",
+            "/usr/local",
             link.to_str().unwrap(),
             link.join("var").to_str().unwrap(),
             home.path().to_str().unwrap(),

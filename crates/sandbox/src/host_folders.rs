@@ -1,0 +1,147 @@
+//! Folders of the host that nobody shows a sandbox by accident.
+
+use std::path::{Component, Path};
+
+/// Whoever can write below one of these owns the machine.
+const SYSTEM: [&str; 11] = [
+    "/bin",
+    "/boot",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/sbin",
+    "/usr",
+    "/var/lib",
+    "/var/spool",
+];
+
+/// What people keep keys in, wherever their home is.
+const KEYS: [&str; 11] = [
+    ".aws",
+    ".azure",
+    ".docker",
+    ".gnupg",
+    ".hermes",
+    ".kube",
+    ".netrc",
+    ".password-store",
+    ".pki",
+    ".ssh",
+    ".vault-token",
+];
+
+/// What runs at a login or at a start, wherever the home is.
+const START_UP: [&str; 12] = [
+    ".bash_login",
+    ".bash_profile",
+    ".bashrc",
+    ".config/autostart",
+    ".config/fish",
+    ".config/systemd",
+    ".local/bin",
+    ".profile",
+    ".zlogin",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+];
+
+/// Why an operator has to name the risk before this path of the host is shown in a sandbox; nothing
+/// where there is none.
+pub fn risk_of_showing(path: &Path, writable: bool) -> Option<&'static str> {
+    if KEYS.iter().any(|name| is_part(path, name)) || path.starts_with("/etc/ssh") {
+        return Some("it holds keys");
+    }
+    if matches!(path.to_str(), Some("/etc/shadow" | "/etc/gshadow")) {
+        return Some("it holds passwords");
+    }
+    if is_home(path) {
+        return Some("it is somebody's whole home, with keys and start-up files");
+    }
+    if !writable {
+        return None;
+    }
+    if SYSTEM.iter().any(|part| path.starts_with(part)) || path == Path::new("/var") {
+        return Some("whoever writes there owns the machine");
+    }
+    if START_UP.iter().any(|name| is_part(path, name)) {
+        return Some("what is written there runs outside of the sandbox");
+    }
+    None
+}
+
+/// Whether the path leads to or through that relative one, at any depth.
+fn is_part(path: &Path, part: &str) -> bool {
+    let parts: Vec<_> = path.components().collect();
+    let wanted: Vec<_> = Path::new(part).components().collect();
+    parts.windows(wanted.len()).any(|some| some == wanted)
+}
+
+fn is_home(path: &Path) -> bool {
+    let mut parts = path
+        .components()
+        .skip_while(|part| *part == Component::RootDir);
+    match parts.next().and_then(|part| part.as_os_str().to_str()) {
+        Some("root") => parts.next().is_none(),
+        Some("home") => parts.nth(1).is_none(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_owns_the_machine_or_an_account_is_a_risk() {
+        for path in [
+            "/etc",
+            "/etc/cron.d",
+            "/usr/local/bin",
+            "/boot",
+            "/var",
+            "/var/spool/cron",
+            "/root",
+            "/home",
+            "/home/alice",
+            "/home/alice/.ssh",
+            "/home/alice/.config/systemd/user",
+            "/home/alice/.bashrc",
+            "/srv/bot/.hermes",
+        ] {
+            assert!(risk_of_showing(Path::new(path), true).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn keys_are_one_even_to_read() {
+        for path in [
+            "/root",
+            "/home/alice/.ssh/id_ed25519",
+            "/etc/shadow",
+            "/x/.aws",
+        ] {
+            assert!(risk_of_showing(Path::new(path), false).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn projects_and_data_are_none() {
+        for path in [
+            "/home/alice/project",
+            "/root/project",
+            "/srv/data",
+            "/opt/app",
+            "/var/www/site",
+            "/mnt/disk",
+            "/home/alice/.config/nvim",
+        ] {
+            assert_eq!(risk_of_showing(Path::new(path), true), None, "{path}");
+        }
+        for path in ["/etc/hosts", "/usr/share", "/home/alice/.bashrc"] {
+            assert_eq!(risk_of_showing(Path::new(path), false), None, "{path}");
+        }
+    }
+}
