@@ -34,6 +34,12 @@ pub(crate) fn is_plain(path: &str) -> bool {
     path.is_absolute() && path.components().all(|part| part != Component::ParentDir)
 }
 
+/// What a shell takes as the name of a variable.
+pub(crate) fn is_variable_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !text.is_empty() && text.chars().all(plain) && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
 /// A host as below, with `tcp://` in front or ` in RANGE` behind. The proxy has the final word.
 pub(crate) fn is_egress_rule(text: &str) -> bool {
     let target = match text.split_once(" in ") {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::schema::{Key, SCHEMA};
-use crate::shape::{Field, Shape};
+use crate::shape::{Field, LoneValues, Shape};
 
 /// Unknown keys are let through, as the original system has many that we do not use.
 pub fn json_schema() -> Value {
@@ -149,10 +149,17 @@ fn of(shape: &Shape) -> Value {
                 None => json!({"type": "array", "items": record}),
             }
         }
-        Shape::Table { fields } => json!({
-            "type": "object",
-            "additionalProperties": nullable(&record(fields)),
-        }),
+        Shape::Table {
+            fields,
+            lone_values,
+        } => {
+            let record = nullable(&record(fields));
+            let entry = match lone_values {
+                LoneValues::Refused => record,
+                LoneValues::Unused => json!({"anyOf": [record, {"not": {"type": "array"}}]}),
+            };
+            json!({"type": "object", "additionalProperties": entry})
+        }
         Shape::Tree => json!({}),
     }
 }

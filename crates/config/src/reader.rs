@@ -9,7 +9,7 @@ use crate::nearest::nearest;
 use crate::place::Place;
 use crate::problem::Problem;
 use crate::scalar;
-use crate::shape::{Field, Item, Mismatch, Shape, names};
+use crate::shape::{Field, Item, LoneValues, Mismatch, Shape, names};
 use crate::tree::{Content, Entry, Node, Scalar};
 use crate::value::{Record, Value};
 use crate::wording::short;
@@ -51,7 +51,13 @@ impl Reader<'_> {
                 let record = Record::lone(field, Value::Text(text), &node.place);
                 Some(Value::Records(vec![record]))
             }
-            (Shape::Table { fields }, Content::Map(entries)) => self.table(key, fields, entries),
+            (
+                Shape::Table {
+                    fields,
+                    lone_values,
+                },
+                Content::Map(entries),
+            ) => self.table(key, fields, *lone_values, entries),
             (shape, Content::Scalar(scalar)) if shape.is_scalar() => {
                 let text = self.expanded(key, scalar, &node.place)?;
                 match shape.read_text(&text) {
@@ -154,7 +160,13 @@ impl Reader<'_> {
         Some(Value::Records(records))
     }
 
-    fn table(&mut self, key: &str, fields: &'static [Field], entries: &[Entry]) -> Option<Value> {
+    fn table(
+        &mut self,
+        key: &str,
+        fields: &'static [Field],
+        lone_values: LoneValues,
+        entries: &[Entry],
+    ) -> Option<Value> {
         let mut table = BTreeMap::new();
         for entry in entries {
             match &entry.value.content {
@@ -165,6 +177,10 @@ impl Reader<'_> {
                     }
                 }
                 Content::Null => {}
+                Content::Scalar(_) if lone_values == LoneValues::Unused => {
+                    let inner = format!("{key}.{}", entry.name);
+                    self.unknown_fields.push((inner, entry.name_place.clone()));
+                }
                 _ => self.problems.push(
                     Problem::error(format!("expected a map, found {}", entry.value.kind()))
                         .at(&entry.value.place)

@@ -42,8 +42,17 @@ pub(crate) enum Shape {
     /// A map from names to maps.
     Table {
         fields: &'static [Field],
+        lone_values: LoneValues,
     },
     Tree,
+}
+
+/// What a table makes of a name with a single value instead of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoneValues {
+    Refused,
+    /// Hermes keeps settings of the whole section among its entries.
+    Unused,
 }
 
 /// What each text of a list must be.
@@ -52,6 +61,7 @@ pub(crate) enum Item {
     Any,
     Host,
     Mount,
+    VariableName,
 }
 
 #[derive(Debug)]
@@ -82,6 +92,11 @@ impl Item {
                 grammar::mount(text).is_some(),
                 "mount",
                 "write `/host/path:/inside`, with `:rw` at the end to allow writing",
+            ),
+            Self::VariableName => (
+                grammar::is_variable_name(text),
+                "variable name",
+                "write the name alone: letters, digits and `_`, no value",
             ),
         };
         if fits {
@@ -181,7 +196,7 @@ impl Shape {
             Self::Texts { .. } => Some("write it as [one, two]".to_owned()),
             Self::Pairs => Some("write it as {NAME: value}".to_owned()),
             Self::OneOf(choices) => Some(format!("known: {}", choices.join(", "))),
-            Self::Records { fields, .. } | Self::Table { fields } => {
+            Self::Records { fields, .. } | Self::Table { fields, .. } => {
                 Some(format!("its fields are {}", names(fields)))
             }
             Self::Size { unit, .. } => Some(size_help(*unit).to_owned()),

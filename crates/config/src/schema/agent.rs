@@ -132,8 +132,8 @@ fn shown() -> Vec<Key> {
         key(
             "streaming.enabled",
             Shape::Flag,
-            "false",
-            "show an answer while it is written",
+            "true",
+            "show an answer while it is written, where the platform can change a message",
         )
         .also_at(["gateway.streaming.enabled"]),
         key(

@@ -1,7 +1,7 @@
 //! `model:` and its relatives.
 
 use super::{Key, Shape, count, key};
-use crate::shape::Field;
+use crate::shape::{Field, LoneValues};
 
 pub(super) fn keys() -> Vec<Key> {
     vec![
@@ -38,7 +38,10 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "providers",
-            Shape::Table { fields: PROVIDER },
+            Shape::Table {
+                fields: PROVIDER,
+                lone_values: LoneValues::Refused,
+            },
             "",
             "settings of one provider",
         ),
@@ -63,7 +66,10 @@ pub(super) fn keys() -> Vec<Key> {
         .also_at(["fallback_providers"]),
         key(
             "auxiliary",
-            Shape::Table { fields: AUXILIARY },
+            Shape::Table {
+                fields: AUXILIARY,
+                lone_values: LoneValues::Unused,
+            },
             "",
             "the model for a task of its own, such as `approval`",
         ),

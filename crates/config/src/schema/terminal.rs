@@ -58,7 +58,7 @@ fn common() -> Vec<Key> {
         ),
         key(
             "terminal.env_passthrough",
-            TEXTS,
+            texts(Item::VariableName),
             "",
             "variables that commands may see; credentials of providers never are",
         ),
@@ -142,7 +142,7 @@ fn common() -> Vec<Key> {
             "terminal.sandbox_dir",
             Shape::Text,
             "",
-            "where kept files live; `$HERMES_HOME/sandboxes` if not written",
+            "where instances keep files where there is no scratch_dir (singularity); others keep them in `$HERMES_HOME/hermetic`",
         )
         .mirrored_by("TERMINAL_SANDBOX_DIR"),
     ]
@@ -159,7 +159,7 @@ fn docker() -> Vec<Key> {
         .mirrored_by("TERMINAL_DOCKER_IMAGE"),
         key(
             "terminal.docker_forward_env",
-            TEXTS,
+            texts(Item::VariableName),
             "",
             "variables forwarded by name",
         )
@@ -366,6 +366,12 @@ fn native() -> Vec<Key> {
             texts(Item::Mount),
             "",
             "extra mounts: `/host/path:/inside`, with `:rw` to allow writing",
+        ),
+        key(
+            "terminal.native_accept_risks",
+            TEXTS,
+            "",
+            "folders of native_mounts that are shown although whoever has them owns an account or the machine",
         ),
         key(
             "terminal.native_require",

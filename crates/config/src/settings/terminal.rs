@@ -9,6 +9,7 @@ use hermetic_types::{BackendKind, Limits, Secret};
 use super::pick::Pick;
 use crate::grammar;
 use crate::problem::Problem;
+use crate::wording::short;
 
 #[derive(Clone, Debug)]
 pub struct Terminal {
@@ -100,6 +101,8 @@ pub struct Native {
     /// The host's own system, read-only, where absent.
     pub rootfs: Option<PathBuf>,
     pub mounts: Vec<NativeMount>,
+    /// Sources of mounts whose risk the operator takes.
+    pub accept_risks: Vec<PathBuf>,
     /// Layers that must hold, by the names of `hermetic doctor`.
     pub require: Vec<String>,
     /// For all sandboxes together; chosen to fit the machine where absent.
@@ -138,7 +141,7 @@ impl Terminal {
             },
             persistent: pick.flag("terminal.container_persistent"),
             sandbox_dir: pick.maybe_path("terminal.sandbox_dir"),
-            docker: docker(pick),
+            docker: docker(pick, problems),
             singularity_image: pick.maybe_text("terminal.singularity_image"),
             scratch_dir: pick.maybe_path("terminal.scratch_dir"),
             modal_image: pick.maybe_text("terminal.modal_image"),
@@ -163,7 +166,16 @@ impl Terminal {
     }
 }
 
-fn docker(pick: &Pick<'_>) -> Docker {
+fn docker(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Docker {
+    const ENV: &str = "terminal.docker_env";
+    let env = pick.pairs(ENV);
+    if let Some(name) = env.keys().find(|name| !grammar::is_variable_name(name)) {
+        let what = format!("`{}` is not a variable name", short(name));
+        problems.push(
+            pick.wrong(ENV, what)
+                .help("write letters, digits and `_` only, and the value after the colon"),
+        );
+    }
     let forward_env = pick.texts("terminal.docker_forward_env");
     Docker {
         forwarded: forward_env
@@ -172,7 +184,7 @@ fn docker(pick: &Pick<'_>) -> Docker {
             .collect(),
         image: pick.text("terminal.docker_image"),
         forward_env,
-        env: pick.pairs("terminal.docker_env"),
+        env,
         volumes: pick.texts("terminal.docker_volumes"),
         mount_cwd_to_workspace: pick.flag("terminal.docker_mount_cwd_to_workspace"),
         network: pick.flag("terminal.docker_network"),
@@ -227,6 +239,11 @@ fn native(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Native {
     Native {
         rootfs,
         mounts,
+        accept_risks: pick
+            .texts("terminal.native_accept_risks")
+            .iter()
+            .map(|folder| pick.path_of(folder))
+            .collect(),
         require: pick.texts("terminal.native_require"),
         total_memory_bytes: pick.maybe_bytes("terminal.native_total_memory"),
         total_processes: pick.maybe_count("terminal.native_total_processes"),

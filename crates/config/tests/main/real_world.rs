@@ -259,3 +259,13 @@ fn a_slip_of_a_key_that_we_do_not_use_is_only_listed() {
     let unused: Vec<&str> = config.unused().iter().map(|key| key.key.as_str()).collect();
     assert_eq!(unused, ["compresion", "platforms.matrx", "agent.verbos"]);
 }
+
+#[test]
+fn settings_of_a_whole_section_may_stand_among_its_entries() {
+    let lab =
+        Lab::with("auxiliary:\n  transient_retries: 2\n  vision: {provider: auto, model: ''}\n");
+    let config = lab.config();
+    let unused: Vec<_> = config.unused().iter().map(|key| key.key.as_str()).collect();
+    assert_eq!(unused, ["auxiliary.transient_retries"]);
+    assert!(config.model().auxiliary.contains_key("vision"));
+}
