@@ -119,6 +119,23 @@ fn load(cli: &Cli) -> Result<Config, Failure> {
     Ok(hermetic_config::load(&inputs(cli)?)?)
 }
 
+/// A home that was named has to be there: a slip would become an installation of its own.
 fn inputs(cli: &Cli) -> Result<Inputs, Failure> {
+    let inputs = inputs_of_new_home(cli)?;
+    let home = inputs.home.root();
+    if cli.home.is_some() && !home.is_dir() {
+        return Err(Failure::new(
+            format!("there is no folder {}", home.display()),
+            format!(
+                "check --home; `hermetic --home {} config init` makes one",
+                home.display()
+            ),
+        ));
+    }
+    Ok(inputs)
+}
+
+/// For what makes a home where there is none.
+fn inputs_of_new_home(cli: &Cli) -> Result<Inputs, Failure> {
     Ok(Inputs::of_process(cli.home.as_deref())?)
 }

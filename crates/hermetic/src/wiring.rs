@@ -13,6 +13,7 @@ mod kit;
 mod modal;
 mod model;
 mod redactor;
+mod refusals;
 mod singularity;
 mod ssh;
 mod telegram;
@@ -32,7 +33,7 @@ use hermetic_egress::Gate;
 use hermetic_local::Local;
 use hermetic_native::{Demand, Native};
 use hermetic_sandbox::{
-    Backend, Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView,
+    Backend, Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView, risk_of_showing,
 };
 use hermetic_session::{PROXY_PORT, Plan, Sandboxes, Spending};
 use hermetic_store::Store;
@@ -48,6 +49,7 @@ pub(crate) use egress::{gate, gate_for, journal, rule_book, rules_text};
 pub(crate) use gateway::gateway;
 pub(crate) use installation::installation;
 pub(crate) use redactor::redactor;
+pub(crate) use refusals::{notices, refusals};
 
 /// How many sandboxes live at once where the file does not say.
 const MOST_SANDBOXES: usize = 1000;
@@ -276,8 +278,7 @@ pub(crate) fn mounts(config: &Config, backend: BackendKind) -> Vec<Mount> {
 }
 
 fn native(config: &Config, installation: &InstallationId) -> Result<Arc<dyn Backend>, Failure> {
-    let require = config.terminal().native.require.iter();
-    let require = require.map(|name| demand(name)).collect::<Result<_, _>>()?;
+    let require = native_settings(config)?;
     let native = Native::open(hermetic_native::Config {
         state: config.home().state(),
         installation: installation.clone(),
@@ -290,6 +291,30 @@ fn native(config: &Config, installation: &InstallationId) -> Result<Arc<dyn Back
         },
     })?;
     Ok(Arc::new(native))
+}
+
+/// The layers that must hold, if what is written about native sandboxes can be taken.
+fn native_settings(config: &Config) -> Result<Vec<Demand>, Failure> {
+    let native = &config.terminal().native;
+    for mount in &native.mounts {
+        let accepted = native.accept_risks.contains(&mount.source);
+        // A link may lead where nobody looked.
+        let real = mount.source.canonicalize().ok();
+        let risk = [Some(&mount.source), real.as_ref()]
+            .into_iter()
+            .flatten()
+            .find_map(|source| risk_of_showing(source, mount.writable));
+        if let Some(why) = risk.filter(|_| !accepted) {
+            let source = mount.source.display();
+            return Err(Failure::new(
+                format!("terminal.native_mounts: {source} is not shown inside: {why}"),
+                format!(
+                    "take it out; to take the risk, add {source} to terminal.native_accept_risks"
+                ),
+            ));
+        }
+    }
+    native.require.iter().map(|name| demand(name)).collect()
 }
 
 fn demand(name: &str) -> Result<Demand, Failure> {

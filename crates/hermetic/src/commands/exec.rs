@@ -1,6 +1,7 @@
 //! `hermetic exec`: one command in a sandbox.
 
 mod leaving;
+mod made_with;
 mod relay;
 mod terminal;
 
@@ -21,6 +22,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use self::leaving::Leaving;
+use self::made_with::MadeWith;
 use super::{load, on_runtime};
 use crate::cli::Cli;
 use crate::exit::Exit;
@@ -51,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
     /// In this session's sandbox, which stays, instead of a fresh one
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = session_name)]
     session: Option<String>,
     /// End the command after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -110,6 +112,8 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             let wants_out = gate.is_some();
             let sandboxes = wiring::sandboxes(&config, installation, plan, CALLER, gate).await?;
             let key = ConversationKey::new(format!("cli:{name}"));
+            let store = wiring::store(&config).await?;
+            let before = store.ledger().of(&key).await?;
             let lease = sandboxes
                 .lease(&key)
                 .await
@@ -117,6 +121,9 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             if let Some(set_aside) = lease.set_aside() {
                 warn!("session {name} has a new sandbox: {set_aside}");
             }
+            let made_with = MadeWith::new(lease.id(), args.image.as_deref(), &args.mounts);
+            let is_new = before.is_none_or(|entry| entry.id != *lease.id());
+            made_with.settle(&store, name, &key, is_new).await?;
             if wants_out && sandboxes.reach_of(&key).await.is_none() {
                 return Err(made_closed(name, lease.id()));
             }
@@ -244,6 +251,19 @@ fn command(args: &Args) -> Cleared {
     command.pty = args.tty.then(terminal::size);
     command.timeout = args.timeout.map(Duration::from_secs);
     Cleared::typed_by_operator(command)
+}
+
+fn session_name(text: &str) -> Result<String, String> {
+    const MOST_BYTES: usize = 200;
+    if text.trim().is_empty() {
+        return Err("a session needs a name".to_owned());
+    }
+    if text.len() > MOST_BYTES || text.chars().any(char::is_control) {
+        return Err(format!(
+            "expected a name of at most {MOST_BYTES} bytes, without control characters"
+        ));
+    }
+    Ok(text.to_owned())
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

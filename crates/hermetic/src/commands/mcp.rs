@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use hermetic_config::{Config, resolve_cli_backend};
-use hermetic_mcp::{Bounds, Door, House, over_http, over_stdio};
+use hermetic_mcp::{Bounds, Door, DoorError, House, over_http, over_stdio};
 use hermetic_sandbox::{Network, Spec};
 use hermetic_types::{BackendKind, Boundary, RunId, Secret};
 use tokio::signal::unix::{SignalKind, signal};
@@ -87,7 +87,16 @@ async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         Some(at) => {
             let token = token(args)?;
             let door = Door::open(at, &token).await;
-            let door = door.map_err(|error| Failure::caused(&error, "choose another port"))?;
+            let door = door.map_err(|error| {
+                let remedy = match &error {
+                    DoorError::NotLoopback(at) => format!(
+                        "write 127.0.0.1:{}; clients elsewhere come by `ssh -L` or a proxy of yours",
+                        at.port()
+                    ),
+                    DoorError::Listen { .. } => "choose another port".to_owned(),
+                };
+                Failure::caused(&error, remedy)
+            })?;
             let at = door.address();
             let at = at.map_err(|error| Failure::caused(&error, "choose another port"))?;
             info!("MCP on http://{at}/mcp");

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use clap::Subcommand;
-use hermetic_access::{Pairing, PairingError};
+use hermetic_access::{ApproveError, Pairing, PairingError};
 use hermetic_config::Config;
 use hermetic_types::{Platform, UserId};
 use jiff::Timestamp;
@@ -158,7 +158,13 @@ fn who(one: &serde_json::Value) -> String {
 impl From<PairingError> for Failure {
     fn from(error: PairingError) -> Self {
         let remedy = match &error {
-            PairingError::Approve(_) => "ask them to write again and to read the new code to you",
+            PairingError::Approve(ApproveError::NoSuchCode { .. }) => {
+                "compare it with what they were sent, letter by letter; a code is good for an hour, \
+                 on its own platform (`hermetic pairing list`)"
+            }
+            PairingError::Approve(ApproveError::Locked { .. }) => {
+                "wait until then; who is in stays in"
+            }
             _ => "check the state folder's permissions and the space left",
         };
         Self::caused(&error, remedy)

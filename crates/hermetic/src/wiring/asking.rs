@@ -58,7 +58,7 @@ pub(crate) fn approvals(config: &Config, store: &Store) -> Result<Approvals, Fai
     ))
 }
 
-fn guard(config: &Config) -> Result<Option<Guard>, Failure> {
+pub(super) fn guard(config: &Config) -> Result<Option<Guard>, Failure> {
     if config.approvals().mode != ApprovalMode::Smart {
         return Ok(None);
     }

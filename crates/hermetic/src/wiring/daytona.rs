@@ -6,7 +6,7 @@ use std::time::Duration;
 use hermetic_config::{Config, Origin};
 use hermetic_daytona::{Daytona, DiskWish, Patience};
 use hermetic_sandbox::Backend;
-use hermetic_types::InstallationId;
+use hermetic_types::{InstallationId, Secret};
 
 use super::Caller;
 use crate::failure::Failure;
@@ -20,12 +20,7 @@ pub(super) fn daytona(
     caller: Caller,
 ) -> Result<Arc<dyn Backend>, Failure> {
     let settings = &config.terminal().daytona;
-    let key = settings.api_key.clone().ok_or_else(|| {
-        Failure::new(
-            "there is no key for Daytona",
-            "write DAYTONA_API_KEY into .env; Daytona's dashboard makes keys",
-        )
-    })?;
+    let key = key(config)?;
     let written = config.origin("terminal.container_disk");
     let mut patience = Patience::default();
     if caller == Caller::Onlooker {
@@ -45,4 +40,13 @@ pub(super) fn daytona(
         patience,
     })?;
     Ok(Arc::new(daytona))
+}
+
+pub(super) fn key(config: &Config) -> Result<Secret, Failure> {
+    config.terminal().daytona.api_key.clone().ok_or_else(|| {
+        Failure::new(
+            "there is no key for Daytona",
+            "write DAYTONA_API_KEY into .env; Daytona's dashboard makes keys",
+        )
+    })
 }

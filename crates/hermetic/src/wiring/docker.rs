@@ -48,6 +48,11 @@ pub(super) fn docker(
     Ok(Arc::new(docker))
 }
 
+/// Whether its flags and volumes can be understood and leave the seal whole.
+pub(super) fn check(config: &Config) -> Result<(), Failure> {
+    options(config, Caller::Onlooker).map(drop)
+}
+
 fn options(config: &Config, caller: Caller) -> Result<Options, Failure> {
     let settings = &config.terminal().docker;
     let mut env = settings.forwarded.clone();

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use hermetic_config::{Config, CredentialSource, Egress, EgressCredential, EgressMode};
 use hermetic_egress::{
-    Allowing, Bundle, CertificateAuthority, Charter, Credential, Gate, Issued, Journal, Limits,
-    LogRecord, Mode, Paced, Proxy, Record, Roots, RuleBook, RuleText, RulesText, Scope,
-    SystemResolver, trust_bundle,
+    Allowing, Bundle, CertificateAuthority, Charter, Credential, Gate, InvalidRules, Issued,
+    Journal, Limits, LogRecord, Mode, Paced, Preset, Proxy, Record, Roots, RuleBook, RuleText,
+    RulesText, Scope, SystemResolver, trust_bundle,
 };
 use hermetic_gateway::{HostAsker, HostRecord};
 use hermetic_types::Secret;
@@ -40,13 +40,31 @@ pub(crate) fn gate(config: &Config, people: Option<People>) -> Result<Option<Arc
     if config.egress().mode == EgressMode::Closed {
         return Ok(None);
     }
-    let charter = Charter {
+    let gate = build(config, charter(config)?, Allowing::ByRule, people)?;
+    Ok(Some(Arc::new(gate.reading(rule_book(config)))))
+}
+
+/// Whether the rules and credentials of the file can be understood.
+pub(super) fn check(config: &Config) -> Result<(), Failure> {
+    if config.egress().mode == EgressMode::Closed {
+        return Ok(());
+    }
+    let nobody = Proxy::new(
+        Limits::default(),
+        Arc::new(SystemResolver::default()),
+        Arc::new(LogRecord),
+    );
+    Gate::new(nobody, charter(config)?)
+        .map(drop)
+        .map_err(invalid_rules)
+}
+
+fn charter(config: &Config) -> Result<Charter, Failure> {
+    Ok(Charter {
         rules: rules_text(config),
         more: additions(config.egress())?,
         credentials: issued(config.egress())?,
-    };
-    let gate = build(config, charter, Allowing::ByRule, people)?;
-    Ok(Some(Arc::new(gate.reading(rule_book(config)))))
+    })
 }
 
 /// A gate for these rules of one command alone: neither credentials nor what people added.
@@ -55,6 +73,11 @@ pub(crate) fn gate_for(config: &Config, rules: RulesText) -> Result<Arc<Gate>, F
         rules,
         ..Charter::default()
     };
+    for name in &charter.rules.presets {
+        Preset::named(name).map_err(|error| {
+            Failure::caused(&error, "`hermetic egress presets` shows what each allows")
+        })?;
+    }
     let allowing = Allowing::ByFlagOf("hermetic exec");
     build(config, charter, allowing, None).map(Arc::new)
 }
@@ -139,16 +162,26 @@ fn build(
             .intercepting(Arc::new(authority), &Roots::System)
             .map_err(|error| Failure::caused(&error, "install the ca-certificates package"))?;
     }
-    let gate = Gate::new(proxy, charter).map_err(|error| {
-        Failure::new(
-            format!("egress rules: {error}"),
-            "mend gateway.egress and run `hermetic config check`",
-        )
+    let by_flag = allowing != Allowing::ByRule;
+    let gate = Gate::new(proxy, charter).map_err(|error| match by_flag {
+        true => Failure::new(
+            error.to_string(),
+            "mend --allow: a host, host:port or *.suffix",
+        ),
+        false => invalid_rules(error),
     })?;
     Ok(match bundle {
         Some(bundle) => gate.trusting(bundle),
         None => gate,
     })
+}
+
+fn invalid_rules(error: InvalidRules) -> Failure {
+    Failure::caused(
+        &error,
+        "mend gateway.egress and run `hermetic config check`",
+    )
+    .during("egress rules")
 }
 
 /// Two files each, and as many are left for everything else.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hermetic_agent::Agent;
 use hermetic_chat::Chat;
-use hermetic_config::{BusyInput, Config, Origin, ResetMode, Resolved};
+use hermetic_config::{BusyInput, Config, ResetMode, Resolved};
 use hermetic_gateway::{Busy, Parts, Resets, Settings, Streaming};
 use hermetic_session::{Sandboxes, Spending};
 
@@ -19,6 +19,9 @@ const TYPING_EVERY: Duration = Duration::from_secs(4);
 const ATTEMPTS: u32 = 3;
 
 pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Parts, Failure> {
+    if let Some(refusal) = super::refusals(config, resolved).into_iter().next() {
+        return Err(refusal);
+    }
     let kind = resolved.backend;
     let installation = super::installation(config.home())?;
     // Both take their time in a new home, and neither needs the other.
@@ -118,13 +121,9 @@ fn resets(config: &Config) -> Resets {
     }
 }
 
-/// On where nobody said otherwise, as Hermes has it for platforms that can change a message.
 fn streaming(config: &Config) -> Option<Streaming> {
     let wanted = &config.agent().streaming;
-    let unwritten = config
-        .origin("streaming.enabled")
-        .is_none_or(|origin| *origin == Origin::Default);
-    let on = (wanted.enabled || unwritten) && wanted.transport != "off";
+    let on = wanted.enabled && wanted.transport != "off";
     on.then(|| Streaming {
         every: wanted.edit_interval,
         threshold: wanted.buffer_threshold,

@@ -21,25 +21,12 @@ pub(super) fn modal(
     installation: &InstallationId,
     caller: Caller,
 ) -> Result<Arc<dyn Backend>, Failure> {
+    check(config)?;
     let settings = &config.terminal().modal;
-    if settings.managed {
-        return Err(Failure::new(
-            "Modal by way of a vendor's gateway (terminal.modal_mode: managed) is not there",
-            "write terminal.modal_mode: direct, with a token of your own",
-        ));
-    }
     let home = env::var_os("HOME").map(PathBuf::from);
     let credentials = Credentials::find(&|name| said(config, name), home.as_deref())
         .map_err(|error| Failure::caused(&error, error.remedy()))?;
-    let address = match &credentials.server_url {
-        None => Address::default(),
-        Some(url) => Address::parse(url).map_err(|error| {
-            Failure::caused(
-                &error,
-                "mend MODAL_SERVER_URL, or server_url in ~/.modal.toml",
-            )
-        })?,
-    };
+    let address = address(&credentials)?;
     Ok(Arc::new(Modal::new(hermetic_modal::Config {
         address,
         credentials,
@@ -50,6 +37,31 @@ pub(super) fn modal(
         snapshots: config.home().root().join(SNAPSHOTS),
         outbound: outbound(config, caller)?,
     })))
+}
+
+/// Whether what is written about Modal can be understood. Its credentials are the machine's.
+pub(super) fn check(config: &Config) -> Result<(), Failure> {
+    let settings = &config.terminal().modal;
+    outbound(config, Caller::Onlooker)?;
+    if settings.managed {
+        return Err(Failure::new(
+            "Modal by way of a vendor's gateway (terminal.modal_mode: managed) is not there",
+            "write terminal.modal_mode: direct, with a token of your own",
+        ));
+    }
+    Ok(())
+}
+
+fn address(credentials: &Credentials) -> Result<Address, Failure> {
+    match &credentials.server_url {
+        None => Ok(Address::default()),
+        Some(url) => Address::parse(url).map_err(|error| {
+            Failure::caused(
+                &error,
+                "mend MODAL_SERVER_URL, or server_url in ~/.modal.toml",
+            )
+        }),
+    }
 }
 
 /// A variable of Modal's own client, as the configuration settled it.

@@ -18,6 +18,23 @@ type Door = (TcpListener, axum::Router);
 pub(crate) async fn telegram(
     config: &Config,
 ) -> Result<Option<(Arc<dyn Chat>, Option<Door>)>, Failure> {
+    let Some(telegram) = new(config)? else {
+        return Ok(None);
+    };
+    let settings = &config.platforms().telegram;
+    let posted = settings
+        .webhook_url
+        .as_deref()
+        .filter(|_| settings.webhook_secret.is_some());
+    let door = match posted {
+        Some(url) => Some((listen(config).await?, mounted(&telegram, url))),
+        None => None,
+    };
+    Ok(Some((telegram, door)))
+}
+
+/// As it is configured, before anything is listened to.
+pub(super) fn new(config: &Config) -> Result<Option<Arc<Telegram>>, Failure> {
     let settings = &config.platforms().telegram;
     let token = settings.token.clone().filter(|_| settings.platform.enabled);
     let Some(token) = token else { return Ok(None) };
@@ -39,7 +56,7 @@ pub(crate) async fn telegram(
         .webhook_url
         .clone()
         .zip(settings.webhook_secret.clone());
-    if let Some((url, secret)) = posted.clone() {
+    if let Some((url, secret)) = posted {
         wanted.intake = Intake::Webhook { url, secret };
     }
     let telegram = Telegram::new(wanted).map_err(|error| {
@@ -48,12 +65,7 @@ pub(crate) async fn telegram(
             "look at TELEGRAM_BOT_TOKEN, TELEGRAM_WEBHOOK_SECRET, base_url and proxy of telegram",
         )
     })?;
-    let telegram = Arc::new(telegram);
-    let door = match posted {
-        Some((url, _)) => Some((listen(config).await?, mounted(&telegram, &url))),
-        None => None,
-    };
-    Ok(Some((telegram, door)))
+    Ok(Some(Arc::new(telegram)))
 }
 
 async fn listen(config: &Config) -> Result<TcpListener, Failure> {

@@ -13,16 +13,10 @@ use crate::failure::Failure;
 pub(crate) async fn webhook(
     config: &Config,
 ) -> Result<Option<(Arc<Webhook>, TcpListener)>, Failure> {
-    let settings = &config.platforms().webhook;
-    let secret = settings
-        .secret
-        .clone()
-        .filter(|_| settings.platform.enabled);
-    let Some(secret) = secret else {
+    let Some(webhook) = new(config)? else {
         return Ok(None);
     };
-    let webhook = Webhook::new(WebhookConfig::new(secret))
-        .map_err(|error| Failure::caused(&error, "look at WEBHOOK_SECRET"))?;
+    let settings = &config.platforms().webhook;
     let (host, port) = (settings.host.as_str(), settings.port);
     let listener = TcpListener::bind((host, port)).await.map_err(|error| {
         Failure::new(
@@ -34,4 +28,19 @@ pub(crate) async fn webhook(
         info!(%webhook, "signed messages are taken");
     }
     Ok(Some((Arc::new(webhook), listener)))
+}
+
+/// As it is configured, before anything is listened to.
+pub(super) fn new(config: &Config) -> Result<Option<Webhook>, Failure> {
+    let settings = &config.platforms().webhook;
+    let secret = settings
+        .secret
+        .clone()
+        .filter(|_| settings.platform.enabled);
+    secret
+        .map(|secret| {
+            Webhook::new(WebhookConfig::new(secret))
+                .map_err(|error| Failure::caused(&error, "look at WEBHOOK_SECRET"))
+        })
+        .transpose()
 }

@@ -20,6 +20,8 @@ fn init_writes_a_file_that_check_likes() {
     insta::assert_snapshot!(ended.out, @r"
     ~/.hermes/config.yaml is right
     chats run on native: gateway.terminal_backend (~/.hermes/config.yaml:7)
+    note: no chat platform is configured; set TELEGRAM_BOT_TOKEN in .env for Telegram
+    note: no model is configured, so messages are not answered; /sh works. Write model.default
     ");
 }
 
@@ -89,13 +91,139 @@ fn check_lists_what_is_not_used() {
     let hermetic =
         Hermetic::with("terminal: {backend: local}\nmemory: {enabled: true}\nx-mine: 1\n");
     insta::assert_snapshot!(hermetic.run(&["config", "check"]).out, @r"
-    Keys that have no meaning here (harmless):
+    Keys that have no effect here:
       memory                                   ~/.hermes/config.yaml:2
       x-mine                                   ~/.hermes/config.yaml:3
 
     ~/.hermes/config.yaml is right
     chats run on native: terminal.backend is local (~/.hermes/config.yaml:1), which holds for the command line only
+    note: no chat platform is configured; set TELEGRAM_BOT_TOKEN in .env for Telegram
+    note: no model is configured, so messages are not answered; /sh works. Write model.default
     ");
+}
+
+/// Each is refused by `gateway run` on whatever machine, or by neither.
+const REFUSED: [(&str, &str); 14] = [
+    (
+        "model: {default: m, provider: anthropic}\n",
+        "no endpoint is known",
+    ),
+    (
+        "model: {default: m, base_url: 'http://127.0.0.1:9/v1'}\nfallback_model: {provider: nobody, model: n}\n",
+        "provider nobody",
+    ),
+    (
+        "model: {default: m, base_url: 'http://127.0.0.1:9/v1'}\napprovals: {mode: smart}\nauxiliary: {approval: {provider: nobody, model: n}}\n",
+        "provider nobody",
+    ),
+    ("model: {default: m, base_url: nonsense}\n", "nonsense"),
+    ("terminal: {native_require: [armour]}\n", "armour"),
+    (
+        "terminal: {native_mounts: ['/etc:/data:rw']}\n",
+        "owns the machine",
+    ),
+    ("terminal: {native_mounts: ['/root']}\n", "whole home"),
+    (
+        "gateway: {terminal_backend: docker}\nterminal: {docker_extra_args: [--privileged]}\n",
+        "--privileged",
+    ),
+    (
+        "gateway: {terminal_backend: docker}\nterminal: {docker_volumes: ['/a:b']}\n",
+        "is no volume",
+    ),
+    (
+        "gateway: {terminal_backend: modal}\nterminal: {modal_mode: managed}\n",
+        "managed",
+    ),
+    (
+        "gateway: {terminal_backend: daytona}\n",
+        "no key for Daytona",
+    ),
+    ("gateway: {terminal_backend: ssh}\n", "ssh_host"),
+    ("gateway: {egress: {presets: [nope]}}\n", "nope"),
+    (
+        "terminal: {docker_forward_env: ['A B=x']}\n",
+        "variable name",
+    ),
+];
+
+#[test]
+fn what_run_refuses_check_refuses_in_the_same_words() {
+    for (config, why) in REFUSED {
+        let hermetic = Hermetic::with(config);
+        let checked = hermetic.run(&["config", "check"]);
+        let ran = hermetic.run(&["gateway", "run"]);
+        assert_eq!(checked.code, 78, "{config}{}", checked.out);
+        assert_ne!(ran.code, 0, "{config}");
+        assert!(checked.err.contains(why), "{config}{}", checked.err);
+        let error = checked.err.lines().next().unwrap();
+        assert!(
+            ran.err.contains(error),
+            "{config}{}\n{}",
+            checked.err,
+            ran.err
+        );
+        let json = hermetic.run(&["config", "check", "--json"]).json();
+        assert_eq!(json["ok"], false, "{config}");
+    }
+}
+
+#[test]
+fn what_check_likes_runs() {
+    if !Hermetic::new().has_sandboxes("what_check_likes_runs") {
+        return;
+    }
+    for config in [
+        "",
+        "model: {default: m, provider: anthropic, base_url: 'http://127.0.0.1:9/v1'}\n",
+        "discord: {enabled: true, token: a.b.c}\nterminal: {native_mounts: ['/usr/share:/data']}\n",
+        "terminal: {native_mounts: ['/etc:/data'], native_accept_risks: []}\n",
+        "auxiliary: {transient_retries: 2, approval: {provider: auto}}\n",
+    ] {
+        let hermetic = Hermetic::with(config);
+        let checked = hermetic.run(&["config", "check"]);
+        assert_eq!(checked.code, 0, "{config}{}", checked.err);
+        let (_gateway, said) = hermetic.gateway(&[]);
+        for note in checked
+            .out
+            .lines()
+            .filter_map(|line| line.strip_prefix("note: "))
+        {
+            assert!(said.contains(note), "{config}{note}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_platform_that_is_not_spoken_to_is_said() {
+    let hermetic = Hermetic::with("discord: {enabled: true, token: a.b.c}\n");
+    let said = hermetic.run(&["config", "check"]).out;
+    assert!(
+        said.contains("discord is configured, but this version does not speak to it"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_mistyped_home_makes_no_installation() {
+    let hermetic = Hermetic::new();
+    let slip = hermetic.path("hermse");
+    for command in [
+        &["status"][..],
+        &["gateway", "run"],
+        &["sandbox", "list"],
+        &["exec", "true"],
+    ] {
+        let arguments = [&["--home", slip.to_str().unwrap()], command].concat();
+        let ended = hermetic.run(&arguments);
+        assert_ne!(ended.code, 0, "{command:?}");
+        assert!(
+            ended.err.contains("there is no folder ~/.hermes/hermse"),
+            "{}",
+            ended.err
+        );
+        assert!(!slip.exists(), "{command:?}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::commands::inputs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
+use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -29,8 +30,15 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     }
     let config = loaded?;
     let resolved = resolve_gateway_backend(&config)?;
-    output::print(&as_text(&inputs.home, &config, &resolved))?;
-    Ok(Exit::Ok)
+    let refusals = wiring::refusals(&config, &resolved);
+    if refusals.is_empty() {
+        output::print(&as_text(&inputs.home, &config, &resolved))?;
+        return Ok(Exit::Ok);
+    }
+    for refusal in &refusals {
+        output::failure(refusal);
+    }
+    Ok(Exit::BadConfig)
 }
 
 fn as_text(home: &Home, config: &Config, resolved: &Resolved) -> String {
@@ -39,7 +47,7 @@ fn as_text(home: &Home, config: &Config, resolved: &Resolved) -> String {
         let _ = writeln!(text, "{}\n", output::painted(warning));
     }
     if !config.unused().is_empty() {
-        let _ = writeln!(text, "Keys that have no meaning here (harmless):");
+        let _ = writeln!(text, "Keys that have no effect here:");
         for key in config.unused() {
             let _ = writeln!(
                 text,
@@ -61,6 +69,9 @@ fn as_text(home: &Home, config: &Config, resolved: &Resolved) -> String {
     for warning in resolved.warnings() {
         let _ = writeln!(text, "⚠ {warning}");
     }
+    for notice in wiring::notices(config) {
+        let _ = writeln!(text, "note: {notice}");
+    }
     text
 }
 
@@ -81,6 +92,11 @@ fn as_json(loaded: &Result<Config, Problems>) -> Result<Exit, Failure> {
             match resolve_gateway_backend(config) {
                 Ok(resolved) => {
                     warnings.extend(resolved.warnings().iter().map(|what| json!({"what": what})));
+                    let notices = wiring::notices(config).into_iter();
+                    warnings.extend(notices.map(|what| json!({"what": what})));
+                    errors.extend(wiring::refusals(config, &resolved).iter().map(
+                        |refusal| json!({"what": refusal.to_string(), "help": [refusal.remedy()]}),
+                    ));
                     backend = Some(resolved.backend);
                 }
                 Err(doubt) => {

@@ -5,13 +5,13 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 
 use crate::cli::Cli;
-use crate::commands::inputs;
+use crate::commands::inputs_of_new_home;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 
 pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
-    let home = inputs(cli)?.home;
+    let home = inputs_of_new_home(cli)?.home;
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)

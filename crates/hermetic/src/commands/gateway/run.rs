@@ -4,10 +4,10 @@ use std::io;
 use std::sync::Arc;
 
 use hermetic_config::{Config, Resolved, resolve_gateway_backend};
-use hermetic_gateway::{Condition, Drained, Parts, ServeError, serve};
+use hermetic_gateway::{Condition, Drained, ServeError, serve};
 use hermetic_sandbox::BackendError;
 use hermetic_session::SettleError;
-use hermetic_types::{Platform, RunId};
+use hermetic_types::RunId;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -76,7 +76,7 @@ async fn live(
     })?;
     let health = listen(config).await?;
     let parts = wiring::gateway(config, resolved).await?;
-    announce_parts(config, &parts);
+    info!(model = parts.settings.model, "the model");
     let watchdog = watchdog::start(&health);
     let note = Arc::clone(chronicle);
     let report = Box::new(move |condition: &Condition| note.note(condition));
@@ -148,23 +148,8 @@ fn announce(config: &Config, resolved: &Resolved) {
             warning.what()
         );
     }
-    for platform in config.platforms().enabled() {
-        if ![Platform::Telegram.name(), Platform::Webhook.name()].contains(&platform.name) {
-            warn!(
-                platform = platform.name,
-                "configured, but this version does not speak to it yet"
-            );
-        }
-    }
-}
-
-fn announce_parts(config: &Config, parts: &Parts) {
-    info!(model = parts.settings.model, "the model");
-    if parts.chats.is_empty() {
-        warn!("no chat platform is configured; set TELEGRAM_BOT_TOKEN in .env for Telegram");
-    }
-    if config.platforms().allow_all_users {
-        warn!("GATEWAY_ALLOW_ALL_USERS is set: everybody may write");
+    for notice in wiring::notices(config) {
+        warn!("{notice}");
     }
 }
 
