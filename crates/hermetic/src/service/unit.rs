@@ -111,6 +111,8 @@ RestartSec=5
 RestartPreventExitStatus=78
 # What it started elsewhere goes on; the next start adopts it.
 KillMode=process
+# It tries a sandbox and looks after those that are left before it is ready.
+TimeoutStartSec=300
 TimeoutStopSec={stop}
 LimitNOFILE=524288
 {watchdog}

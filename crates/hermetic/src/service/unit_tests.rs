@@ -52,6 +52,8 @@ fn a_unit_reads_like_this() {
     RestartPreventExitStatus=78
     # What it started elsewhere goes on; the next start adopts it.
     KillMode=process
+    # It tries a sandbox and looks after those that are left before it is ready.
+    TimeoutStartSec=300
     TimeoutStopSec=90
     LimitNOFILE=524288
     # As long as it answers /health.

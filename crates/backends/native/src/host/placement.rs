@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 /// Of the three that a sandbox is bounded by, in the order in which they are asked for.
 pub(super) const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 
-/// Which of its siblings a gateway that systemd keeps has for its sandboxes.
+/// Which of its siblings a gateway that systemd keeps has for its sandboxes. The unit says it to its process;
+/// it is a fact about where that is, as `/proc/self/cgroup` is, and no setting.
 pub(super) const SANDBOXES_UNIT: &str = "HERMETIC_SANDBOXES_UNIT";
 
 /// Where processes go that would stand in the way of handing controllers down.
