@@ -148,7 +148,8 @@ impl Post {
             )
             .await?;
         self.inbox.end(message.row(), end, None, now()).await?;
-        let letter = Letter::new(row, said.platform, address, reply.clone());
+        let mut letter = Letter::new(row, said.platform, address, reply.clone());
+        letter.message = Some(message.row());
         let door = letter.door();
         self.lines.push(letter);
         self.work_off(&door).await;
@@ -206,6 +207,7 @@ impl Post {
             };
             let mut letter =
                 Letter::new(due.row, platform, address, self.redactor.redact(&due.text));
+            letter.message = due.message;
             letter.found = due.maybe_sent;
             letter.go_on_after(due.attempts);
             self.lines.push(letter);

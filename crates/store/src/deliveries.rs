@@ -17,6 +17,8 @@ pub struct DeliveryRow(pub i64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
     pub row: DeliveryRow,
+    /// What it answers.
+    pub message: Option<MessageRow>,
     pub platform: String,
     pub address: String,
     pub text: String,
@@ -115,6 +117,7 @@ fn due(row: &SqliteRow) -> Result<Due, sqlx::Error> {
     let state: String = row.try_get("state")?;
     Ok(Due {
         row: DeliveryRow(row.try_get("id")?),
+        message: row.try_get::<Option<i64>, _>("message")?.map(MessageRow),
         platform: row.try_get("platform")?,
         address: row.try_get("address")?,
         text: row.try_get("text")?,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hermetic_chat::{Chat, Outgoing, Reply, SendError, SendFailure};
 use hermetic_redact::Redacted;
-use hermetic_store::{DeliveryRow, StoreError};
+use hermetic_store::{DeliveryRow, MessageRow, StoreError};
 use hermetic_types::{ConversationKey, Platform};
 use tokio::time::Instant;
 
@@ -21,6 +21,8 @@ const LONGEST_THROTTLE: Duration = Duration::from_secs(3600);
 #[derive(Clone, Debug)]
 pub(super) struct Letter {
     pub(super) row: DeliveryRow,
+    /// What it answers, and is forgotten with.
+    pub(super) message: Option<MessageRow>,
     pub(super) platform: Platform,
     pub(super) address: Address,
     text: Redacted<String>,
@@ -50,6 +52,7 @@ impl Letter {
     ) -> Self {
         Self {
             row,
+            message: None,
             platform,
             address,
             text,

@@ -202,10 +202,11 @@ impl Post {
     ) -> Result<Letter, StoreError> {
         let json = serde_json::to_string(&address).unwrap_or_default();
         let platform = letter.platform;
-        let queued = self
-            .deliveries
-            .queue(None, platform.name(), &json, text.as_str(), now());
-        Ok(Letter::new(queued.await?, platform, address, text.clone()))
+        let (of, name) = (letter.message, platform.name());
+        let queued = self.deliveries.queue(of, name, &json, text.as_str(), now());
+        let mut late = Letter::new(queued.await?, platform, address, text.clone());
+        late.message = letter.message;
+        Ok(late)
     }
 
     fn not_sent(&self, letter: &Letter, path: &str, why: &str) -> Redacted<String> {
