@@ -211,6 +211,28 @@ P"#).await;
         lab.native.destroy(&spec.id).await.unwrap();
     }
 
+    async fn who_hides_nothing_pays_for_nobody(lab: &Lab) {
+        let small = Limits { disk_bytes: 64 << 20, ..Limits::default() };
+        let mut quiet = lab.spec();
+        quiet.persistence = Persistence::Kept;
+        quiet.limits = small.clone();
+        let warden = lab.create(&quiet).await.unwrap();
+        let run = Run::new(["/bin/bash", "-c", "echo begun; sleep 1000"]);
+        let mut working = warden_output(&warden, run).await;
+        assert_eq!(working.lines(1).await, "begun\n");
+        // Two are ended one after the other, so every sandbox was looked at in between, with the
+        // growth of ten times its limit on the file system.
+        for (what, hog) in &HIDDEN_FILES[..2] {
+            let mut greedy = lab.spec();
+            greedy.persistence = Persistence::Kept;
+            greedy.limits = small.clone();
+            assert_stopped(lab, &greedy, what, hog, Ended::DiskLimit).await;
+        }
+        assert_eq!(lab.native.why_ended(&quiet.id), None);
+        assert_eq!(sh(&warden, "echo alive").await.text, "alive\n");
+        lab.native.destroy(&quiet.id).await.unwrap();
+    }
+
     async fn tables_of_the_host_are_shared_out(lab: &Lab) {
         let (one, two) = (lab.spec(), lab.spec());
         let greedy = lab.create(&one).await.unwrap();
@@ -307,7 +329,17 @@ for _ in range(3):
 ];
 
 /// Files on disk without a name, each as a Python program that would hold 640 MB of them.
-const HIDDEN_FILES: [(&str, &str); 3] = [
+const HIDDEN_FILES: [(&str, &str); 4] = [
+    (
+        "files of a process that hides",
+        r#"
+libc.prctl(4, 0, 0, 0, 0)
+held = []
+for _ in range(40):
+    f = open("/workspace/f", "wb"); os.unlink("/workspace/f")
+    f.write(b"x" * (16 << 20)); f.flush(); held.append(f)
+"#,
+    ),
     (
         "files that are only mapped",
         r#"

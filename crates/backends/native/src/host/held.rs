@@ -3,7 +3,8 @@
 //!
 //! Three things cannot be weighed: descriptors that wait in a socket's queue, which only the kernel
 //! sees; mappings of an unnamed file, where we are not root; and processes that hide from us, where
-//! we are not root either. Each is a doubt, and whoever asks decides what a doubt costs.
+//! we are not root either. Each is a doubt, and whoever asks decides what a doubt costs. The warden's
+//! own processes hide as well, and are none.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,7 +19,7 @@ use super::disk::Usage;
 
 /// More descriptors than this, of all threads together, are not looked at one by one.
 const MOST: u64 = 200_000;
-/// A descriptor that is passed on is taken at once. One that still waits after this is kept there.
+/// What still waits or hides after a few of these is kept there on purpose.
 const IN_PASSING: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
@@ -52,6 +53,8 @@ pub(super) fn look(pids: &[i32], device: OnDevice) -> Held {
         seen: HashSet::new(),
         left: MOST,
         in_flight: Vec::new(),
+        unreadable: Vec::new(),
+        wardens: Wardens::of(pids.first().copied()),
         held: Held::default(),
     };
     for &pid in pids {
@@ -84,6 +87,9 @@ struct Look {
     left: u64,
     /// Where descriptors wait in a socket's queue.
     in_flight: Vec<String>,
+    /// Processes and threads that could not be looked at.
+    unreadable: Vec<String>,
+    wardens: Wardens,
     held: Held,
 }
 
@@ -186,10 +192,9 @@ impl Look {
         }
     }
 
-    /// One that has ended meanwhile holds nothing.
     fn could_not_look(&mut self, root: &Path) {
-        if !root.to_str().is_none_or(has_ended) {
-            self.doubt();
+        if let Some(root) = root.to_str().filter(|root| !self.wardens.include(root)) {
+            self.unreadable.push(root.to_owned());
         }
     }
 
@@ -212,18 +217,69 @@ impl Look {
         }
     }
 
+    /// A descriptor on its way is taken at once, and a command that is about to start can be read as
+    /// soon as it has.
     fn wait_for_what_passes(&mut self) {
         for _ in 0..3 {
-            if self.in_flight.is_empty() {
+            if self.in_flight.is_empty() && self.unreadable.is_empty() {
                 return;
             }
             thread::sleep(IN_PASSING);
             self.in_flight.retain(|info| in_queue(info));
+            self.unreadable.retain(|root| {
+                let hides = || fs::read_dir(format!("{root}/fd")).is_err();
+                !has_ended(root) && hides()
+            });
         }
-        if !self.in_flight.is_empty() {
+        if !(self.in_flight.is_empty() && self.unreadable.is_empty()) {
             self.doubt();
         }
     }
+}
+
+/// The warden and the processes that it keeps above commands. They hide their memory from everybody
+/// of their own user, so from us too where we are not root.
+#[derive(Debug)]
+struct Wardens {
+    first: i32,
+    /// The size of the warden's program text.
+    text: Option<String>,
+}
+
+impl Wardens {
+    fn of(first: Option<i32>) -> Self {
+        let first = first.unwrap_or_default();
+        Self {
+            first,
+            text: program_text(&format!("/proc/{first}")),
+        }
+    }
+
+    /// A copy of the warden: its child, of the same program, that never became another.
+    fn include(&self, root: &str) -> bool {
+        let first = format!("/proc/{}", self.first);
+        if root == first || root.starts_with(&format!("{first}/")) {
+            return true;
+        }
+        const NEVER_BECAME_ANOTHER: u64 = 0x40;
+        let stat = fs::read_to_string(format!("{root}/stat")).unwrap_or_default();
+        let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        let mut words = rest.split(' ').skip(1);
+        let parent = words.next().and_then(|word| word.parse::<i32>().ok());
+        let flags = words.nth(4).and_then(|word| word.parse::<u64>().ok());
+        parent == Some(self.first)
+            && flags.is_some_and(|flags| flags & NEVER_BECAME_ANOTHER != 0)
+            && self.text.is_some()
+            && program_text(root) == self.text
+    }
+}
+
+fn program_text(root: &str) -> Option<String> {
+    let status = fs::read_to_string(format!("{root}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmExe:"))?;
+    Some(line.trim().to_owned())
 }
 
 /// The most that one socket and one pipe may hold on this host.
