@@ -9,6 +9,8 @@
 //! `memfd_secret`, `modify_ldt`, `move_pages`, modules, kexec, quotas, swap, clocks, `syslog`.
 
 mod calls;
+#[cfg(test)]
+mod generic_table;
 mod judged;
 mod steps;
 
