@@ -21,7 +21,14 @@ The project's chores.
       Starts an engine of its own with the test image, runs COMMAND with DOCKER_HOST set and
       stops the engine. Without COMMAND it waits for the end of its input.
   cargo xtask build-times
-      Measures a clean release build.";
+      Measures a clean release build.
+  cargo xtask vm [--debian 12|13]... [--only STORY]... [--cuts NUMBER] [--release]
+                 [--no-build] [--no-install] [--by-hand]
+      Makes Debian machines (once; kept under target/vm), boots them in emulation and tells there
+      what only a real machine can tell. Takes an hour on two processors; a single story, minutes.
+      Stories: doctor, exec, limits, login, attack, contract, units, oom, restart, kill, power.
+      --cuts says how often the power is cut (20). --no-build takes the programs that are there.
+      --by-hand boots one, says how to get in, and waits for the end of its input.";
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum Chore {
@@ -30,7 +37,21 @@ pub(crate) enum Chore {
     Bench { rest: Vec<String> },
     Docker { command: Vec<String> },
     BuildTimes,
+    Vm(VmOptions),
     Help,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct VmOptions {
+    /// Releases by number; all that are known if none is named.
+    pub(crate) debian: Vec<String>,
+    /// Stories by name, likewise.
+    pub(crate) only: Vec<String>,
+    pub(crate) cuts: u32,
+    pub(crate) release: bool,
+    pub(crate) no_build: bool,
+    pub(crate) no_install: bool,
+    pub(crate) by_hand: bool,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -58,6 +79,7 @@ impl Chore {
                 command: after_dashes(words)?,
             }),
             "build-times" => nothing_more(words).map(|()| Self::BuildTimes),
+            "vm" => VmOptions::parse(words).map(Self::Vm),
             "help" | "--help" | "-h" => Ok(Self::Help),
             _ => Err(Failure::Usage(format!("no chore is called {chore:?}"))),
         }
@@ -74,6 +96,42 @@ impl TestOptions {
                 "--no-install" => options.no_install = true,
                 "--no-plain-user" => options.no_plain_user = true,
                 "--" => options.rest.extend(words.by_ref()),
+                _ => return Err(Failure::Usage(format!("unknown word {word:?}"))),
+            }
+        }
+        Ok(options)
+    }
+}
+
+impl VmOptions {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut options = Self {
+            debian: Vec::new(),
+            only: Vec::new(),
+            cuts: 20,
+            release: false,
+            no_build: false,
+            no_install: false,
+            by_hand: false,
+        };
+        let value = |word: Option<String>, of: &str| {
+            word.ok_or_else(|| Failure::Usage(format!("the value of {of} is missing")))
+        };
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--debian" => options.debian.push(value(words.next(), "--debian")?),
+                "--only" => options.only.push(value(words.next(), "--only")?),
+                "--cuts" => {
+                    let cuts = value(words.next(), "--cuts")?;
+                    let number = cuts.parse().ok().filter(|cuts| *cuts <= 1000);
+                    options.cuts = number.ok_or_else(|| {
+                        Failure::Usage(format!("{cuts:?} is no number of cuts up to 1000"))
+                    })?;
+                }
+                "--release" => options.release = true,
+                "--no-build" => options.no_build = true,
+                "--no-install" => options.no_install = true,
+                "--by-hand" => options.by_hand = true,
                 _ => return Err(Failure::Usage(format!("unknown word {word:?}"))),
             }
         }
@@ -125,6 +183,18 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_and_a_story_can_be_chosen() {
+        let Ok(Chore::Vm(options)) =
+            parse("vm --debian 12 --only restart --only kill --cuts 3 --no-build")
+        else {
+            panic!("not a machine chore");
+        };
+        assert_eq!(options.debian, ["12"]);
+        assert_eq!(options.only, ["restart", "kill"]);
+        assert!(options.cuts == 3 && options.no_build && !options.release);
+    }
+
+    #[test]
     fn a_word_nobody_knows_is_refused() {
         for line in [
             "tset",
@@ -133,6 +203,10 @@ mod tests {
             "test --with dokcer",
             "check all",
             "bench now",
+            "vm 12",
+            "vm --debian",
+            "vm --cuts many",
+            "vm --cuts 100000",
         ] {
             assert!(
                 matches!(parse(line), Err(Failure::Usage(_))),

@@ -30,6 +30,7 @@ mod results;
 mod say;
 mod singularity;
 mod test;
+mod vm;
 
 use std::env;
 use std::process::ExitCode;
@@ -54,6 +55,7 @@ fn run(chore: Chore) -> Result<(), Failure> {
         Chore::Bench { rest } => bench::run(&rest),
         Chore::Docker { command } => docker::run(&command),
         Chore::BuildTimes => build_times::run(),
+        Chore::Vm(options) => vm::run(&options),
         Chore::Help => {
             say::plain(arguments::HELP);
             Ok(())
