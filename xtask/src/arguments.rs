@@ -24,7 +24,14 @@ The project's chores.
       Every fuzz target for ten minutes, or N seconds, as many at once as there are processors.
       What was learnt is kept under target/ for the next run; a finding is a failure.
   cargo xtask build-times
-      Measures a clean release build.";
+      Measures a clean release build.
+  cargo xtask vm [--debian 12|13]... [--only STORY]... [--cuts NUMBER] [--release]
+                 [--no-build] [--no-install] [--by-hand]
+      Makes Debian machines (once; kept under target/vm), boots them in emulation and tells there
+      what only a real machine can tell. Takes an hour on two processors; a single story, minutes.
+      Stories: doctor, exec, limits, login, attack, contract, units, oom, restart, kill, power.
+      --cuts says how often the power is cut (20). --no-build takes the programs that are there.
+      --by-hand boots one, says how to get in, and waits for the end of its input.";
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum Chore {
@@ -34,6 +41,7 @@ pub(crate) enum Chore {
     Docker { command: Vec<String> },
     Fuzz(FuzzOptions),
     BuildTimes,
+    Vm(VmOptions),
     Help,
 }
 
@@ -43,6 +51,19 @@ pub(crate) struct FuzzOptions {
     pub(crate) seconds: u64,
     /// All if none is named.
     pub(crate) targets: Vec<String>,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct VmOptions {
+    /// Releases by number; all that are known if none is named.
+    pub(crate) debian: Vec<String>,
+    /// Stories by name, likewise.
+    pub(crate) only: Vec<String>,
+    pub(crate) cuts: u32,
+    pub(crate) release: bool,
+    pub(crate) no_build: bool,
+    pub(crate) no_install: bool,
+    pub(crate) by_hand: bool,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -71,6 +92,7 @@ impl Chore {
             }),
             "fuzz" => FuzzOptions::parse(words).map(Self::Fuzz),
             "build-times" => nothing_more(words).map(|()| Self::BuildTimes),
+            "vm" => VmOptions::parse(words).map(Self::Vm),
             "help" | "--help" | "-h" => Ok(Self::Help),
             _ => Err(Failure::Usage(format!("no chore is called {chore:?}"))),
         }
@@ -111,6 +133,42 @@ impl TestOptions {
                 "--no-install" => options.no_install = true,
                 "--no-plain-user" => options.no_plain_user = true,
                 "--" => options.rest.extend(words.by_ref()),
+                _ => return Err(Failure::Usage(format!("unknown word {word:?}"))),
+            }
+        }
+        Ok(options)
+    }
+}
+
+impl VmOptions {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut options = Self {
+            debian: Vec::new(),
+            only: Vec::new(),
+            cuts: 20,
+            release: false,
+            no_build: false,
+            no_install: false,
+            by_hand: false,
+        };
+        let value = |word: Option<String>, of: &str| {
+            word.ok_or_else(|| Failure::Usage(format!("the value of {of} is missing")))
+        };
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--debian" => options.debian.push(value(words.next(), "--debian")?),
+                "--only" => options.only.push(value(words.next(), "--only")?),
+                "--cuts" => {
+                    let cuts = value(words.next(), "--cuts")?;
+                    let number = cuts.parse().ok().filter(|cuts| *cuts <= 1000);
+                    options.cuts = number.ok_or_else(|| {
+                        Failure::Usage(format!("{cuts:?} is no number of cuts up to 1000"))
+                    })?;
+                }
+                "--release" => options.release = true,
+                "--no-build" => options.no_build = true,
+                "--no-install" => options.no_install = true,
+                "--by-hand" => options.by_hand = true,
                 _ => return Err(Failure::Usage(format!("unknown word {word:?}"))),
             }
         }
@@ -162,6 +220,18 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_and_a_story_can_be_chosen() {
+        let Ok(Chore::Vm(options)) =
+            parse("vm --debian 12 --only restart --only kill --cuts 3 --no-build")
+        else {
+            panic!("not a machine chore");
+        };
+        assert_eq!(options.debian, ["12"]);
+        assert_eq!(options.only, ["restart", "kill"]);
+        assert!(options.cuts == 3 && options.no_build && !options.release);
+    }
+
+    #[test]
     fn a_word_nobody_knows_is_refused() {
         for line in [
             "tset",
@@ -170,6 +240,10 @@ mod tests {
             "test --with dokcer",
             "check all",
             "bench now",
+            "vm 12",
+            "vm --debian",
+            "vm --cuts many",
+            "vm --cuts 100000",
         ] {
             assert!(
                 matches!(parse(line), Err(Failure::Usage(_))),

@@ -31,6 +31,7 @@ mod results;
 mod say;
 mod singularity;
 mod test;
+mod vm;
 
 use std::env;
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ fn run(chore: Chore) -> Result<(), Failure> {
         Chore::Docker { command } => docker::run(&command),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::BuildTimes => build_times::run(),
+        Chore::Vm(options) => vm::run(&options),
         Chore::Help => {
             say::plain(arguments::HELP);
             Ok(())

@@ -31,6 +31,7 @@ pub(crate) enum Part {
     Squid,
     Node,
     Browser,
+    Vm,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,8 +43,8 @@ pub(crate) enum Weight {
 
 /// In the order of installing. A row is looked at again just before its turn, because an earlier
 /// one may have brought it.
-const NEEDS: [Need; 17] = {
-    use Part::{Base, Browser, Docker, Node, Podman, Singularity, Squid, Ssh};
+const NEEDS: [Need; 21] = {
+    use Part::{Base, Browser, Docker, Node, Podman, Singularity, Squid, Ssh, Vm};
     use Weight::{Heavy, Light};
     const fn need(
         part: Part,
@@ -134,6 +135,16 @@ const NEEDS: [Need; 17] = {
             Heavy,
             "the dashboard in a browser",
         ),
+        need(
+            Vm,
+            "qemu-system-x86",
+            "qemu-system-x86_64",
+            Heavy,
+            "machines in emulation",
+        ),
+        need(Vm, "mmdebstrap", "mmdebstrap", Light, "a machine's disk"),
+        need(Vm, "e2fsprogs", "mkfs.ext4", Light, "a machine's disk"),
+        need(Vm, "openssh-client", "ssh", Light, "commands in a machine"),
     ]
 };
 
@@ -200,7 +211,7 @@ pub(crate) fn provide(parts: &[Part], may_install: bool) -> Vec<Lacking> {
 }
 
 impl Part {
-    const NAMED: [(Self, &'static str); 8] = [
+    const NAMED: [(Self, &'static str); 9] = [
         (Self::Base, "base"),
         (Self::Docker, "docker"),
         (Self::Podman, "podman"),
@@ -209,6 +220,7 @@ impl Part {
         (Self::Squid, "squid"),
         (Self::Node, "node"),
         (Self::Browser, "browser"),
+        (Self::Vm, "vm"),
     ];
 }
 

@@ -5,3 +5,4 @@
 pub mod model;
 pub mod npm;
 pub mod telegram;
+pub mod traffic;

@@ -59,15 +59,30 @@ pub struct Received {
 #[derive(Debug)]
 struct Shared {
     replies: Mutex<VecDeque<Reply>>,
+    /// Answers what the script has no reply for.
+    beyond: Option<fn(&Value) -> Reply>,
     received: watch::Sender<Vec<Received>>,
 }
 
 impl ScriptedServer {
     pub async fn start(replies: impl IntoIterator<Item = Reply>) -> io::Result<Self> {
+        Self::serve(replies.into_iter().collect(), None).await
+    }
+
+    /// An endpoint without a script: each reply is made from its question.
+    pub async fn answering(reply: fn(&Value) -> Reply) -> io::Result<Self> {
+        Self::serve(VecDeque::new(), Some(reply)).await
+    }
+
+    async fn serve(
+        replies: VecDeque<Reply>,
+        beyond: Option<fn(&Value) -> Reply>,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?.to_string();
         let shared = Arc::new(Shared {
-            replies: Mutex::new(replies.into_iter().collect()),
+            replies: Mutex::new(replies),
+            beyond,
             received: watch::Sender::default(),
         });
         let routes = Router::new()
@@ -201,6 +216,7 @@ impl Reply {
 async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = body["messages"].to_string();
+    let beyond = shared.beyond.map(|reply| reply(&body));
     shared
         .received
         .send_modify(|all| all.push(Received { headers, body }));
@@ -210,6 +226,7 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
         .unwrap_or_else(PoisonError::into_inner)
         .pop_front();
     let reply = reply
+        .or(beyond)
         .unwrap_or_else(|| Reply::json(400, &json!({"error": {"message": "the script is over"}})));
     respond(match reply.says_back {
         Some(beginning) => Reply::streams(&[word(&text, beginning)]),

@@ -11,6 +11,8 @@
 //! single sandbox could empty. Where no cgroup counts memory, more is refused: see [`Allowance`].
 
 mod calls;
+#[cfg(test)]
+mod generic_table;
 mod judged;
 mod steps;
 

@@ -84,7 +84,11 @@ fn walk(top: OwnedFd, usage: &mut Usage) -> io::Result<()> {
             continue;
         };
         // Every name of a file lies in this tree, so each pays its share.
-        let links = found.st_nlink.max(1);
+        #[cfg_attr(
+            target_arch = "x86_64",
+            expect(clippy::useless_conversion, reason = "32 bits on aarch64")
+        )]
+        let links = u64::from(found.st_nlink).max(1);
         usage.inodes += 1;
         if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
             usage.bytes += blocks(found.st_blocks);

@@ -15,7 +15,8 @@ pub(crate) fn raise() -> io::Result<()> {
     // SAFETY: all-zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo\0") {
-        *to = from.cast_signed();
+        // A C character has a sign on x86_64 and none on aarch64.
+        *to = libc::c_char::from_ne_bytes([*from]);
     }
     let up = i16::try_from(libc::IFF_UP | libc::IFF_RUNNING).map_err(io::Error::other)?;
     request.ifr_ifru.ifru_flags = up;

@@ -98,6 +98,8 @@ const FILES: &[c_long] = &[
     libc::SYS_readlinkat,
     libc::SYS_readv,
     libc::SYS_removexattr,
+    // What the C library's `rename` is on aarch64.
+    libc::SYS_renameat,
     libc::SYS_renameat2,
     libc::SYS_sendfile,
     libc::SYS_setxattr,
@@ -346,7 +348,6 @@ const OLD_NAMES: &[c_long] = &[
     libc::SYS_poll,
     libc::SYS_readlink,
     libc::SYS_rename,
-    libc::SYS_renameat,
     libc::SYS_rmdir,
     libc::SYS_select,
     libc::SYS_signalfd,
@@ -358,3 +359,47 @@ const OLD_NAMES: &[c_long] = &[
     libc::SYS_utimes,
     libc::SYS_vfork,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::super::generic_table::NAMES;
+
+    const SOURCE: &str = include_str!("calls.rs");
+    const OLD: &str = concat!("const OLD_", "NAMES");
+
+    fn names(source: &str) -> impl Iterator<Item = &str> {
+        let named = source.split("libc::SYS_").skip(1);
+        named.filter_map(|rest| {
+            rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .next()
+        })
+    }
+
+    fn is_generic(name: &str) -> bool {
+        NAMES.split_whitespace().any(|generic| generic == name)
+    }
+
+    fn tables() -> (&'static str, &'static str) {
+        let (shared, rest) = SOURCE.split_once(OLD).expect("the table has this name");
+        let end = rest.find("];").expect("the table has an end");
+        (shared, &rest[..end])
+    }
+
+    #[test]
+    fn what_every_architecture_is_allowed_exists_on_aarch64() {
+        let (shared, _) = tables();
+        let missing: Vec<_> = names(shared).filter(|name| !is_generic(name)).collect();
+        assert!(
+            names(shared).count() > 200 && missing.is_empty(),
+            "{missing:?}"
+        );
+    }
+
+    /// One of these is refused on aarch64, where the C library may know the act by no other name.
+    #[test]
+    fn what_only_x86_is_allowed_does_not_exist_on_aarch64() {
+        let (_, old) = tables();
+        let kept: Vec<_> = names(old).filter(|name| is_generic(name)).collect();
+        assert!(names(old).count() > 30 && kept.is_empty(), "{kept:?}");
+    }
+}

@@ -1,0 +1,368 @@
+//! One emulated machine: booted, spoken to over ssh, and cut off from its power.
+
+use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::LONGEST_BOOT;
+use super::image::{self, Image};
+use super::payload::Payload;
+use crate::failure::Failure;
+use crate::{program, say};
+
+/// A guest that runs as long as this does, and no longer.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    kernel: PathBuf,
+    initrd: PathBuf,
+    tape: PathBuf,
+    key: PathBuf,
+    /// Its disk and what it says on its console; removed at the end.
+    folder: PathBuf,
+    port: u16,
+    qemu: Child,
+    boot: Duration,
+}
+
+/// Who a command runs as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Root,
+    Person,
+}
+
+/// What a command in a guest said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    /// None if it was ended for taking too long, or ssh itself failed.
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) took: Duration,
+}
+
+/// For a command that has nothing to do but answer.
+pub(crate) const SHORT: Duration = Duration::from_secs(90);
+/// For one that starts a sandbox or a service.
+pub(crate) const LONG: Duration = Duration::from_secs(300);
+
+const FOLDER: &str = "run-";
+/// A port that was free may be somebody's a moment later, and an emulated kernel may stumble.
+const BOOTS: u32 = 2;
+
+impl Guest {
+    /// Boots a copy of the image with our programs in it.
+    pub(crate) fn boot(image: &Image, payload: &Payload) -> Result<Self, Failure> {
+        let folder = image::folder()?.join(format!("{FOLDER}{}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(Failure::file("make a folder for a machine"))?;
+        let disk = folder.join("disk");
+        let mut copy = Command::new("cp");
+        copy.args(["--sparse=always", "--reflink=auto"]);
+        program::show(copy.arg(image.disk()).arg(&disk))?;
+        let port = free_port()?;
+        let qemu = start(
+            &image.kernel(),
+            &image.initrd(),
+            payload.tape(),
+            &folder,
+            port,
+        )?;
+        let mut guest = Self {
+            kernel: image.kernel(),
+            initrd: image.initrd(),
+            tape: payload.tape().to_owned(),
+            key: image::key()?,
+            folder,
+            port,
+            qemu,
+            boot: Duration::ZERO,
+        };
+        guest.wait_until_up()?;
+        let unpack = "tar -xf /dev/vdb -C /usr/local/bin && sync";
+        let unpacked = guest.run(Who::Root, unpack, LONG)?;
+        unpacked.must("carry the programs in")?;
+        Ok(guest)
+    }
+
+    /// Kernel, systemd, and how long it took to come up.
+    pub(crate) fn describe(&self) -> Result<String, Failure> {
+        let asked = "uname -r; systemctl --version | head -n 1";
+        let said = self.run(Who::Root, asked, SHORT)?;
+        let facts = said.out.lines().collect::<Vec<_>>().join(", ");
+        Ok(format!(
+            "{facts}; ssh after {:.0} s",
+            self.boot.as_secs_f64()
+        ))
+    }
+
+    /// Runs a script and waits for it, at most so long.
+    pub(crate) fn run(&self, who: Who, script: &str, at_most: Duration) -> Result<Said, Failure> {
+        // In the foreground, so that whoever interrupts us interrupts it too.
+        let mut command = Command::new("timeout");
+        command.args(["--foreground", "--kill-after=5"]);
+        command.arg(at_most.as_secs().to_string());
+        command.arg("ssh").args(self.ssh_words()).arg(who.address());
+        let begun = Instant::now();
+        let said = program::listen(command.arg(script))?;
+        let code = said
+            .status
+            .code()
+            .filter(|code| *code < 255 && *code != 124);
+        Ok(Said {
+            code,
+            out: String::from_utf8_lossy(&said.stdout).into_owned(),
+            err: String::from_utf8_lossy(&said.stderr).into_owned(),
+            took: begun.elapsed(),
+        })
+    }
+
+    /// Whether anybody is there.
+    pub(crate) fn answers(&self) -> bool {
+        let asked = self.run(Who::Root, "true", SHORT);
+        asked.is_ok_and(|said| said.code == Some(0))
+    }
+
+    /// A port in the guest for each of these ports of ours, until the child is ended.
+    pub(crate) fn tunnel(&self, ports: &[(u16, u16)]) -> Result<Child, Failure> {
+        let mut ssh = with_us("ssh");
+        ssh.args(self.ssh_words()).args(["-N", "-T"]);
+        ssh.args(["-o", "ExitOnForwardFailure=yes"]);
+        for (inside, ours) in ports {
+            ssh.args(["-R", &format!("127.0.0.1:{inside}:127.0.0.1:{ours}")]);
+        }
+        spawn(ssh.arg(Who::Root.address()))
+    }
+
+    /// The end of the power: nothing is written any more, and what was only in memory is gone.
+    pub(crate) fn cut_power(&mut self) -> Result<(), Failure> {
+        self.qemu.kill().map_err(Failure::file("end QEMU"))?;
+        self.qemu.wait().map_err(Failure::file("wait for QEMU"))?;
+        Ok(())
+    }
+
+    /// Boots from the disk as it was left.
+    pub(crate) fn power_on(&mut self) -> Result<(), Failure> {
+        self.port = free_port()?;
+        self.qemu = self.start_qemu()?;
+        self.wait_until_up()
+    }
+
+    pub(crate) fn restart(&mut self) -> Result<(), Failure> {
+        self.cut_power()?;
+        self.power_on()
+    }
+
+    /// How long the last boot took, until ssh answered.
+    pub(crate) fn boot_time(&self) -> Duration {
+        self.boot
+    }
+
+    /// Says how to get in, and stays until the end of our input.
+    pub(crate) fn wait_for_a_person(&self) -> Result<(), Failure> {
+        let words = self.ssh_words().join(" ");
+        for who in [Who::Root, Who::Person] {
+            say::plain(&format!("ssh {words} {}", who.address()));
+        }
+        say::plain("It ends, and is forgotten, when the input does (Ctrl-D).");
+        let mut sink = Vec::new();
+        let read = std::io::stdin().read_to_end(&mut sink);
+        read.map(drop).map_err(Failure::file("read the input"))
+    }
+
+    fn start_qemu(&self) -> Result<Child, Failure> {
+        start(
+            &self.kernel,
+            &self.initrd,
+            &self.tape,
+            &self.folder,
+            self.port,
+        )
+    }
+
+    fn wait_until_up(&mut self) -> Result<(), Failure> {
+        for boot in 1..=BOOTS {
+            let begun = Instant::now();
+            let ended = loop {
+                if self.answers() {
+                    self.boot = begun.elapsed();
+                    return Ok(());
+                }
+                let ended = self.qemu.try_wait();
+                let ended = ended.map_err(Failure::file("look after QEMU"))?;
+                if ended.is_some() || begun.elapsed() > LONGEST_BOOT {
+                    break ended;
+                }
+                sleep(Duration::from_secs(1));
+            };
+            say::note(&match ended {
+                Some(status) => format!("QEMU ended in the middle of a boot ({status})"),
+                None => format!("nobody answered for {} s", LONGEST_BOOT.as_secs()),
+            });
+            say::note(&self.console());
+            if boot < BOOTS {
+                self.cut_power()?;
+                self.port = free_port()?;
+                self.qemu = self.start_qemu()?;
+            }
+        }
+        Err(Failure::Lacking {
+            what: "the machine does not come up".to_owned(),
+            remedy: "what it said last stands above; is this one overloaded?".to_owned(),
+        })
+    }
+
+    /// The last lines of the console.
+    fn console(&self) -> String {
+        let said = fs::read(self.folder.join("console")).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let lines: Vec<_> = said.lines().rev().take(12).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n    ")
+    }
+
+    fn ssh_words(&self) -> Vec<String> {
+        let mut words = vec![
+            "-i".to_owned(),
+            self.key.display().to_string(),
+            "-p".to_owned(),
+            self.port.to_string(),
+        ];
+        for option in [
+            "StrictHostKeyChecking=no",
+            "UserKnownHostsFile=/dev/null",
+            "LogLevel=ERROR",
+            "ConnectTimeout=20",
+            "BatchMode=yes",
+            "ServerAliveInterval=20",
+            "ServerAliveCountMax=6",
+        ] {
+            words.extend(["-o".to_owned(), option.to_owned()]);
+        }
+        words
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        if let Err(why) = self.cut_power() {
+            say::note(&why.to_string());
+        }
+        if let Err(why) = fs::remove_dir_all(&self.folder) {
+            say::note(&format!("{} stays: {why}", self.folder.display()));
+        }
+    }
+}
+
+impl Who {
+    pub(crate) const BOTH: [Self; 2] = [Self::Root, Self::Person];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Person => "person",
+        }
+    }
+
+    fn address(self) -> String {
+        format!("{}@127.0.0.1", self.name())
+    }
+}
+
+impl Said {
+    /// Everything it said, for a person.
+    pub(crate) fn all(&self) -> String {
+        let code = self.code.map_or("no end in time".to_owned(), |code| {
+            format!("exit code {code}")
+        });
+        format!("{code}: {}{}", self.out, self.err)
+    }
+
+    fn must(&self, what: &str) -> Result<(), Failure> {
+        if self.code == Some(0) {
+            return Ok(());
+        }
+        Err(Failure::Lacking {
+            what: format!("cannot {what}"),
+            remedy: self.all(),
+        })
+    }
+}
+
+/// Removes the disks of runs that were killed. Their machines ended with them.
+pub(crate) fn remove_leftovers() -> Result<(), Failure> {
+    let entries = fs::read_dir(image::folder()?).map_err(Failure::file("look for leftovers"))?;
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(owner) = name.strip_prefix(FOLDER) else {
+            continue;
+        };
+        if !Path::new("/proc").join(owner).exists() {
+            say::note(&format!("removing what a killed run left: {name}"));
+            fs::remove_dir_all(entry.path()).map_err(Failure::file(format!("remove {name}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn start(
+    kernel: &Path,
+    initrd: &Path,
+    tape: &Path,
+    folder: &Path,
+    port: u16,
+) -> Result<Child, Failure> {
+    let mut qemu = with_us("qemu-system-x86_64");
+    qemu.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "2048"]);
+    // QEMU 7.2 leaves wrong flags behind after cmpxchg16b, which newer kernels use to allocate.
+    qemu.args(["-cpu", "max,la57=off,cx16=off"]);
+    qemu.args(["-nodefaults", "-no-user-config", "-no-reboot"]);
+    qemu.args(["-display", "none", "-monitor", "none"]);
+    qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(initrd);
+    // `panic` and `-no-reboot` make a kernel that is lost an end of QEMU, which is seen at once.
+    // On a busy machine the timer looks dead to a kernel that waits ten ticks for it.
+    let words = [
+        "root=/dev/vda rw console=ttyS0 quiet",
+        "panic=1 no_timer_check",
+        "systemd.unified_cgroup_hierarchy=1",
+    ];
+    qemu.args(["-append", &words.join(" ")]);
+    let disk = folder.join("disk");
+    let disk = format!("file={},if=virtio,format=raw", disk.display());
+    let tape = format!("file={},if=virtio,format=raw,readonly=on", tape.display());
+    qemu.args(["-drive", &disk, "-drive", &tape]);
+    let network = format!("user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22");
+    qemu.args(["-netdev", &network]);
+    qemu.args(["-device", "virtio-net-pci,netdev=net,romfile="]);
+    qemu.args(["-device", "virtio-rng-pci"]);
+    let console = format!("file:{}", folder.join("console").display());
+    qemu.args(["-serial", &console]);
+    spawn(&mut qemu)
+}
+
+/// A program that the kernel ends when we end, whatever ends us.
+pub(crate) fn with_us(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--", program]);
+    command
+}
+
+fn spawn(command: &mut Command) -> Result<Child, Failure> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|source| Failure::Start {
+            line: program::line(command),
+            source,
+        })
+}
+
+fn free_port() -> Result<u16, Failure> {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(Failure::file("find a free port"))
+}

@@ -1,0 +1,230 @@
+//! A disk with Debian on it, made once and never written to afterwards.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+
+use crate::failure::Failure;
+use crate::{machine, program, say};
+
+/// The releases that people run, each with its own kernel and systemd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Debian {
+    Bookworm,
+    Trixie,
+}
+
+/// Files under `target/vm`, named after what they were made from.
+#[derive(Debug)]
+pub(crate) struct Image {
+    folder: PathBuf,
+}
+
+const PACKAGES: &str = "linux-image-cloud-amd64,systemd-sysv,dbus,dbus-user-session,\
+    libpam-systemd,openssh-server,iproute2,procps,udev,python3,git,curl,ca-certificates,sqlite3";
+
+/// What nobody needs in such a machine, or what would start by itself in the middle of a story.
+const MASKED: &str = "apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
+    e2scrub_all.timer fstrim.timer systemd-networkd-wait-online.service getty@tty1.service";
+
+/// Before the packages: a small initial RAM disk with what this one machine has.
+const BEFORE: &str = r#"
+    mkdir -p "$1/etc/initramfs-tools/conf.d"
+    echo MODULES=list >"$1/etc/initramfs-tools/conf.d/machine"
+    printf 'virtio_pci\nvirtio_blk\next4\n' >"$1/etc/initramfs-tools/modules"
+"#;
+
+/// After the packages. `KEY` and `MASKED` are put in.
+const AFTER: &str = r#"
+    echo machine >"$1/etc/hostname"
+    echo '127.0.0.1 localhost machine' >"$1/etc/hosts"
+    echo '/dev/vda / ext4 defaults,errors=remount-ro 0 1' >"$1/etc/fstab"
+    printf '[Match]\nName=e*\n[Network]\nDHCP=ipv4\n' >"$1/etc/systemd/network/80-user.network"
+    # ssh makes a session for every command; nobody is to be turned away for being quick.
+    printf 'UseDNS no\nMaxStartups 50\nMaxSessions 50\n' >"$1/etc/ssh/sshd_config.d/machine.conf"
+    chroot "$1" systemctl enable systemd-networkd
+    chroot "$1" systemctl mask MASKED
+    chroot "$1" useradd -m -s /bin/bash -u 1000 person
+    mkdir -p "$1/var/lib/systemd/linger"
+    touch "$1/var/lib/systemd/linger/person"
+    for home in root home/person; do
+        mkdir -p -m 700 "$1/$home/.ssh"
+        echo 'KEY' >"$1/$home/.ssh/authorized_keys"
+    done
+    chroot "$1" chown -R person:person /home/person/.ssh
+"#;
+
+impl Debian {
+    pub(crate) const ALL: [Self; 2] = [Self::Bookworm, Self::Trixie];
+
+    pub(crate) fn number(self) -> &'static str {
+        match self {
+            Self::Bookworm => "12",
+            Self::Trixie => "13",
+        }
+    }
+
+    fn suite(self) -> &'static str {
+        match self {
+            Self::Bookworm => "bookworm",
+            Self::Trixie => "trixie",
+        }
+    }
+}
+
+impl FromStr for Debian {
+    type Err = Failure;
+
+    fn from_str(text: &str) -> Result<Self, Failure> {
+        Self::ALL
+            .into_iter()
+            .find(|debian| debian.number() == text)
+            .ok_or_else(|| Failure::Usage(format!("no Debian {text:?}; known: 12, 13")))
+    }
+}
+
+impl Image {
+    /// The image, from an earlier run if it was made the same way.
+    pub(crate) fn provide(debian: Debian) -> Result<Self, Failure> {
+        let key = key()?;
+        let public = read(&key.with_extension("pub"))?;
+        let after = AFTER
+            .replace("MASKED", MASKED)
+            .replace("KEY", public.trim());
+        let recipe = [debian.suite(), PACKAGES, BEFORE, &after].join("\n");
+        let name = format!("{}-{:016x}", debian.suite(), fingerprint(&recipe));
+        let folder = folder()?.join(name);
+        if folder.join("disk").is_file() {
+            say::note(&format!("made before: {}", folder.display()));
+            return Ok(Self { folder });
+        }
+        if !machine::is_root() {
+            return Err(Failure::Lacking {
+                what: "only root can make a disk with other people's files on it".to_owned(),
+                remedy: "make it once with `sudo cargo xtask vm --only doctor`".to_owned(),
+            });
+        }
+        // Under another name until it is whole.
+        let begun = folder.with_extension("begun");
+        remove(&begun)?;
+        fs::create_dir_all(&begun).map_err(Failure::file(format!("make {}", begun.display())))?;
+        make(debian, &begun, &after)?;
+        fs::rename(&begun, &folder).map_err(Failure::file("keep the image"))?;
+        Ok(Self { folder })
+    }
+
+    pub(crate) fn disk(&self) -> PathBuf {
+        self.folder.join("disk")
+    }
+
+    pub(crate) fn kernel(&self) -> PathBuf {
+        self.folder.join("kernel")
+    }
+
+    pub(crate) fn initrd(&self) -> PathBuf {
+        self.folder.join("initrd")
+    }
+}
+
+/// Where machines are kept.
+pub(crate) fn folder() -> Result<PathBuf, Failure> {
+    let folder = machine::target().join("vm");
+    fs::create_dir_all(&folder).map_err(Failure::file(format!("make {}", folder.display())))?;
+    Ok(folder)
+}
+
+/// The key that opens every machine, made here and never leaving this folder.
+pub(crate) fn key() -> Result<PathBuf, Failure> {
+    let key = folder()?.join("key");
+    if !key.is_file() {
+        let mut make = Command::new("ssh-keygen");
+        make.args(["-q", "-t", "ed25519", "-N", "", "-C", "machine", "-f"]);
+        program::show(make.arg(&key))?;
+    }
+    Ok(key)
+}
+
+fn make(debian: Debian, folder: &Path, after: &str) -> Result<(), Failure> {
+    let root = folder.join("root");
+    let mut debootstrap = Command::new("mmdebstrap");
+    debootstrap.args(["--variant=minbase", "--mode=root", "--format=directory"]);
+    debootstrap.args([
+        "--aptopt=Acquire::Languages \"none\"",
+        "--aptopt=Acquire::Retries \"3\"",
+    ]);
+    debootstrap.arg("--aptopt=APT::Install-Recommends \"false\"");
+    for left_out in ["doc", "man", "locale", "info"] {
+        debootstrap.arg(format!("--dpkgopt=path-exclude=/usr/share/{left_out}/*"));
+    }
+    debootstrap.arg(format!("--include={PACKAGES}"));
+    debootstrap.arg(format!("--setup-hook=set -e{BEFORE}"));
+    debootstrap.arg(format!("--customize-hook=set -e{after}"));
+    debootstrap.arg(debian.suite()).arg(&root);
+    program::show(debootstrap.arg("http://deb.debian.org/debian"))?;
+    for (beginning, name) in [("vmlinuz-", "kernel"), ("initrd.img-", "initrd")] {
+        let boot = root.join("boot");
+        let found = entry(&boot, beginning)?;
+        fs::copy(&found, folder.join(name))
+            .map_err(Failure::file(format!("copy {}", found.display())))?;
+    }
+    remove(&root.join("var/cache/apt"))?;
+    remove(&root.join("var/lib/apt/lists"))?;
+    let mut mkfs = Command::new(machine::find("mkfs.ext4").unwrap_or_else(|| "mkfs.ext4".into()));
+    mkfs.args(["-q", "-L", "root", "-d"]).arg(&root);
+    program::show(mkfs.arg(folder.join("disk")).arg("6G"))?;
+    remove(&root)
+}
+
+fn entry(folder: &Path, beginning: &str) -> Result<PathBuf, Failure> {
+    let entries = fs::read_dir(folder).map_err(Failure::file("look for a kernel"))?;
+    entries
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with(beginning))
+        })
+        .ok_or_else(|| Failure::Lacking {
+            what: format!("no {beginning}* was installed"),
+            remedy: "the list of packages no longer fits this release".to_owned(),
+        })
+}
+
+fn remove(folder: &Path) -> Result<(), Failure> {
+    match fs::remove_dir_all(folder) {
+        Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::file(format!("remove {}", folder.display()))(why))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    fs::read_to_string(file).map_err(Failure::file(format!("read {}", file.display())))
+}
+
+/// FNV-1a: the same in every build, which the standard library's hashes do not promise.
+fn fingerprint(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_recipe_is_another_image() {
+        assert_eq!(fingerprint(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fingerprint("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_ne!(fingerprint("bookworm"), fingerprint("trixie"));
+    }
+
+    #[test]
+    fn a_release_nobody_knows_is_refused() {
+        assert_eq!("13".parse::<Debian>().ok(), Some(Debian::Trixie));
+        assert!("11".parse::<Debian>().is_err());
+    }
+}

@@ -1,0 +1,124 @@
+//! Limits on memory, processes and processors, and who gets them from the kernel.
+
+use super::super::guest::Guest;
+use super::super::guest::{LONG, Who};
+use super::Untold;
+use super::{Stage, Told, delegated, fine, wrong};
+
+const LAYERS: [&str; 3] = ["process limit", "memory limit", "cpu limit"];
+
+/// A service with a delegated group has all three from the kernel, and they bite.
+pub(super) fn limits(stage: &mut Stage) -> Told {
+    for who in Who::BOTH {
+        let doctor = delegated(who, "/usr/local/bin/hermetic doctor");
+        let said = fine(who, "doctor", stage.guest.run(who, &doctor, LONG)?)?;
+        if let Some(layer) = weaker(&said.out) {
+            return wrong(format!("as {}, delegated: {layer}", who.name()));
+        }
+        bite(&stage.guest, who, |command| delegated(who, command))?;
+    }
+    Ok("memory and processes bounded by cgroup, as root and as a user".to_owned())
+}
+
+/// Somebody who logged in by ssh has them too, without knowing about groups.
+pub(super) fn login(stage: &mut Stage) -> Told {
+    for who in Who::BOTH {
+        let said = stage.guest.run(who, "hermetic doctor", LONG)?;
+        let said = fine(who, "doctor", said)?;
+        if let Some(layer) = weaker(&said.out) {
+            return wrong(format!("as {}: {layer}", who.name()));
+        }
+        bite(&stage.guest, who, str::to_owned)?;
+    }
+    Ok("the same limits in an ssh session, as root and as a user".to_owned())
+}
+
+/// The line of a limit that the kernel's groups do not keep, with its remedy.
+fn weaker(doctor: &str) -> Option<String> {
+    let mut lines = doctor.lines().map(str::trim);
+    while let Some(line) = lines.next() {
+        let Some((state, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        let limit = LAYERS
+            .iter()
+            .any(|layer| rest.trim_start().starts_with(layer));
+        if limit && state != "holds" {
+            return Some(format!("{line} {}", lines.next().unwrap_or_default()));
+        }
+    }
+    None
+}
+
+/// More memory and more processes than allowed are not to be had, and the sum counts: each child
+/// alone stays far below the limit.
+fn bite(guest: &Guest, who: Who, run: impl Fn(&str) -> String) -> Result<(), Untold> {
+    let home = "/tmp/bounds-$(id -u)";
+    let config = format!(
+        "mkdir -p {home}; echo 'terminal: {{container_memory: 128, container_pids: 40}}' \
+         >{home}/config.yaml; echo {home}"
+    );
+    let said = fine(who, "write a configuration", guest.run(who, &config, LONG)?)?;
+    let home = said.out.trim();
+    // Files in memory are of nobody's data segment: only a group counts them.
+    let memory = "python3 - <<'END'
+import mmap, os
+for child in range(6):
+    if os.fork() == 0:
+        m = mmap.mmap(-1, 60 << 20)
+        for at in range(0, 60 << 20, 4096): m[at] = 1
+        print('has', child, flush=True)
+        import time; time.sleep(5)
+        os._exit(0)
+for child in range(6): os.wait()
+END";
+    let exec = format!("/usr/local/bin/hermetic --home {home} exec -- bash -c");
+    let line = run(&format!("{exec} {}", quoted(memory)));
+    let said = guest.run(who, &line, LONG)?;
+    let had = said.out.matches("has ").count();
+    if said.code.is_none() || had >= 3 {
+        return wrong(format!(
+            "as {}, 128 MB allowed, {had} children had 60 MB each: {}",
+            who.name(),
+            said.all()
+        ));
+    }
+    let processes = "n=0; for i in $(seq 80); do sleep 20 2>/dev/null & done 2>/dev/null; \
+                     jobs -r | wc -l";
+    let line = run(&format!("{exec} {}", quoted(processes)));
+    let said = guest.run(who, &line, LONG)?;
+    let alive: Option<u32> = said.out.trim().parse().ok();
+    // Bash gives up when it cannot fork, and says so.
+    let refused = said.err.contains("fork") || alive.is_some_and(|alive| alive < 40);
+    if !refused {
+        return wrong(format!(
+            "as {}, 40 processes allowed, 80 started: {}",
+            who.name(),
+            said.all()
+        ));
+    }
+    Ok(())
+}
+
+fn quoted(script: &str) -> String {
+    format!("'{}'", script.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weaker_limit_is_found_with_its_remedy() {
+        let held =
+            "native\n  holds   process limit  pids.max\n  holds   memory limit   memory.max\n";
+        assert_eq!(weaker(held), None);
+        let said = "  weaker  identity       one user\n  holds   process limit  pids.max\n  \
+                    weaker  memory limit   RLIMIT_DATA\n                 = run as root\n";
+        let found = weaker(said);
+        assert_eq!(
+            found.as_deref(),
+            Some("weaker  memory limit   RLIMIT_DATA = run as root")
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! What is told on every machine. A story can fail, and says what it saw.
+
+mod basics;
+mod bounds;
+mod power;
+mod service;
+mod units;
+
+use std::fmt::Display;
+
+use super::guest::{Guest, Said, Who};
+use super::platform::Platform;
+use crate::failure::Failure;
+
+/// Where a story happens.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) guest: Guest,
+    pub(crate) platform: Platform,
+    pub(crate) cuts: u32,
+}
+
+pub(crate) struct Story {
+    pub(crate) name: &'static str,
+    tale: fn(&mut Stage) -> Told,
+}
+
+/// Figures, if all went well.
+pub(crate) type Told = Result<String, Untold>;
+
+#[derive(Debug)]
+pub(crate) enum Untold {
+    Failed(String),
+    Skipped(String),
+}
+
+/// In this order: what others rely on comes first, and what wears the machine out comes last.
+const STORIES: [Story; 11] = {
+    const fn story(name: &'static str, tale: fn(&mut Stage) -> Told) -> Story {
+        Story { name, tale }
+    }
+    [
+        story("doctor", basics::doctor),
+        story("exec", basics::exec),
+        story("limits", bounds::limits),
+        story("login", bounds::login),
+        story("attack", basics::attack),
+        story("contract", basics::contract),
+        story("units", units::units),
+        story("oom", units::oom),
+        story("restart", units::restart),
+        story("kill", units::kill),
+        story("power", power::power),
+    ]
+};
+
+/// The stories with these names; all of them if none is named.
+pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Story>, Failure> {
+    static ALL: [Story; 11] = STORIES;
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| ALL.iter().all(|story| story.name != **name))
+    {
+        let known = ALL.each_ref().map(|story| story.name).join(", ");
+        return Err(Failure::Usage(format!(
+            "no story {unknown:?}; known: {known}"
+        )));
+    }
+    let told = |story: &&Story| names.is_empty() || names.iter().any(|name| name == story.name);
+    Ok(ALL.iter().filter(told).collect())
+}
+
+impl Story {
+    pub(crate) fn tell(&self, stage: &mut Stage) -> Told {
+        (self.tale)(stage)
+    }
+}
+
+impl From<Failure> for Untold {
+    fn from(why: Failure) -> Self {
+        Self::Failed(why.to_string())
+    }
+}
+
+fn wrong<T>(what: impl Display) -> Result<T, Untold> {
+    Err(Untold::Failed(what.to_string()))
+}
+
+/// What it said, if it ended well.
+fn fine(who: Who, what: &str, said: Said) -> Result<Said, Untold> {
+    if said.code == Some(0) {
+        return Ok(said);
+    }
+    wrong(format!("{what} as {}: {}", who.name(), said.all()))
+}
+
+/// Runs a command in a group of its own that systemd delegates, as a service has it.
+fn delegated(who: Who, command: &str) -> String {
+    let manager = match who {
+        Who::Root => "--system",
+        Who::Person => "--user",
+    };
+    format!("systemd-run {manager} --quiet --wait --pipe --collect -p Delegate=yes {command}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_story_nobody_knows_is_refused() {
+        assert_eq!(chosen(&[]).map(|all| all.len()).ok(), Some(STORIES.len()));
+        let one = chosen(&["restart".to_owned()]).map(|all| all[0].name);
+        assert_eq!(one.ok(), Some("restart"));
+        assert!(chosen(&["restart".to_owned(), "reboot".to_owned()]).is_err());
+    }
+}

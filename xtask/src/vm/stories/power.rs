@@ -1,0 +1,188 @@
+//! Power cuts in the middle of traffic.
+//!
+//! The platform outlives the machine and knows what it was told: a message it was told we have is
+//! never sent again, so it must be on the disk by then.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::super::guest::{LONG, SHORT, Who};
+use super::super::platform::Platform;
+use super::service::{Kind, Service};
+use super::{Stage, Told, Untold, fine, wrong};
+use crate::say;
+
+/// People who talk to the model, people who run commands, and letters one may have open.
+const FLOW: &str = "flow 5 2 3";
+/// So quiet that nothing more will come.
+const QUIET: u64 = 90;
+/// How much is acknowledged before a cut, at least; it varies, so that cuts fall differently.
+const BEFORE_A_CUT: u32 = 8;
+
+#[derive(Debug, Default)]
+struct Sum {
+    counts: BTreeMap<String, u64>,
+    bad: Vec<String>,
+    boot: Duration,
+}
+
+pub(super) fn power(stage: &mut Stage) -> Told {
+    if stage.cuts == 0 {
+        return Err(Untold::Skipped("--cuts 0 was given".to_owned()));
+    }
+    let service = Service::start(stage, Kind::System, 140)?;
+    service.wait_active(stage, 0, LONG)?;
+    wait_for_platform_at_boot(stage, &service)?;
+    let mut sum = Sum::default();
+    for cut in 1..=stage.cuts {
+        sum.add(cut, &one_cut(stage, &service, cut)?);
+        sum.boot += stage.guest.boot_time();
+    }
+    let twice = ran_twice(stage)?;
+    if !twice.is_empty() {
+        sum.bad.push(format!("commands that ran twice: {twice}"));
+    }
+    let intact = integrity(stage)?;
+    if intact != "ok" {
+        sum.bad.push(format!("the store: {intact}"));
+    }
+    service.uninstall(stage)?;
+    let text = sum.text(stage.cuts);
+    if sum.bad.is_empty() {
+        Ok(text)
+    } else {
+        wrong(format!("{text}; {}", sum.bad.join("; ")))
+    }
+}
+
+/// Traffic, the cut, and the count when the machine is back.
+fn one_cut(stage: &mut Stage, service: &Service, cut: u32) -> Result<String, Untold> {
+    stage.platform.ask(FLOW)?;
+    let enough = u64::from(BEFORE_A_CUT + cut * 7 % 23);
+    let end = Instant::now() + LONG;
+    loop {
+        let progress = stage.platform.ask("progress")?;
+        let acknowledged = progress.split(' ').nth(1);
+        let acknowledged: u64 = acknowledged.and_then(|n| n.parse().ok()).unwrap_or(0);
+        if acknowledged >= enough {
+            break;
+        }
+        if Instant::now() > end {
+            return wrong(format!("cut {cut}: the traffic does not flow: {progress}"));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    stage.guest.cut_power()?;
+    stage.platform.ask("dry")?;
+    stage.guest.power_on()?;
+    stage.platform.connect(&stage.guest)?;
+    service.wait_active(stage, 0, LONG)?;
+    let settled = stage.platform.ask(&format!("settle {QUIET}"))?;
+    say::note(&format!("cut {cut}: {settled}"));
+    Ok(settled)
+}
+
+/// A machine whose network is not there yet at boot has its own story; here the gateway starts
+/// when it is, so that what is lost is lost by the cut.
+fn wait_for_platform_at_boot(stage: &Stage, service: &Service) -> Result<(), Untold> {
+    let wait = Platform::wait_inside();
+    let script = format!(
+        "set -e
+cat >/usr/local/bin/wait-for-platform <<'END'
+#!/bin/bash
+{wait}
+END
+chmod 755 /usr/local/bin/wait-for-platform
+cat >/etc/systemd/system/platform.service <<'END'
+[Service]
+Type=oneshot
+ExecStart=/usr/local/bin/wait-for-platform
+END
+mkdir -p /etc/systemd/system/{unit}.d
+printf '[Unit]\\nAfter=platform.service\\nWants=platform.service\\n' \
+    >/etc/systemd/system/{unit}.d/platform.conf
+systemctl daemon-reload
+sync
+",
+        unit = service.unit
+    );
+    let said = stage.guest.run(Who::Root, &script, LONG)?;
+    fine(Who::Root, "prepare the boot", said).map(drop)
+}
+
+/// Commands write their word down, so one that ran twice stands there twice.
+fn ran_twice(stage: &Stage) -> Result<String, Untold> {
+    let script =
+        "find /srv/bot /var/lib -name ran -type f -exec cat {} + 2>/dev/null | sort | uniq -d";
+    let said = stage.guest.run(Who::Root, script, LONG)?;
+    Ok(said.out.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn integrity(stage: &Stage) -> Result<String, Untold> {
+    let script = "for f in $(find /srv/bot -name '*.db' -o -name '*.sqlite' -o -name '*.sqlite3'); do \
+                  sqlite3 \"$f\" 'pragma integrity_check'; done | sort -u";
+    let said = fine(
+        Who::Root,
+        "check the store",
+        stage.guest.run(Who::Root, script, SHORT)?,
+    )?;
+    Ok(said.out.trim().to_owned())
+}
+
+impl Sum {
+    fn add(&mut self, cut: u32, settled: &str) {
+        let pairs = settled.split(' ').filter_map(|word| word.split_once('='));
+        for (key, value) in pairs {
+            let Ok(count) = value.parse::<u64>() else {
+                continue;
+            };
+            *self.counts.entry(key.to_owned()).or_default() += count;
+            let promised = ["lost", "waiting", "repeated_unmarked", "doubted"];
+            if promised.contains(&key) && count > 0 {
+                self.bad.push(format!("cut {cut}: {key} {count}"));
+            }
+        }
+    }
+
+    fn text(&self, cuts: u32) -> String {
+        let count = |key: &str| self.counts.get(key).copied().unwrap_or(0);
+        format!(
+            "{cuts} cuts, {} messages, {} acknowledged: {} answered, {} reported, {} lost; \
+             {} repeated with the mark, {} without; {} answered and doubted; \
+             boot {:.0} s on average",
+            count("sent"),
+            count("acknowledged"),
+            count("answered"),
+            count("reported"),
+            count("lost"),
+            count("repeated_marked"),
+            count("repeated_unmarked"),
+            count("doubted"),
+            self.boot.as_secs_f64() / f64::from(cuts),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_promised_and_broken_is_told_with_its_cut() {
+        let mut sum = Sum::default();
+        sum.add(
+            1,
+            "settled sent=9 acknowledged=8 answered=8 lost=0 doubted=0 words=",
+        );
+        assert!(sum.bad.is_empty());
+        sum.add(
+            2,
+            "settled sent=9 acknowledged=8 answered=6 lost=2 doubted=0 words=w1,w2",
+        );
+        assert_eq!(sum.bad, ["cut 2: lost 2"]);
+        assert!(
+            sum.text(2)
+                .contains("18 messages, 16 acknowledged: 14 answered")
+        );
+    }
+}

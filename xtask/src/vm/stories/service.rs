@@ -1,0 +1,188 @@
+//! A gateway that systemd runs, in each of the three ways to install it.
+
+use std::time::{Duration, Instant};
+
+use super::super::guest::{LONG, SHORT, Who};
+use super::{Stage, Untold, fine, wrong};
+
+/// Whose service it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    System,
+    User,
+    RunAs,
+}
+
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) kind: Kind,
+    pub(super) unit: String,
+    home: &'static str,
+    /// Whoever writes to this one's gateway; a new one each time, so that no story reads the
+    /// replies of another.
+    pub(super) user: u32,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 3] = [Self::System, Self::User, Self::RunAs];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::System => "system unit",
+            Self::User => "user unit",
+            Self::RunAs => "--run-as",
+        }
+    }
+
+    /// Who installs it and asks systemd about it.
+    pub(super) fn who(self) -> Who {
+        match self {
+            Self::System | Self::RunAs => Who::Root,
+            Self::User => Who::Person,
+        }
+    }
+
+    fn home(self) -> &'static str {
+        match self {
+            Self::System => "/srv/bot",
+            Self::User => "/home/person/bot",
+            Self::RunAs => "/home/person/run-as-bot",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::System => "--system",
+            Self::User => "--user",
+            Self::RunAs => "--system --run-as person",
+        }
+    }
+
+    fn systemctl(self) -> &'static str {
+        match self {
+            Self::System | Self::RunAs => "systemctl",
+            Self::User => "systemctl --user",
+        }
+    }
+}
+
+impl Service {
+    /// Installs and starts it, with the stand-in platform to serve.
+    pub(super) fn start(stage: &mut Stage, kind: Kind, user: u32) -> Result<Self, Untold> {
+        stage.platform.connect(&stage.guest)?;
+        let (who, home) = (kind.who(), kind.home());
+        let mut script = format!("set -e\nrm -rf {home}\n");
+        script.push_str(&stage.platform.home(home));
+        if kind == Kind::RunAs {
+            script.push_str(&format!("chown -R person:person {home}\n"));
+        }
+        script.push_str(&format!(
+            "hermetic --home {home} gateway install {} >/tmp/installed-$(id -u)\n\
+             sed -n 's|^wrote .*/||p' /tmp/installed-$(id -u)\n",
+            kind.words()
+        ));
+        let said = fine(who, "install", stage.guest.run(who, &script, LONG)?)?;
+        // There may be a second unit, for the sandboxes.
+        let gateway = |name: &&str| name.starts_with("hermetic-gateway");
+        let Some(unit) = said.out.lines().find(gateway) else {
+            return wrong(format!("install named no unit: {}", said.all()));
+        };
+        let service = Self {
+            kind,
+            unit: unit.to_owned(),
+            home,
+            user,
+        };
+        service.systemctl(stage, "start")?;
+        Ok(service)
+    }
+
+    /// The same, with somebody else who writes to it.
+    pub(super) fn with_user(&self, user: u32) -> Self {
+        Self {
+            unit: self.unit.clone(),
+            user,
+            ..*self
+        }
+    }
+
+    pub(super) fn systemctl(&self, stage: &Stage, verb: &str) -> Result<String, Untold> {
+        let line = format!("{} {verb} {}", self.kind.systemctl(), self.unit);
+        let who = self.kind.who();
+        let said = stage.guest.run(who, &line, LONG)?;
+        let said = match fine(who, &line, said) {
+            Ok(said) => said,
+            Err(Untold::Failed(why)) => {
+                return wrong(format!("{why} {}", self.journal(stage)?));
+            }
+            Err(other) => return Err(other),
+        };
+        Ok(said.out)
+    }
+
+    /// The pid of the gateway, once the unit is active with another than this.
+    pub(super) fn wait_active(
+        &self,
+        stage: &Stage,
+        other_than: u32,
+        at_most: Duration,
+    ) -> Result<u32, Untold> {
+        let end = Instant::now() + at_most;
+        loop {
+            let shown = self.systemctl(stage, "show -p ActiveState -p MainPID")?;
+            let pid = shown.lines().find_map(|line| line.strip_prefix("MainPID="));
+            let pid = pid.and_then(|pid| pid.parse().ok()).unwrap_or(0);
+            if shown.contains("ActiveState=active") && pid != 0 && pid != other_than {
+                return Ok(pid);
+            }
+            if Instant::now() > end {
+                return wrong(format!(
+                    "{} is not active again: {} {}",
+                    self.kind.name(),
+                    shown.replace('\n', " "),
+                    self.journal(stage)?
+                ));
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    /// A command in the sandbox of this service's chat, and the reply with `text` in it.
+    pub(super) fn shell(
+        &self,
+        stage: &mut Stage,
+        command: &str,
+        text: &str,
+    ) -> Result<String, Untold> {
+        stage.platform.say(self.user, &format!("/sh {command}"))?;
+        match stage.platform.hear(self.user, text, LONG)? {
+            Ok(reply) => Ok(reply),
+            Err(why) => wrong(format!("{}: {why}", self.kind.name())),
+        }
+    }
+
+    /// Takes it back, with the sandboxes it has.
+    pub(super) fn uninstall(&self, stage: &Stage) -> Result<(), Untold> {
+        let (who, home) = (self.kind.who(), self.home);
+        let as_owner = match self.kind {
+            Kind::RunAs => "setpriv --reuid 1000 --regid 1000 --init-groups env HOME=/home/person ",
+            Kind::System | Kind::User => "",
+        };
+        let script = format!(
+            "set -e\nhermetic --home {home} gateway uninstall\n\
+             for id in $({as_owner}hermetic --home {home} sandbox list | awk 'NR > 1 {{print $1}}'); do \
+             {as_owner}hermetic --home {home} sandbox destroy $id; done"
+        );
+        fine(who, "uninstall", stage.guest.run(who, &script, LONG)?).map(drop)
+    }
+
+    /// The last lines of its log.
+    fn journal(&self, stage: &Stage) -> Result<String, Untold> {
+        let line = format!(
+            "journalctl --no-pager -q -o cat -n 8 _SYSTEMD_UNIT={0} + UNIT={0} + USER_UNIT={0} \
+             + _SYSTEMD_USER_UNIT={0}",
+            self.unit
+        );
+        Ok(stage.guest.run(Who::Root, &line, SHORT)?.out)
+    }
+}

@@ -1,0 +1,113 @@
+//! What came out, for the terminal and for `docs/performance.md`.
+
+use super::image::Debian;
+use super::stories::{Told, Untold};
+use crate::failure::Failure;
+use crate::say;
+
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    notes: Vec<String>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    machine: String,
+    story: &'static str,
+    outcome: &'static str,
+    figures: String,
+}
+
+impl Table {
+    pub(crate) fn note(&mut self, debian: &Debian, text: &str) {
+        let note = format!("Debian {}: {text}", debian.number());
+        say::note(&note);
+        self.notes.push(note);
+    }
+
+    pub(crate) fn add(&mut self, debian: &Debian, story: &'static str, told: Told) {
+        let (outcome, figures) = match told {
+            Ok(figures) => ("passed", figures),
+            Err(Untold::Failed(why)) => ("FAILED", why),
+            Err(Untold::Skipped(why)) => ("skipped", why),
+        };
+        say::note(&format!("{outcome}: {figures}"));
+        self.rows.push(Row {
+            machine: debian.number().to_owned(),
+            story,
+            outcome,
+            figures: one_line(&figures),
+        });
+    }
+
+    pub(crate) fn end(self) -> Result<(), Failure> {
+        say::step("What real machines say");
+        for note in &self.notes {
+            say::plain(note);
+        }
+        say::plain(&self.text());
+        let failed: Vec<_> = self
+            .rows
+            .iter()
+            .filter(|row| row.outcome == "FAILED")
+            .map(|row| format!("{} on Debian {}", row.story, row.machine))
+            .collect();
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            Err(Failure::Bad(failed))
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::from("| Debian | story | outcome | |\n| --- | --- | --- | --- |\n");
+        for row in &self.rows {
+            let Row {
+                machine,
+                story,
+                outcome,
+                figures,
+            } = row;
+            text.push_str(&format!(
+                "| {machine} | {story} | {outcome} | {figures} |\n"
+            ));
+        }
+        text
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let text = text.trim().replace('|', "/");
+    let mut line = text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+    if let Some((end, _)) = line.char_indices().nth(600) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_story_makes_the_whole_fail() {
+        let mut table = Table::default();
+        table.add(&Debian::Bookworm, "exec", Ok("0.6 s".to_owned()));
+        table.add(
+            &Debian::Trixie,
+            "login",
+            Err(Untold::Skipped("no systemd".to_owned())),
+        );
+        assert!(table.text().contains("| 12 | exec | passed | 0.6 s |"));
+        table.add(
+            &Debian::Trixie,
+            "units",
+            Err(Untold::Failed("first | line\nsecond".to_owned())),
+        );
+        assert!(table.text().contains("| FAILED | first / line; second |"));
+        let ended = table.end().map_err(|why| why.to_string());
+        assert_eq!(ended, Err("units on Debian 13".to_owned()));
+    }
+}
