@@ -48,6 +48,11 @@ impl Effective {
             .map_or("", |text| text.s.as_str())
     }
 
+    /// The first argument, option or not.
+    pub(crate) fn operand_or_flag(&self) -> &str {
+        self.args().first().map_or("", |text| text.s.as_str())
+    }
+
     /// Whether a short flag (also inside a cluster such as `-rf`) is given.
     pub(crate) fn short(&self, flag: char) -> bool {
         self.args()

@@ -4,7 +4,7 @@ use super::{Act, Judge};
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
 use crate::paths;
-use crate::text::HOLE;
+use crate::text::{HOLE, Taint};
 
 const ACTS: &[Act] = &[
     Act::new(&["wipefs"], &[], Category::Disk, "erases a filesystem")
@@ -214,6 +214,23 @@ const ACTS: &[Act] = &[
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
+    // Told what to do without a person at the keyboard.
+    let told = matches!(program, "fdisk" | "gdisk" | "cfdisk")
+        && command.input.present
+        && !command.short('l');
+    let rewrites = program == "sfdisk"
+        && !["-l", "--list", "-d", "--dump", "-V", "-J", "--json", "-n", "--no-act", "--verify"]
+            .iter()
+            .any(|flag| command.has_arg(flag));
+    if (told || rewrites) && command.operands().any(|text| paths::is_disk(&text.s)) {
+        findings.push(Finding::floor(Category::Disk, "rewrites a partition table"));
+    }
+    let each = command.args().iter().any(|arg| arg.taint.has(Taint::EVERY_DISK));
+    let destroys = program.starts_with("mkfs")
+        || matches!(program, "dd" | "shred" | "wipefs" | "blkdiscard" | "wipe" | "nwipe" | "sgdisk");
+    if each && destroys {
+        findings.push(Finding::floor(Category::Disk, "overwrites every disk"));
+    }
     if program == "mkfs"
         || program.starts_with("mkfs.")
         || program.starts_with("mke2fs")
@@ -223,7 +240,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         )
     {
         let on_disk = command.operands().any(|text| {
-            paths::is_disk(&text.s) || text.s.contains(HOLE) || text.s.starts_with("/dev/")
+            paths::is_disk(&text.s) || !text.is_known() || text.s.starts_with("/dev/")
         });
         let asks = command
             .args()

@@ -4,7 +4,8 @@ use super::Judge;
 use crate::effective::{Effective, base_name};
 use crate::finding::{Category, Finding};
 use crate::paths::{self, Place};
-use crate::text::Text;
+use crate::reduce::listing::Search;
+use crate::text::{BELOW, Text};
 
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     match command.program() {
@@ -16,7 +17,12 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         "truncate" => truncate(command, judge),
         "mv" => moved(command, judge),
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => modes(command, judge),
+        "rsync" if command.short('n') || command.long("--dry-run") => Vec::new(),
         "rsync" => rsync(command, judge),
+        "tar" | "gtar" | "bsdtar" if command.long("--remove-files") => packed_away(command, judge),
+        "zip" if command.short('m') || command.long("--move") => packed_away(command, judge),
+        "7z" | "7za" if command.has_arg("-sdel") => packed_away(command, judge),
+        "rar" if command.has_arg("-df") || command.operand(0) == "m" => packed_away(command, judge),
         "tar" | "gtar" | "bsdtar" | "unzip" | "cpio" => {
             unpacks(command, judge).into_iter().collect()
         }
@@ -41,6 +47,11 @@ fn remove(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         || command.short('R')
         || command.long("--recursive")
         || matches!(command.program(), "rmtree" | "rimraf");
+    // Each file is asked for, by a terminal that nobody answers but a person.
+    let asks = command.short('i') || command.short('I') || command.long("--interactive");
+    if asks && !command.short('f') && !command.input.present {
+        return Vec::new();
+    }
     let no_preserve = command.long("--no-preserve-root");
     let mut findings = Vec::new();
     if no_preserve {
@@ -59,6 +70,8 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
     let shown = target.shown();
     let place = paths::place(&target.s, &judge.cwd, judge.context);
     let everything = target.s.ends_with('*');
+    // All files below a folder, one by one, are the folder.
+    let recursive = recursive || target.s.ends_with("/**");
     let floor = |what: &str| {
         Some(Finding::floor(
             Category::Destruction,
@@ -94,6 +107,15 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
         }
         Place::InsideHome if paths::protected(&target.s, &judge.cwd, judge.context).is_some() => {
             dangerous("a file that others rely on")
+        }
+        Place::InsideHome | Place::Elsewhere if target.s.contains(BELOW) => {
+            dangerous("what a search finds")
+        }
+        Place::InsideWorkspace
+            if target.s.contains(&format!("/{BELOW}"))
+                && !LEFTOVERS.contains(&base_name(&target.s)) =>
+        {
+            dangerous("what a search finds")
         }
         _ => None,
     }
@@ -147,7 +169,7 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let args: Vec<&str> = command.args().iter().map(|arg| arg.s.as_str()).collect();
     let removes = args.contains(&"-delete")
         || args.windows(2).any(|pair| {
-            let starts = matches!(pair[0], "-exec" | "-execdir" | "-ok" | "-okdir");
+            let starts = matches!(pair[0], "-exec" | "-execdir");
             starts
                 && matches!(
                     base_name(pair[1]),
@@ -155,26 +177,7 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 )
         });
     if removes {
-        let narrowed = args.iter().any(|arg| {
-            matches!(
-                *arg,
-                "-name"
-                    | "-iname"
-                    | "-path"
-                    | "-regex"
-                    | "-mtime"
-                    | "-size"
-                    | "-empty"
-                    | "-newer"
-                    | "-mmin"
-                    | "-atime"
-                    | "-iregex"
-                    | "-ipath"
-                    | "-ctime"
-                    | "-perm"
-                    | "-user"
-            )
-        });
+        let narrowed = Search::of(command.args()).narrow;
         let leftovers = args
             .windows(2)
             .any(|pair| matches!(pair[0], "-name" | "-iname" | "-path"))
@@ -225,6 +228,21 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// What goes into an archive and is deleted where it was.
+fn packed_away(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let archive = command.value_of("-f").map_or("", |text| text.s.as_str());
+    let is_archive = |text: &Text| {
+        [".tar", ".tgz", ".gz", ".xz", ".bz2", ".zst", ".zip", ".7z", ".rar", "/dev/null"]
+            .iter()
+            .any(|end| text.s.ends_with(end))
+    };
+    command
+        .operands()
+        .filter(|text| text.s != archive && !is_archive(text))
+        .filter_map(|text| removal(text, true, judge))
+        .collect()
 }
 
 /// An archive from somewhere else, laid over the machine.
@@ -325,6 +343,12 @@ fn moved(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 Category::SystemFile,
                 format!("moves away something of the system: {}", source.shown()),
             )),
+            Place::InsideHome if super::uploads::personal(&source.s, judge) => {
+                findings.push(Finding::dangerous(
+                    Category::Destruction,
+                    format!("moves away a personal folder: {}", source.shown()),
+                ));
+            }
             Place::InsideHome
                 if paths::protected(&source.s, &judge.cwd, judge.context).is_some() =>
             {

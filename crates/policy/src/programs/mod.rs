@@ -20,7 +20,9 @@ mod processes;
 pub(crate) mod protected;
 pub(crate) mod secrets;
 mod services;
+mod reach;
 mod system;
+mod unknown;
 mod uploads;
 
 pub(crate) use acts::Act;
@@ -50,6 +52,7 @@ const FAMILIES: &[Family] = &[
     packages::judge,
     injection::judge,
     own::judge,
+    unknown::judge,
 ];
 
 /// What the families look at besides the command.

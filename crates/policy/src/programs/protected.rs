@@ -75,8 +75,9 @@ fn listed(rest: &str, path: &str) -> bool {
 
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut targets: Vec<Text> = command.writes.clone();
-    targets.extend(written(command));
+    targets.extend(self::targets(command));
     targets.extend(put_into(command));
+    targets.extend(super::reach::by_name(command));
     targets
         .into_iter()
         .filter_map(|target| {
@@ -96,6 +97,13 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             Some(Finding::dangerous(category, reason))
         })
         .collect()
+}
+
+/// Files and folders that a program writes to, besides what the shell redirects.
+pub(super) fn targets(command: &Effective) -> Vec<Text> {
+    let mut targets = written(command);
+    targets.extend(super::reach::written(command));
+    targets
 }
 
 /// What a copy into a folder makes there, and whatever `-o` or `--output` names.
@@ -140,32 +148,6 @@ fn written(command: &Effective) -> Vec<Text> {
         "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" if in_place(command) => operands,
         "sed" | "gsed" => sed_writes(command).into_iter().cloned().collect(),
         "ffmpeg" | "convert" | "magick" | "sox" | "cwebp" | "gs" => last(),
-        "curl" | "wget" | "aria2c" | "tar" | "unzip" | "sort" | "openssl" | "gpg" | "dd" | "jq"
-        | "yq" | "pandoc" | "xxd" | "split" => {
-            let mut files = Vec::new();
-            let flags: &[&str] = match command.program() {
-                "wget" => &["-O", "--output-document", "-P", "--directory-prefix", "-o"],
-                "tar" => &["-C", "--directory"],
-                "unzip" => &["-d"],
-                "dd" | "jq" | "yq" | "xxd" | "split" => &[],
-                "openssl" => &["-out"],
-                _ => &[
-                    "-o",
-                    "--output",
-                    "--output-dir",
-                    "-D",
-                    "--dump-header",
-                    "-c",
-                    "--cookie-jar",
-                    "-d",
-                    "--dir",
-                ],
-            };
-            for flag in flags {
-                files.extend(command.values_of(flag).into_iter().map(Text::known));
-            }
-            files
-        }
         "sudoedit" | "visudo" | "nano" | "vi" | "vim" | "nvim" | "emacs" | "crudini" => operands,
         _ => Vec::new(),
     }

@@ -190,7 +190,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         if let Some(what) = crate::paths::secret(file, &judge.cwd, judge.context) {
             findings.push(Finding::dangerous(
                 Category::SecretRead,
-                format!("reads {what}: {}", file.replace(crate::text::HOLE, "…")),
+                format!("reads {what}: {}", crate::text::shown(file)),
             ));
         }
         let folder = matches!(
@@ -213,7 +213,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         {
             findings.push(Finding::dangerous(
                 Category::SecretRead,
-                format!("copies {what}: {}", file.replace(crate::text::HOLE, "…")),
+                format!("copies {what}: {}", crate::text::shown(file)),
             ));
         }
     }
@@ -421,10 +421,9 @@ pub(crate) fn prints(command: &Effective) -> bool {
         "docker" | "podman" if first == "inspect" => {
             command.args().iter().any(|arg| arg.s.contains(".Env"))
         }
-        "ps" => command
-            .operands()
-            .next()
-            .is_some_and(|text| text.s.contains('e') && text.s.chars().all(char::is_alphabetic)),
+        "ps" => command.args().first().is_some_and(|text| {
+            text.s.contains('e') && text.s.chars().all(|c| "auxefwlsvjh".contains(c))
+        }),
         "rclone" => first == "config" && matches!(second, "show" | "dump"),
         "lsassy" | "mimikatz" | "mimipenguin" | "laZagne" | "lazagne" => true,
         "unshadow" | "john" | "hashcat" => true,

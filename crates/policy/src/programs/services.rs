@@ -76,6 +76,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
 fn is_ordinary(service: &str) -> bool {
     let name = service.strip_suffix(".service").unwrap_or(service);
     !VITAL.contains(&name)
-        && !name.contains([crate::text::HOLE, '*', '/'])
+        && !name.contains(crate::text::is_hole)
+        && !name.contains(['*', '/'])
         && !name.ends_with(".target")
 }

@@ -7,7 +7,7 @@ use super::Judge;
 use crate::effective::{Effective, base_name};
 use crate::finding::{Category, Finding};
 use crate::paths::{self, Place};
-use crate::text::HOLE;
+use crate::text::{HOLE, NAME};
 
 /// Words in a file's name that say it was not made for others.
 const TELLING: &[&str] = &[
@@ -36,7 +36,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                     Category::Exfiltration,
                     format!(
                         "sends {what} away with {program}: {}",
-                        file.replace(HOLE, "…")
+                        crate::text::shown(&file)
                     ),
                 ));
             }
@@ -55,7 +55,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     ) && command
         .args()
         .iter()
-        .any(|arg| arg.s.contains(&format!("{HOLE}.")))
+        .any(|arg| arg.s.contains(&format!("{HOLE}.")) || arg.s.contains(&format!("{NAME}.")))
     {
         findings.push(Finding::dangerous(
             Category::Exfiltration,
@@ -66,7 +66,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// What the program is told to send, as the command line names it.
-fn sent(command: &Effective) -> Vec<String> {
+pub(super) fn sent(command: &Effective) -> Vec<String> {
     let valued = |flags: &[&str]| -> Vec<String> {
         flags
             .iter()
@@ -143,7 +143,7 @@ fn copied(command: &Effective, judge: &Judge<'_>) -> Option<Finding> {
 }
 
 /// Where people keep what is theirs.
-fn personal(file: &str, judge: &Judge<'_>) -> bool {
+pub(super) fn personal(file: &str, judge: &Judge<'_>) -> bool {
     const FOLDERS: &[&str] = &[
         "Documents",
         "Desktop",

@@ -3,7 +3,7 @@
 use super::Walker;
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
-use crate::text::{Flow, HOLE, Taint, Text};
+use crate::text::{Flow, HOLE, Taint, Text, is_hole};
 
 impl Walker<'_> {
     /// `None` if the name is no builtin that matters here.
@@ -44,7 +44,8 @@ impl Walker<'_> {
                     )
                     .collect();
                 for (name, value) in pairs {
-                    if !value.contains(HOLE) {
+                    self.judge_alias(&name, &value);
+                    if !value.contains(is_hole) {
                         self.run_text(&value, "alias", &Flow::default());
                         self.aliases.insert(name, value);
                     }
@@ -94,6 +95,16 @@ impl Walker<'_> {
                 }
                 Some(Flow::known(""))
             }
+            "hash" => {
+                self.judge(command.clone());
+                if command.short('p') {
+                    self.find(Finding::dangerous(
+                        Category::Injection,
+                        "makes a name stand for another program (hash -p)",
+                    ));
+                }
+                Some(Flow::known(""))
+            }
             "let" | ":" | "true" | "false" | "[" | "test" | "shift" | "return" | "break"
             | "continue" | "wait" | "unalias" => {
                 self.judge(command.clone());
@@ -107,6 +118,21 @@ impl Walker<'_> {
                 Some(Flow::known(""))
             }
             _ => None,
+        }
+    }
+
+    /// A name that people type without thinking, leading elsewhere.
+    fn judge_alias(&mut self, name: &str, value: &str) {
+        const TRUSTED: &[&str] = &["sudo", "su", "doas", "ssh", "passwd", "gpg", "login"];
+        let first = value.split_whitespace().next().unwrap_or_default();
+        let elsewhere = TRUSTED.contains(&name) && crate::effective::base_name(first) != name;
+        let anybodys = first.contains('/')
+            && crate::paths::anybodys(first, self.workdir(), self.context);
+        if value.contains(HOLE) || elsewhere || anybodys {
+            self.find(Finding::dangerous(
+                Category::Injection,
+                format!("makes the name {name} run something else"),
+            ));
         }
     }
 
@@ -128,7 +154,7 @@ impl Walker<'_> {
             .find(|arg| !arg.s.starts_with('-') || arg.s == "-");
         self.cwd = match target {
             None => Some(self.context.home.clone()),
-            Some(target) if target.is_known() && target.s != "-" => {
+            Some(target) if !target.is_unbounded() && target.s != "-" => {
                 Some(crate::paths::absolute(&target.s, self.workdir()))
             }
             Some(_) => Some(HOLE.to_string()),
@@ -162,7 +188,7 @@ impl Walker<'_> {
                 taint: command.input.taint,
                 glob: false,
             },
-            None => Text::unknown(command.input.taint),
+            None => command.input.clone().into_text(),
         };
         let names: Vec<&Text> = command.operands().collect();
         match names.as_slice() {

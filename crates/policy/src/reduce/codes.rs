@@ -17,7 +17,7 @@ use super::Walker;
 use super::literals::{Token, tokens};
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
-use crate::text::{Flow, HOLE, Taint, Text};
+use crate::text::{Flow, Taint, Text};
 use given::{Given, code_of, language};
 
 impl Walker<'_> {
@@ -28,7 +28,7 @@ impl Walker<'_> {
         };
         match code_of(command, language) {
             Some(Given::Code(text)) => {
-                let all = text.s.trim() == HOLE.to_string();
+                let all = text.is_hole();
                 if all || !text.is_known() && text.taint.has(Taint::NETWORK | Taint::DECODED) {
                     self.judge_unknown_code(text.taint, language);
                 }

@@ -9,7 +9,7 @@ use crate::paths;
 use crate::syntax::{
     Assign, AssignValue, Kind, Node, Part, Pipeline, Redirect, RedirectOp, Script, Simple, Word,
 };
-use crate::text::{Flow, Taint, Text};
+use crate::text::{Flow, Shape, Taint, Text};
 
 /// A `for` over more known words than this is walked with a hole.
 const MOST_ROUNDS: usize = 24;
@@ -24,24 +24,13 @@ pub(super) struct Redirected {
 
 impl Walker<'_> {
     pub(super) fn script(&mut self, script: &Script, input: &Flow) -> Flow {
-        let mut output = Flow {
-            known: Some(String::new()),
-            taint: Taint::NONE,
-            present: true,
-        };
+        let mut output = Flow::known("");
         for pipeline in &script.pipelines {
             if self.steps > super::STEPS {
                 break;
             }
             let flow = self.pipeline(pipeline, input.clone());
-            output.taint = output.taint | flow.taint;
-            output.known = match (output.known, flow.known) {
-                (Some(mut all), Some(more)) if all.len() < super::LONGEST_TEXT => {
-                    all.push_str(&more);
-                    Some(all)
-                }
-                _ => None,
-            };
+            output = output.then(flow, super::LONGEST_TEXT);
         }
         output
     }
@@ -74,6 +63,9 @@ impl Walker<'_> {
         }
         let redirected = self.redirects(&node.redirects);
         let written = redirected.writes.clone();
+        if !matches!(node.kind, Kind::Simple(_)) {
+            self.compound_reads(&redirected);
+        }
         let input = redirected.input.clone().unwrap_or(input);
         let output = match &node.kind {
             Kind::Simple(simple) => return self.simple(simple, redirected, input),
@@ -126,6 +118,20 @@ impl Walker<'_> {
             });
         }
         output
+    }
+
+    /// A loop that is fed from a file nobody can name may print it.
+    fn compound_reads(&mut self, redirected: &Redirected) {
+        let unknown = redirected.reads.iter().any(Text::is_unbounded);
+        if unknown {
+            self.judge(Effective {
+                words: vec![Text::known("cat")],
+                reads: redirected.reads.clone(),
+                cwd: self.cwd.clone(),
+                via: self.via.clone(),
+                ..Effective::default()
+            });
+        }
     }
 
     /// What is assigned inside is gone afterwards.
@@ -339,18 +345,16 @@ impl Walker<'_> {
         for word in words.unwrap_or_default() {
             items.append(&mut self.fields(word));
         }
-        if items.is_empty() || items.len() > MOST_ROUNDS {
-            items = vec![Text::unknown(Taint::NONE)];
+        if words.is_none() {
+            items = vec![Text::unknown(Taint::ARGUMENT)];
+        } else if items.is_empty() || items.len() > MOST_ROUNDS {
+            items = vec![summary(&items)];
         }
         let mut output = Flow::known("");
         for item in items {
             self.vars.insert(name.to_owned(), item);
             let flow = self.script(body, input);
-            output.taint = output.taint | flow.taint;
-            output.known = match (output.known, flow.known) {
-                (Some(all), Some(more)) if all.len() < super::LONGEST_TEXT => Some(all + &more),
-                _ => None,
-            };
+            output = output.then(flow, super::LONGEST_TEXT);
         }
         output
     }
@@ -365,6 +369,7 @@ impl Walker<'_> {
             return Flow::known("");
         }
         self.functions.insert(name.to_owned(), Rc::clone(body));
+        let outer = self.deferred.replace(Vec::new());
         let kept = (self.vars.clone(), self.arrays.clone(), self.cwd.clone());
         let args = self.positional.take();
         self.calls.push(name.to_owned());
@@ -375,16 +380,42 @@ impl Walker<'_> {
         self.calls.pop();
         self.positional = args;
         (self.vars, self.arrays, self.cwd) = kept;
+        let found = std::mem::replace(&mut self.deferred, outer).unwrap_or_default();
+        self.uncalled.insert(name.to_owned(), found);
         Flow::known("")
     }
 }
 
+/// One text for more items than are followed one by one.
+fn summary(items: &[Text]) -> Text {
+    const EVERY_NUMBER: usize = 200;
+    let mut taint = Taint::NONE;
+    for item in items {
+        taint = taint | item.taint;
+    }
+    let number = |item: &Text| !item.s.is_empty() && item.s.bytes().all(|b| b.is_ascii_digit());
+    let name = |item: &Text| {
+        !item.is_unbounded() && !item.s.contains('/') && !item.s.starts_with(['.', '-'])
+    };
+    if items.is_empty() {
+        return Text::unknown(taint);
+    }
+    if items.iter().all(number) && items.len() >= EVERY_NUMBER {
+        taint = taint | Taint::EVERY_PROCESS;
+    }
+    if items.iter().all(name) {
+        return Text::shaped(&Shape::Names, taint);
+    }
+    Text::unknown(taint)
+}
+
 fn flow_of(text: &Text) -> Flow {
-    if text.is_known() {
+    if !text.is_unbounded() {
         Flow {
             known: Some(text.s.clone()),
             taint: text.taint,
             present: true,
+            ..Flow::default()
         }
     } else {
         Flow::unknown(text.taint)

@@ -421,8 +421,8 @@ fn parallel(command: &Effective) -> Vec<Inner> {
     let template = joined(&rest[..end]);
     if items.is_empty() {
         let item = match &command.input.known {
-            Some(text) => Text::known(text.trim()),
-            None => Text::unknown(command.input.taint),
+            Some(text) => Text::known(text.trim().replace(['\n', '\0'], " ")),
+            None => command.input.clone().into_text(),
         };
         return vec![filled(&template, &item)];
     }
