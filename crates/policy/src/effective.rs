@@ -18,6 +18,8 @@ pub(crate) struct Effective {
     pub(crate) via: Vec<String>,
     /// Only starts another command, which stands for itself.
     pub(crate) transparent: bool,
+    /// What it prints is only counted.
+    pub(crate) unseen: bool,
 }
 
 impl Effective {

@@ -306,9 +306,9 @@ pub(crate) fn secret(path: &str, cwd: &str, context: &Context) -> Option<&'stati
     }
     let full = absolute(path, cwd);
     // A variable that was never set is nothing: `/etc/s${x}hadow`.
-    let unset = path.contains(is_hole) && !path.starts_with(is_hole);
+    let unset = path.contains(HOLE) && !path.starts_with(HOLE);
     crate::programs::secrets::holds(&full, context).or_else(|| {
-        let full = absolute(&path.replace(is_hole, ""), cwd);
+        let full = absolute(&path.replace(HOLE, ""), cwd);
         unset
             .then(|| crate::programs::secrets::holds(&full, context))
             .flatten()

@@ -7,6 +7,19 @@ use crate::paths;
 use crate::text::{HOLE, Taint};
 
 const ACTS: &[Act] = &[
+    Act::new(
+        &["efibootmgr"],
+        &[],
+        Category::Kernel,
+        "changes what boots",
+    )
+    .with(&["-b", "-B", "-c", "-o", "-n", "-a", "-A", "-D", "-O", "-N", "-t", "--create", "--delete-bootnum", "--bootorder", "--bootnext"]),
+    Act::new(
+        &["fwupdmgr"],
+        &["update|upgrade|install|install-blob|downgrade|reinstall|switch-branch|set-bios-setting|activate|unlock|clear-results|modify-config|block-firmware|disable-remote"],
+        Category::Kernel,
+        "writes firmware",
+    ),
     Act::new(&["wipefs"], &[], Category::Disk, "erases a filesystem")
         .with(&["-a", "--all", "-o", "--offset"])
         .floor(),
@@ -126,6 +139,7 @@ const ACTS: &[Act] = &[
         Category::Disk,
         "erases a disk",
     )
+    .unless(&["--version", "-V", "--help"])
     .floor(),
     Act::new(
         &["diskutil"],
@@ -186,7 +200,6 @@ const ACTS: &[Act] = &[
     Act::new(
         &[
             "grub-install",
-            "efibootmgr",
             "grub-mkconfig",
             "update-grub",
             "bootctl",
@@ -199,7 +212,6 @@ const ACTS: &[Act] = &[
     Act::new(
         &[
             "flashrom",
-            "fwupdmgr",
             "flash_erase",
             "nandwrite",
             "mtd_debug",

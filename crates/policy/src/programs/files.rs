@@ -9,7 +9,7 @@ use crate::text::{BELOW, Text};
 
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     match command.program() {
-        "rm" | "rmdir" | "unlink" | "srm" | "trash" | "grm" | "del" | "rmtree" | "rimraf" => {
+        "rm" | "unlink" | "srm" | "trash" | "grm" | "del" | "rmtree" | "rimraf" => {
             remove(command, judge)
         }
         "find" | "fd" => find(command, judge),
@@ -60,8 +60,12 @@ fn remove(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             "rm without the guard for /",
         ));
     }
+    // `find -exec` is judged as a whole.
+    let searched = command.via.last().is_some_and(|via| via == "find");
     for target in command.operands() {
-        findings.extend(removal(target, recursive, judge));
+        findings.extend(removal(target, recursive, judge).filter(|finding| {
+            !(searched && finding.reason.contains("what a search finds"))
+        }));
     }
     findings
 }
@@ -92,6 +96,7 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
         Place::Home if everything => dangerous("the files of the home folder"),
         Place::Disk => dangerous("a device"),
         Place::Root | Place::System | Place::Home if !recursive => None,
+        Place::InsideSystem if MADE_AGAIN.iter().any(|cache| target.s.starts_with(cache)) => None,
         Place::InsideSystem => dangerous("something of the system"),
         Place::Unknown if recursive => dangerous("a folder whose name cannot be known beforehand"),
         Place::Temporary if recursive || everything => dangerous("all temporary files"),
@@ -120,6 +125,17 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
         _ => None,
     }
 }
+
+/// Caches of package managers, which every image is built without.
+const MADE_AGAIN: &[&str] = &[
+    "/var/lib/apt/lists/",
+    "/var/cache/apt/",
+    "/var/cache/dnf/",
+    "/var/cache/yum/",
+    "/var/cache/apk/",
+    "/var/cache/debconf/",
+    "/var/cache/pacman/pkg/",
+];
 
 /// What tools leave behind and make again.
 const LEFTOVERS: &[&str] = &[
@@ -157,6 +173,23 @@ const LEFTOVERS: &[&str] = &[
     "*.beam",
     "*.aux",
     "*.old",
+    "core",
+    "core.*",
+    "*.core",
+    "a.out",
+    "*.swo",
+    "*.bk",
+    "*.out",
+    "*.err",
+    "*.pid",
+    "*.lo",
+    "*.la",
+    "*.hi",
+    "*.dSYM",
+    "*.ipynb_checkpoints",
+    ".coverage",
+    "*.stackdump",
+    "npm-debug.log*",
 ];
 
 fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {

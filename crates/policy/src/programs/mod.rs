@@ -9,9 +9,11 @@ pub(crate) mod cloud;
 pub(crate) mod containers;
 pub(crate) mod databases;
 mod disks;
+mod exposure;
 mod files;
 mod git;
 mod injection;
+mod looks;
 mod network;
 mod own;
 mod packages;
@@ -41,6 +43,7 @@ const FAMILIES: &[Family] = &[
     network::judge,
     uploads::judge,
     attack::judge,
+    exposure::judge,
     privilege::judge,
     processes::judge,
     services::judge,

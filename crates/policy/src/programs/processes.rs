@@ -110,7 +110,7 @@ fn kill(command: &Effective) -> Vec<Finding> {
     let everybody = command
         .args()
         .iter()
-        .any(|arg| arg.taint.has(Taint::EVERY_PROCESS) || arg.s.contains(['*', '[']));
+        .any(|arg| arg.taint.has(Taint::EVERY_PROCESS) || arg.s.contains(['*', '[']) || arg.s.contains("..") && arg.s.starts_with('{'));
     if everybody {
         return vec![Finding::floor(Category::Process, "ends every process")];
     }

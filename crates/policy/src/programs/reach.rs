@@ -62,7 +62,6 @@ const ROWS: &[Row] = &[
     row(&["age", "sops"], &["-o", "--output"], &[]),
     row(&["gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "as", "rustc", "ghc", "tcc", "nasm", "go", "javac", "objcopy", "strip"], &["-o", "--output"], &["-d"]),
     row(&["yq", "jq"], &["-o"], &[]),
-    row(&["ssh-keygen"], &["-f"], &[]),
     row(&["csplit"], &["-f", "--prefix"], &[]),
     row(&["patch"], &["-o", "--output", "-r"], &["-d", "--directory"]),
     row(&["enscript", "a2ps"], &["-o", "-p", "--output"], &[]),
@@ -149,6 +148,9 @@ fn inside(folder: &str) -> Text {
     if folder.is_empty() {
         return Text::default();
     }
+    if folder == "/" {
+        return Text::known("/usr/bin/x");
+    }
     Text::known(format!("{}/x", folder.trim_end_matches('/')))
 }
 
@@ -184,7 +186,18 @@ fn operands(command: &Effective) -> Vec<Text> {
     let found: Option<Text> = match command.program() {
         "uniq" if operands.len() == 2 => last(),
         "xxd" if operands.len() == 2 => last(),
-        "split" if operands.len() == 2 => last(),
+        "split" => {
+            let files: Vec<&&Text> = operands
+                .iter()
+                .filter(|text| {
+                    !command.args().windows(2).any(|pair| {
+                        std::ptr::eq(&raw const pair[1], **text)
+                            && matches!(pair[0].s.as_str(), "-n" | "-l" | "-b" | "-a" | "-C" | "-t")
+                    })
+                })
+                .collect();
+            files.get(1).map(|text| (**text).clone())
+        }
         "docker" | "podman" | "nerdctl" if command.operand(0) == "cp" => last().filter(local),
         "docker" | "podman" if command.operand(1) == "cp" => last().filter(local),
         "kubectl" | "oc" if command.operand(0) == "cp" => last().filter(local),
@@ -215,7 +228,9 @@ fn operands(command: &Effective) -> Vec<Text> {
         "git" if command.operand(0) == "clone" && operands.len() > 2 => {
             last().map(|folder| inside(&folder.s))
         }
-        "ssh-keyscan" | "truncate" | "fallocate" => None,
+        "ssh-keygen" if !["l", "y", "F", "B", "R", "H", "e"].iter().any(|flag| command.short(flag.chars().next().unwrap_or(' '))) => {
+            command.value_of("-f").filter(|key| key.s.starts_with("/etc/") || key.s.starts_with("/root/")).cloned()
+        }
         "ftp" => command.value_of("-o").cloned(),
         _ => None,
     };
@@ -294,7 +309,11 @@ fn said(command: &Effective) -> Vec<Text> {
         "gdb" | "lldb" => texts().for_each(|text| {
             after(text, &["logging file ", "dump value ", "dump memory ", "dump binary value ", "dump binary memory ", "gcore "]);
         }),
-        "emacs" => texts().for_each(|text| after(text, &["write-file ", "find-file "])),
+        "emacs" => texts().for_each(|text| {
+            if ["write-region", "write-file", "append-to-file", "copy-file", "rename-file"].iter().any(|call| text.contains(call)) {
+                after(text, &["\""]);
+            }
+        }),
         "lftp" | "smbclient" | "ftp" | "sftp" => texts().for_each(|text| {
             for order in text.split([';', '\n']) {
                 let order = order.trim_start();

@@ -135,8 +135,13 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             "grep" | "egrep" | "fgrep" | "rg" | "ag" | "sed" | "awk" | "gawk" | "jq"
         );
         // A key to log in with stays here.
+        let by = ["-e", "--rsh"]
+            .iter()
+            .find_map(|flag| command.value_of(flag))
+            .filter(|_| program == "rsync");
         let identity = command
             .value_of("-i")
+            .or(by)
             .filter(|_| matches!(program, "ssh" | "scp" | "sftp" | "rsync" | "mosh"));
         let mut operands = command.operands();
         if pattern_first && !command.short('e') && !command.short('f') {
@@ -174,6 +179,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             }
         }
     }
+    files.extend(loaded(command, judge));
     let copies_in = matches!(
         program,
         "cp" | "tee" | "sponge" | "dd" | "scp" | "rsync" | "curl" | "wget"
@@ -307,6 +313,70 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Secrets handed to programs that have a right to most of what they are given.
+///
+/// `.env` is what such programs are for, and a key is what ssh is for; `/etc/shadow` is neither.
+fn loaded(command: &Effective, judge: &Judge<'_>) -> Vec<String> {
+    let foreign = |path: &str| {
+        crate::paths::secret(path, &judge.cwd, judge.context)
+            .is_some_and(|what| what != "the project's secrets")
+    };
+    let words = || command.operands().map(|text| text.s.clone());
+    let valued = |flags: &[&str]| -> Vec<String> {
+        flags.iter().flat_map(|flag| command.values_of(flag)).collect()
+    };
+    let candidates: Vec<String> = match command.program() {
+        "source" | "." | "python" | "python3" | "node" | "ansible-playbook" | "make" | "read" => {
+            words().collect()
+        }
+        "git" if matches!(command.operand(0), "add" | "diff" | "hash-object" | "show" | "grep" | "blame") => {
+            words().collect()
+        }
+        "ssh" | "autossh" | "mosh" => valued(&["-F", "-E"]),
+        "file" => valued(&["-f", "-m", "--files-from", "--magic-file"]),
+        "wc" | "du" => valued(&["--files0-from"]),
+        "ssh-keygen" if !command.short('y') && !command.short('p') && !command.short('l') => Vec::new(),
+        "docker" | "podman" | "docker-compose" => {
+            let mut files = valued(&["-f", "--file", "--env-file"]);
+            if command.operand(0) == "cp" {
+                files.extend(words().skip(1));
+            }
+            files
+        }
+        "kubectl" | "helm" => valued(&["-f", "--filename", "--from-file", "--from-env-file"]),
+        _ => mentioned(command),
+    };
+    candidates.into_iter().filter(|path| foreign(path)).collect()
+}
+
+/// Paths inside of code: a query, a document, a script of a language nobody reads here.
+fn mentioned(command: &Effective) -> Vec<String> {
+    const SPEAKS: &[&str] = &[
+        "psql", "mysql", "mariadb", "sqlite3", "octave", "octave-cli", "gnuplot", "latex", "tex",
+        "pdflatex", "xelatex", "lualatex", "latexmk", "m4", "emacs", "gdb", "lldb", "troff", "groff",
+        "nroff", "asciidoctor", "jrunscript", "julia", "java", "jshell", "ghc", "runghc", "dosbox",
+        "R", "Rscript", "gimp", "maxima", "bc", "tclsh", "wish", "erl", "elixir", "iex", "sbcl",
+        "cpio", "xargs", "ed", "vim", "ex", "duckdb", "clickhouse-local", "mongosh", "scala",
+        "kotlin", "nawk", "slsh", "rlwrap", "php", "lua", "perl", "ruby", "multitime", "restic",
+    ];
+    if !SPEAKS.contains(&command.program()) {
+        return Vec::new();
+    }
+    let typed = command.input.known.as_deref().unwrap_or_default();
+    command
+        .args()
+        .iter()
+        .map(|arg| arg.s.as_str())
+        .chain([typed])
+        .flat_map(|text| {
+            text.split(|c: char| c.is_whitespace() || "'\"`(){}[]<>,;=".contains(c))
+        })
+        .filter(|word| word.starts_with(['/', '~']) && word.len() < 256)
+        .take(64)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What `--exclude` and zip's `-x` name stays where it is.

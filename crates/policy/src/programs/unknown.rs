@@ -57,16 +57,22 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     for file in command.writes.iter().filter(|file| written(file)) {
         add("writes", &file.s);
     }
-    if !QUIET.contains(&program) {
+    let counts = FILTERS.contains(&program) && (command.short('q') || command.short('c'));
+    if !QUIET.contains(&program) && !counts && !command.unseen {
         for file in command.reads.iter().filter(|file| read(file)) {
             add("reads", &file.s);
         }
     }
-    for file in protected::targets(command).iter().filter(|file| written(file)) {
-        add("writes", &file.s);
+    // An empty file, or a new date on an old one.
+    if program != "touch" {
+        for file in protected::targets(command).iter().filter(|file| written(file)) {
+            add("writes", &file.s);
+        }
     }
-    for file in shown(command).into_iter().filter(|file| read(file)) {
-        add("reads", &file.s);
+    if !command.unseen {
+        for file in shown(command).into_iter().filter(|file| read(file)) {
+            add("reads", &file.s);
+        }
     }
     for file in uploads::sent(command) {
         if read(&Text::known(file.clone())) {
@@ -98,6 +104,8 @@ fn is_open(text: &Text, judge: &Judge<'_>, harmless: fn(&str) -> bool) -> bool {
 fn shown(command: &Effective) -> Vec<&Text> {
     let program = command.program();
     let operands: Vec<&Text> = command.operands().collect();
+    let operands: Vec<&Text> =
+        operands.into_iter().filter(|text| !is_option_value(command, text)).collect();
     if PRINTERS.contains(&program) {
         return operands;
     }
@@ -105,8 +113,7 @@ fn shown(command: &Effective) -> Vec<&Text> {
         let given = command.short('e') && program != "jq"
             || command.short('f') && matches!(program, "awk" | "gawk" | "sed" | "grep" | "jq");
         let quiet = command.short('q') || command.short('c') || command.short('l') || protected::in_place(command);
-        let operands = operands.into_iter().filter(|text| !is_option_value(command, text));
-        return if quiet { Vec::new() } else { operands.skip(usize::from(!given)).collect() };
+        return if quiet { Vec::new() } else { operands.into_iter().skip(usize::from(!given)).collect() };
     }
     match program {
         "cp" | "mv" | "ln" | "install" | "scp" | "rsync" => {
@@ -122,17 +129,30 @@ fn shown(command: &Effective) -> Vec<&Text> {
 
 /// `grep -m 1`, `awk -F: -v x=y`, `jq --arg n v`.
 fn is_option_value(command: &Effective, text: &Text) -> bool {
-    const VALUED: &[&str] = &[
-        "-m", "-A", "-B", "-C", "-F", "-v", "--arg", "--argjson", "--include", "--exclude", "-d",
-        "--max-count", "--color", "--tab", "--indent",
-    ];
-    let program = command.program();
+    let valued: &[&str] = match command.program() {
+        "head" | "tail" | "strings" => &["-n", "-c", "--lines", "--bytes"],
+        "cut" => &["-c", "-f", "-d", "-b", "--fields", "--delimiter"],
+        "sort" => &["-k", "-t", "-S", "-T", "--key", "-o"],
+        "fold" | "fmt" => &["-w"],
+        "od" | "xxd" | "hexdump" | "hd" => &["-N", "-t", "-j", "-A", "-l", "-s", "-c", "-n", "-e"],
+        "column" | "paste" | "uniq" | "nl" => &["-s", "-c", "-d", "-f", "-w", "-v"],
+        "join" => &["-t", "-1", "-2", "-o", "-a"],
+        "diff" => &["-I", "-U", "--label", "-x"],
+        "shuf" => &["-n", "-i", "-o"],
+        "iconv" => &["-f", "-t", "-o"],
+        "base64" => &["-w"],
+        "awk" | "gawk" | "mawk" => &["-F", "-v"],
+        "sed" | "gsed" => &["-e", "-f", "--expression"],
+        "jq" | "yq" => &["--arg", "--argjson", "--indent"],
+        "rsync" | "scp" => &["-e", "-i", "-F", "-o", "-P", "--exclude", "--include", "--rsh"],
+        "install" => &["-m", "-o", "-g"],
+        _ => &["-m", "-A", "-B", "-C", "-e", "--include", "--exclude", "--max-count", "--color"],
+    };
     let args = command.args();
     args.iter().enumerate().any(|(at, arg)| {
         std::ptr::eq(arg, text) && {
             let before = |back: usize| at.checked_sub(back).and_then(|at| args.get(at)).map_or("", |arg| arg.s.as_str());
-            let one = VALUED.contains(&before(1)) && !(before(1) == "-v" && !program.ends_with("awk"));
-            one || matches!(before(2), "--arg" | "--argjson")
+            valued.contains(&before(1)) || matches!(before(2), "--arg" | "--argjson")
         }
     })
 }

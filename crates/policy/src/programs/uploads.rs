@@ -43,6 +43,18 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings.extend(copied(command, judge));
+    if matches!(program, "restic" | "borg" | "kopia" | "duplicity" | "rdiff-backup")
+        && command.args().iter().any(|arg| arg.s.contains(':'))
+        && command.operands().any(|text| {
+            matches!(paths::place(&text.s, &judge.cwd, judge.context), Place::Home | Place::Root | Place::System)
+                || personal(&text.s, judge)
+        })
+    {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("copies what is somebody's own to another machine with {program}"),
+        ));
+    }
     if program == "ping" && command.value_of("-p").is_some_and(|text| !text.is_known()) {
         findings.push(Finding::dangerous(
             Category::Exfiltration,

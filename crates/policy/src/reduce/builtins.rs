@@ -81,7 +81,12 @@ impl Walker<'_> {
                     Taint::NONE
                 }))
             }
-            "read" | "mapfile" | "readarray" => {
+            "mapfile" | "readarray" => {
+                self.judge(command.clone());
+                self.map_file(command);
+                Some(Flow::known(""))
+            }
+            "read" => {
                 self.judge(command.clone());
                 self.read(command);
                 Some(Flow::known(""))
@@ -181,6 +186,24 @@ impl Walker<'_> {
         Flow::unknown(Taint::NONE)
     }
 
+    fn map_file(&mut self, command: &Effective) {
+        const MOST: usize = 64;
+        let name = command.operands().last().map_or("MAPFILE", |text| text.s.as_str()).to_owned();
+        let lines = match &command.input.known {
+            Some(text) => text
+                .lines()
+                .take(MOST)
+                .map(|line| Text {
+                    s: line.to_owned(),
+                    taint: command.input.taint,
+                    glob: false,
+                })
+                .collect(),
+            None => vec![command.input.clone().into_text()],
+        };
+        self.arrays.insert(name, lines);
+    }
+
     fn read(&mut self, command: &Effective) {
         let line = match &command.input.known {
             Some(text) => Text {
@@ -190,7 +213,16 @@ impl Walker<'_> {
             },
             None => command.input.clone().into_text(),
         };
-        let names: Vec<&Text> = command.operands().collect();
+        let args = command.args();
+        let names: Vec<&Text> = command
+            .operands()
+            .filter(|name| {
+                !args.windows(2).any(|pair| {
+                    std::ptr::eq(&raw const pair[1], *name)
+                        && matches!(pair[0].s.as_str(), "-d" | "-n" | "-N" | "-p" | "-t" | "-u" | "-rd")
+                })
+            })
+            .collect();
         match names.as_slice() {
             [] => {
                 self.vars.insert("REPLY".to_owned(), line);

@@ -20,6 +20,18 @@ use crate::finding::{Category, Finding};
 use crate::text::{Flow, Taint, Text};
 use given::{Given, code_of, language};
 
+/// The code on an interpreter's command line.
+pub(super) fn given_code(command: &Effective) -> Option<String> {
+    let language = language(command.program())?;
+    if language == "awk" {
+        return None;
+    }
+    match code_of(command, language) {
+        Some(Given::Code(text)) => Some(text.s),
+        _ => None,
+    }
+}
+
 impl Walker<'_> {
     /// Looks inside the code of an interpreter, if there is any to see.
     pub(super) fn code(&mut self, command: &Effective) {
@@ -54,7 +66,7 @@ impl Walker<'_> {
         }
     }
 
-    fn look_inside(&mut self, code: &str, language: &'static str, command: &Effective) {
+    pub(super) fn look_inside(&mut self, code: &str, language: &'static str, command: &Effective) {
         if self.depth >= super::DEPTH {
             return self.doubt("it is nested too deeply to follow");
         }

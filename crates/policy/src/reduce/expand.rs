@@ -185,7 +185,7 @@ impl Walker<'_> {
         }
         let mut value = self.value(param);
         // `$0` alone is the shell; what is cut out of it only running tells.
-        if param.name == "0" && param.op != ParamOp::None {
+        if param.name == "0" && param.op != ParamOp::None && self.positional.is_none() {
             value = Some(Text::unknown(Taint::NONE));
         }
         if param.indirect {

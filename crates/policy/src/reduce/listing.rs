@@ -10,8 +10,8 @@ use crate::text::{BELOW, HOLE, Text};
 /// What a search is told to look at.
 pub(crate) struct Search<'a> {
     pub(crate) places: Vec<&'a str>,
-    /// The only name that can be found, if there is one.
-    pub(crate) name: Option<&'a str>,
+    /// The only names that can be found, if there are any.
+    names: Vec<&'a str>,
     /// Whether a test leaves most things out.
     pub(crate) narrow: bool,
     /// Whether folders can be found as well as files.
@@ -38,7 +38,7 @@ impl<'a> Search<'a> {
         let end = tests.iter().position(|test| DOES.contains(test)).unwrap_or(tests.len());
         let mut search = Self {
             places,
-            name: None,
+            names: Vec::new(),
             narrow: false,
             folders: true,
         };
@@ -49,6 +49,7 @@ impl<'a> Search<'a> {
     fn read(&mut self, tests: &[&'a str]) {
         let mut negated = false;
         let mut either = false;
+        let mut others = false;
         let mut names = Vec::new();
         let mut at = 0;
         while at < tests.len() {
@@ -70,8 +71,10 @@ impl<'a> Search<'a> {
                 "-maxdepth" | "-mindepth" => at += 1,
                 "-name" | "-iname" | "-wholename" | "-path" | "-ipath" | "-regex" | "-iregex" => {
                     narrows = !value.trim_matches(['*', '.', '/', '?']).is_empty();
-                    if tests[at] == "-name" && !negated {
+                    if matches!(tests[at], "-name" | "-iname") && !negated {
                         names.push(value);
+                    } else {
+                        others = true;
                     }
                     at += 1;
                 }
@@ -91,29 +94,34 @@ impl<'a> Search<'a> {
             negated = false;
             at += 1;
         }
-        // `A -o B` is what either of them leaves; two narrow ones are narrow still.
-        if either && names.len() < 2 {
+        // `A -o B` is what either of them leaves; names are narrow still.
+        if either && (names.len() < 2 || others) {
             self.narrow = false;
-        }
-        if let [name] = names.as_slice()
-            && !either
-        {
-            self.name = Some(name);
+        } else if names.len() == 1 || either {
+            self.names = names;
         }
     }
 
-    /// Everything it finds below one place, as a path.
-    pub(crate) fn found_below(&self, place: &str) -> String {
-        let place = if place == "/" { "" } else { place.trim_end_matches('/') };
-        match self.name {
-            Some(name) if !name.contains(['*', '?', '[', '/']) => format!("{place}/{BELOW}/{name}"),
-            Some(name) if !name.contains('/') => format!("{place}/{BELOW}/{name}"),
-            _ if self.narrow => format!("{place}/{BELOW}"),
-            _ if self.folders => {
-                if place.is_empty() { "/".to_owned() } else { place.to_owned() }
-            }
-            _ => format!("{place}/**"),
+    /// Everything it finds below one place, as paths.
+    pub(crate) fn found_below(&self, place: &str) -> Vec<String> {
+        let place = if place == "/" {
+            ""
+        } else {
+            place.trim_end_matches('/')
+        };
+        let below = |name: &&str| format!("{place}/{BELOW}/{name}");
+        if !self.names.is_empty() && !self.names.iter().any(|name| name.contains('/')) {
+            return self.names.iter().take(6).map(below).collect();
         }
+        vec![if self.narrow {
+            format!("{place}/{BELOW}")
+        } else if !self.folders {
+            format!("{place}/**")
+        } else if place.is_empty() {
+            "/".to_owned()
+        } else {
+            place.to_owned()
+        }]
     }
 }
 
@@ -125,7 +133,11 @@ pub(super) fn found(command: &Effective) -> Option<String> {
         return None;
     }
     let search = Search::of(command.args());
-    let lines: Vec<String> = search.places.iter().map(|place| search.found_below(place)).collect();
+    let lines: Vec<String> = search
+        .places
+        .iter()
+        .flat_map(|place| search.found_below(place))
+        .collect();
     Some(lines.join("\n") + "\n")
 }
 

@@ -6,6 +6,7 @@
 
 mod arithmetic;
 mod brace;
+mod builds;
 mod builtins;
 mod codes;
 mod decode;
@@ -104,6 +105,8 @@ pub(crate) struct Walker<'a> {
     contained: bool,
     /// Somebody else reads what is printed.
     piped: bool,
+    /// What is printed is only counted.
+    unseen: bool,
     /// Inside a function's definition: what is only found because its arguments are not known yet.
     deferred: Option<Vec<Finding>>,
     /// The same, for each function that nobody has called so far.
@@ -131,6 +134,7 @@ impl<'a> Walker<'a> {
             text_spent: 0,
             contained: false,
             piped: false,
+            unseen: false,
             deferred: None,
             uncalled: HashMap::new(),
             reduced: Reduced::default(),

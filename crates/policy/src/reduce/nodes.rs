@@ -47,13 +47,22 @@ impl Walker<'_> {
                 "starts itself again and again",
             ));
         }
+        if connects_a_shell(pipeline) {
+            self.find(Finding::dangerous(
+                Category::ReverseShell,
+                "connects a shell to the network",
+            ));
+        }
         let mut flow = input;
+        let unseen = self.unseen;
+        self.unseen |= pipeline.stages.len() > 1 && pipeline.stages.last().is_some_and(counts);
         let piped = self.piped;
         for (at, stage) in pipeline.stages.iter().enumerate() {
             self.piped = piped || at + 1 < pipeline.stages.len();
             flow = self.node(stage, flow);
         }
         self.piped = piped;
+        self.unseen = unseen;
         flow
     }
 
@@ -281,6 +290,7 @@ impl Walker<'_> {
             cwd: self.cwd.clone(),
             via: self.via.clone(),
             transparent: false,
+            unseen: self.unseen,
         })
     }
 
@@ -383,6 +393,43 @@ impl Walker<'_> {
         let found = std::mem::replace(&mut self.deferred, outer).unwrap_or_default();
         self.uncalled.insert(name.to_owned(), found);
         Flow::known("")
+    }
+}
+
+/// `nc -l 1 < p | sh > p`, in either order: a shell that nobody types into, and a connection.
+fn connects_a_shell(pipeline: &Pipeline) -> bool {
+    let mut shell = false;
+    let mut connection = false;
+    for stage in &pipeline.stages {
+        let Kind::Simple(simple) = &stage.kind else {
+            continue;
+        };
+        let words: Vec<&str> = simple.words.iter().filter_map(Word::as_plain).collect();
+        let Some(first) = words.first() else {
+            continue;
+        };
+        let name = crate::effective::base_name(first);
+        let bare = words.iter().skip(1).all(|word| matches!(*word, "-i" | "-s" | "-l" | "-li" | "-"));
+        shell |= super::shells::is_shell(name) && bare;
+        connection |= matches!(name, "nc" | "ncat" | "netcat" | "telnet" | "socat" | "websocat")
+            || name == "openssl" && words.contains(&"s_client")
+            || name == "busybox" && words.contains(&"nc");
+    }
+    shell && connection
+}
+
+/// Whether a program tells only how much comes in, or a number made of it.
+fn counts(node: &Node) -> bool {
+    let Kind::Simple(simple) = &node.kind else {
+        return false;
+    };
+    let words: Vec<&str> = simple.words.iter().filter_map(Word::as_plain).collect();
+    match words.as_slice() {
+        ["wc" | "md5sum" | "sha1sum" | "sha256sum" | "sha512sum" | "cksum" | "b2sum", ..] => true,
+        ["grep" | "egrep" | "fgrep", rest @ ..] => rest.iter().any(|word| {
+            word.starts_with('-') && !word.starts_with("--") && word.contains(['q', 'c'])
+        }),
+        _ => false,
     }
 }
 

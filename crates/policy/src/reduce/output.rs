@@ -114,6 +114,14 @@ impl Walker<'_> {
         {
             taint = taint | Taint::DECODED;
         }
+        if let Some(code) = super::codes::given_code(command) {
+            if code.contains("http://") || code.contains("https://") {
+                taint = taint | Taint::NETWORK;
+            }
+            if ["b64decode", "base64_decode", "decode_base64", "fromhex", "unhexlify", "atob(", "unpack("].iter().any(|call| code.contains(call)) {
+                taint = taint | Taint::DECODED;
+            }
+        }
         if prints_shell(command) {
             taint = taint | Taint::SHELL_ENV;
         }

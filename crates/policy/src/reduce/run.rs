@@ -54,6 +54,7 @@ impl Walker<'_> {
             self.run_own_file(&first.s);
         }
         self.code(&command);
+        self.run_own_project(&command);
         let output = self.output(&command);
         self.remember(&command, &output);
         self.judge(command);

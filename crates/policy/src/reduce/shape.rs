@@ -25,6 +25,13 @@ impl Walker<'_> {
         }
         match name {
             "git" => self.git_shape(command),
+            "find" if prints_what_it_finds(command) => {
+                let place = command.operand(0);
+                if place.contains(crate::text::HOLE) {
+                    return Shape::Anything;
+                }
+                Shape::Below(if place.starts_with(['/', '.']) { place } else { "" }.to_owned())
+            }
             "rustc" | "node" | "python" | "python3" | "go" | "java" | "gcc" | "clang" | "ruby"
             | "php" | "cargo" | "npm" | "bash"
                 if command.args().len() == 1
@@ -71,6 +78,20 @@ fn reads_a_file(command: &Effective) -> bool {
     }
 }
 
+/// `-printf`, `-print` after a test that prints nothing itself.
+fn prints_what_it_finds(command: &Effective) -> bool {
+    let args = command.args();
+    args.iter().enumerate().all(|(at, arg)| {
+        !matches!(arg.s.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir")
+            || args.get(at + 1).is_some_and(|program| {
+                matches!(
+                    program.s.as_str(),
+                    "grep" | "egrep" | "fgrep" | "test" | "[" | "file" | "ls" | "stat" | "basename" | "dirname" | "echo" | "cmp"
+                )
+            })
+    })
+}
+
 fn first_folder(command: &Effective, nth: usize) -> String {
     let folder = command.operand(nth);
     if folder.contains(is_hole) {
@@ -85,7 +106,8 @@ fn passes_on(command: &Effective) -> bool {
     match command.program() {
         "awk" | "gawk" | "mawk" => {
             let code = operands.next().map_or("", |text| text.s.as_str());
-            prints_fields(code) && operands.next().is_none()
+            let condition = !code.contains(['{', '"', '(']);
+            (condition || prints_fields(code)) && operands.next().is_none()
         }
         "sed" | "gsed" => {
             let code = operands.next().map_or("", |text| text.s.as_str());

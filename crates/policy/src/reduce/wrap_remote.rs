@@ -31,6 +31,7 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         }
         "ip" | "xdotool" => rest_after_exec(args),
         "parallel" => parallel(command),
+        "at" | "batch" if args.iter().any(|arg| matches!(arg.s.as_str(), "-l" | "-c" | "-V" | "-h" | "-r" | "-d")) => Vec::new(),
         "at" | "batch" => vec![Inner::Stdin],
         "tmux" => tmux(command),
         "screen" => screen(command),

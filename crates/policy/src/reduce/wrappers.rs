@@ -295,7 +295,12 @@ fn find(command: &Effective) -> Vec<Inner> {
             vec![format!("{}/{BELOW}", folder.trim_end_matches('/'))]
         }
     } else {
-        search.places.iter().take(4).map(|place| search.found_below(place)).collect()
+        search
+            .places
+            .iter()
+            .take(4)
+            .flat_map(|place| search.found_below(place))
+            .collect()
     };
     let mut inner = Vec::new();
     let mut at = 0;
