@@ -45,5 +45,6 @@ cases!(
     second_look,
     secrets,
     stranger,
-    system
+    system,
+    unknown
 );

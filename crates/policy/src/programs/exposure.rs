@@ -36,7 +36,7 @@ const ACTS: &[Act] = &[
 
 /// Every address of the machine, as options spell it.
 fn everywhere(value: &str) -> bool {
-    value.starts_with("0.0.0.0") || value.starts_with("[::]") || value == "*" || value == "::" || value.contains("://0.0.0.0")
+    value.starts_with("0.0.0.0") || value.starts_with("[::]") || value == "::" || value.contains("://0.0.0.0")
 }
 
 pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
@@ -48,21 +48,22 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     });
     let unguarded = args.iter().any(|arg| {
         let s = arg.s.as_str();
-        matches!(s, "--auth=none" | "none" | "--no-auth" | "--noauth" | "-nopw" | "no" | "--allow-anonymous")
+        matches!(s, "--auth=none" | "none" | "--no-auth" | "--noauth" | "-nopw" | "--allow-anonymous")
             || s.ends_with(".token=") || s.ends_with(".token=''") || s.ends_with(".password=")
     });
     // What these serve is a machine, not a page.
     let powerful = matches!(
         program,
         "code-server" | "jupyter" | "jupyter-lab" | "jupyter-notebook" | "redis-server" | "mongod"
-            | "kubectl" | "dockerd" | "etcd" | "elasticsearch" | "node-red" | "consul" | "nomad"
+            | "dockerd" | "etcd" | "elasticsearch" | "node-red" | "consul" | "nomad"
             | "vault" | "memcached" | "rstudio-server" | "ollama" | "ray" | "gdbserver" | "lldb-server"
             | "adb" | "mysqld" | "postgres" | "cockpit-ws"
     );
     if powerful && listens || powerful && unguarded && program != "redis-server" {
         findings.push(Finding::dangerous(Category::Exfiltration, NETWORK));
     }
-    if program == "redis-server" && unguarded {
+    let open = command.args().windows(2).any(|pair| pair[0].s == "--protected-mode" && pair[1].s == "no");
+    if program == "redis-server" && open {
         findings.push(Finding::dangerous(Category::Exfiltration, NETWORK));
     }
     if matches!(program, "npx" | "bunx" | "pnpm") && args.iter().any(|arg| matches!(arg.s.as_str(), "localtunnel" | "ngrok" | "untun" | "tunnelmole" | "lt")) {

@@ -21,6 +21,12 @@ const ALWAYS: &[&str] = &[
     "checkrestart", "needrestart", "rkhunter", "chkrootkit", "lynis", "debsums", "zerofree_check",
     "iwlist", "iw_list", "ntpq", "tcpdump", "nmap", "tshark", "mtr", "tracepath", "whois", "dig",
     "host", "nslookup", "strings", "hexdump", "xxd", "od", "readelf", "objdump", "less", "more",
+    "tlp-stat", "cpufreq-info", "spectre-meltdown-checker", "grub-probe", "phpquery", "audit2why",
+    "netselect", "l2ping", "tegrastats", "showkey", "aa-unconfined", "sa", "lid", "picocom", "cu",
+    "minicom", "cpuid", "turbostat", "rdmsr", "evtest", "radeontop", "intel_gpu_top", "nvtop",
+    "usbview", "lsusb.py", "acpi", "lsgpio", "gpioinfo", "i2cdetect", "sensors-detect_no",
+    "systemd-analyze", "systemd-cgls", "systemd-cgtop", "systemd-delta", "systemd-detect-virt",
+    "dnstop", "iptraf-ng", "vnstat", "arping", "fping", "hping3_no", "ntpstat", "tuned-adm_list",
     "faillog", "repquota", "quota", "xfs_info", "dumpe2fs", "filefrag", "btrfs_list", "compsize",
 ];
 
@@ -61,7 +67,21 @@ const SOMETIMES: &[(&[&str], &[&str])] = &[
     (&["efibootmgr"], &["-v", "--verbose", "--version"]),
     (&["bootctl"], &["status", "list", "is-installed"]),
     (&["multipath"], &["-ll", "-l", "-t"]),
-    (&["perf"], &["top", "list", "report", "stat"]),
+    (&["perf"], &["top", "list", "report"]),
+    (&["trace-cmd"], &["list", "show", "report", "stat"]),
+    (&["zerotier-cli"], &["listnetworks", "listpeers", "status", "info", "peers"]),
+    (&["brctl", "bridge"], &["show", "showmacs", "showstp"]),
+    (&["udevadm"], &["monitor", "info", "test"]),
+    (&["prosodyctl", "gitlab-ctl", "pivpn", "pihole", "mysqladmin", "pg_lsclusters", "pg_ctlcluster"], &["status", "tail", "clients", "-c", "about", "check", "processlist", "ping", "-v"]),
+    (&["vgcfgrestore"], &["--list", "-l"]),
+    (&["btrbk"], &["dryrun", "list", "stats"]),
+    (&["steamos-update", "softwareupdate", "do-release-upgrade"], &["check", "-l", "--list", "-c", "--check-dist-upgrade-only"]),
+    (&["apptainer", "singularity"], &["--get", "list", "inspect", "version"]),
+    (&["iw", "iwconfig", "rfkill"], &["list", "dev", "info", "station", "link", "scan"]),
+    (&["tuned-adm"], &["active", "list", "recommend", "verify"]),
+    (&["nixos-rebuild"], &["dry-build", "dry-activate", "build", "build-vm", "list-generations"]),
+    (&["chkconfig"], &["--list"]),
+    (&["ledctl"], &["--list-controllers", "-L"]),
     (&["nginx"], &["-t", "-v", "-V", "-T"]),
     (&["apachectl", "apache2ctl", "httpd"], &["configtest", "-t", "-v", "-V", "-S", "-M", "status", "fullstatus"]),
     (&["ufw"], &["status", "show", "version"]),
@@ -127,7 +147,7 @@ fn bare(name: &str) -> bool {
         name,
         "timedatectl" | "hostnamectl" | "localectl" | "loginctl" | "networkctl" | "wg" | "swapon"
             | "mount" | "ifconfig" | "route" | "arp" | "exportfs" | "systemctl" | "zpool"
-            | "lslogins" | "sensors" | "nft"
+            | "lslogins" | "sensors" | "nft" | "hwclock" | "lvmdevices" | "zerotier-cli"
     )
 }
 

@@ -37,7 +37,10 @@ const ROWS: &[Row] = &[
     row(&["http", "https", "xh"], &["-o", "--output"], &[]),
     row(&["strace", "ltrace", "perf", "bpftrace"], &["-o", "--output"], &[]),
     row(&["nmap", "masscan"], &["-oN", "-oX", "-oG", "-oA", "-oS", "-oJ", "-oL"], &[]),
-    row(&["screen"], &["-Logfile"], &[]),
+    row(&["screen"], &["-Logfile", "-L"], &[]),
+    row(&["varnishncsa", "varnishlog"], &["-w", "-P"], &[]),
+    row(&["rustdoc"], &[], &["-o", "--out-dir"]),
+    row(&["xwd", "scrot", "import", "maim", "grim"], &["-out", "-o"], &[]),
     row(&["valgrind"], &["--log-file", "--xml-file", "--massif-out-file", "--callgrind-out-file"], &[]),
     row(&["socat"], &["-lf", "-r", "-R"], &[]),
     row(&["gcore", "gdb"], &["-o"], &[]),
@@ -232,6 +235,7 @@ fn operands(command: &Effective) -> Vec<Text> {
             command.value_of("-f").filter(|key| key.s.starts_with("/etc/") || key.s.starts_with("/root/")).cloned()
         }
         "ftp" => command.value_of("-o").cloned(),
+        "Out-File" | "Set-Content" | "Add-Content" | "Tee-Object" => last(),
         _ => None,
     };
     let mut found: Vec<Text> = found.into_iter().collect();
@@ -291,7 +295,7 @@ fn said(command: &Effective) -> Vec<Text> {
                 if let Some(rest) = ["w!", "w ", "write", "saveas", "sav ", "wq ", "w>>"].iter().find(|start| text.starts_with(**start)) {
                     after(text, &[rest]);
                 }
-                after(text, &["writefile("]);
+                after(text, &["writefile(", "redir! >", "redir >", "redir! > ", "redir >> "]);
             }
         }
         "ed" | "red" => {

@@ -156,11 +156,18 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 continue;
             }
             files.extend(folder.map(|folder| format!("{}/{}", folder.s, text.s)));
-            if identity.is_some_and(|key| key.s == text.s) {
+            if identity.is_some_and(|key| key.s == text.s) || used_as_meant(command, text) {
+                continue;
+            }
+            // A word that is no path is a file only to a program that reads files.
+            if !text.s.contains(['/', '.']) && !reads_words(program) {
                 continue;
             }
             files.push(text.s.clone());
             // `@file`, `key=@file`, `if=file`, `host:path`, `file:/path`
+            if let Some((_, rest)) = text.s.split_once(":/") {
+                files.push(format!("/{rest}"));
+            }
             if let Some((_, rest)) = text.s.split_once(['@', '=']) {
                 files.push(rest.trim_start_matches(['@', '<']).to_owned());
             }
@@ -313,6 +320,26 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Programs whose operands are files, whatever they look like.
+fn reads_words(program: &str) -> bool {
+    matches!(
+        program,
+        "cat" | "less" | "more" | "head" | "tail" | "cp" | "tar" | "zip" | "base64" | "strings" | "xxd"
+            | "od" | "hexdump" | "bat" | "tac" | "nl" | "sort" | "cut" | "grep" | "awk" | "sed" | "scp"
+            | "rsync" | "curl" | "dd" | "jq" | "yq" | "rev" | "diff" | "gzip" | "7z" | "paste"
+    )
+}
+
+/// The value of `--load-privkey` or `--client-cert` is a key for a tool that needs one.
+fn used_as_meant(command: &Effective, text: &Text) -> bool {
+    command.args().windows(2).any(|pair| {
+        std::ptr::eq(&raw const pair[1], text)
+            && pair[0].s.starts_with('-')
+            && ["key", "cert", "identity"].iter().any(|word| pair[0].s.contains(word))
+            && !matches!(command.program(), "cat" | "curl" | "wget" | "scp" | "sort" | "cut")
+    })
 }
 
 /// Secrets handed to programs that have a right to most of what they are given.

@@ -83,7 +83,7 @@ const ACTS: &[Act] = &[
     Act::new(&["nft"], &[], Category::Firewall, "changes the firewall").with(&["-f", "--file"]),
     Act::new(
         &["ufw"],
-        &["disable|enable|allow|deny|delete|reset|reject|limit|default|reload|insert|route"],
+        &["disable|enable|allow|deny|delete|reset|reject|limit|default|reload|insert|route|prepend"],
         Category::Firewall,
         "changes the firewall",
     ),

@@ -29,8 +29,24 @@ impl Walker<'_> {
         for file in files {
             if let Some(code) = self.file(&file).and_then(|flow| flow.known.clone()) {
                 self.look_inside(&code, "script", command);
+                self.read_own_mentions(&code);
                 self.run_strings(&code);
             }
+        }
+    }
+
+    /// A document that includes a key prints it.
+    fn read_own_mentions(&mut self, code: &str) {
+        let words = code.split(|c: char| c.is_whitespace() || "'\"`(){}[]<>,;=".contains(c));
+        let secret = words
+            .filter(|word| word.starts_with(['/', '~']) && word.len() < 256)
+            .take(MOST_LINES)
+            .any(|word| crate::paths::secret(word, self.workdir(), self.context).is_some());
+        if secret {
+            self.find(crate::finding::Finding::dangerous(
+                crate::finding::Category::SecretRead,
+                "reads a secret in a file that it writes itself",
+            ));
         }
     }
 

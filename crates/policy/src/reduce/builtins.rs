@@ -27,7 +27,13 @@ impl Walker<'_> {
                     .find(|arg| !arg.s.starts_with('-') || arg.s.len() > 2)?;
                 self.judge(command.clone());
                 if args.len() > 1 && !action.s.is_empty() {
-                    self.run_computed(&action.clone(), "trap", &Flow::default());
+                    self.traps.push(action.clone());
+                }
+                if args.iter().any(|arg| arg.s == "DEBUG") && action.s.contains("BASH_COMMAND") {
+                    self.find(Finding::dangerous(
+                        Category::Persistence,
+                        "records every command that is typed",
+                    ));
                 }
                 Some(Flow::known(""))
             }

@@ -107,6 +107,8 @@ pub(crate) struct Walker<'a> {
     piped: bool,
     /// What is printed is only counted.
     unseen: bool,
+    /// What is to run when the shell or a subshell ends.
+    traps: Vec<Text>,
     /// Inside a function's definition: what is only found because its arguments are not known yet.
     deferred: Option<Vec<Finding>>,
     /// The same, for each function that nobody has called so far.
@@ -135,13 +137,25 @@ impl<'a> Walker<'a> {
             contained: false,
             piped: false,
             unseen: false,
+            traps: Vec::new(),
             deferred: None,
             uncalled: HashMap::new(),
             reduced: Reduced::default(),
         }
     }
 
+    /// Runs what was set to run at the end, with the variables as they are then.
+    fn spring_traps(&mut self, from: usize) {
+        if self.traps.len() <= from {
+            return;
+        }
+        for action in self.traps.split_off(from).into_iter().take(16) {
+            self.run_computed(&action, "trap", &Flow::default());
+        }
+    }
+
     fn done(mut self) -> Reduced {
+        self.spring_traps(0);
         // A persistent shell may call it later, with anything.
         for finding in std::mem::take(&mut self.uncalled).into_values().flatten() {
             self.find(finding);

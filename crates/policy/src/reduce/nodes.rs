@@ -146,7 +146,9 @@ impl Walker<'_> {
     /// What is assigned inside is gone afterwards.
     pub(super) fn subshell(&mut self, script: &Script, input: &Flow) -> Flow {
         let kept = (self.vars.clone(), self.arrays.clone(), self.cwd.clone());
+        let traps = self.traps.len();
         let output = self.script(script, input);
+        self.spring_traps(traps);
         (self.vars, self.arrays, self.cwd) = kept;
         output
     }
@@ -180,7 +182,24 @@ impl Walker<'_> {
             return redirected.input.unwrap_or_default();
         }
         let script = Rc::clone(script);
-        self.below("$( )", |walker| walker.subshell(&script, &Flow::default()))
+        let mut flow = self.below("$( )", |walker| walker.subshell(&script, &Flow::default()));
+        // `which a || which b` is one program.
+        let finds = |pipeline: &Pipeline| match pipeline.stages.as_slice() {
+            [
+                Node {
+                    kind: Kind::Simple(simple),
+                    ..
+                },
+            ] => matches!(
+                simple.words.first().and_then(Word::as_plain),
+                Some("which" | "command" | "type")
+            ),
+            _ => false,
+        };
+        if script.pipelines.len() > 1 && script.pipelines.iter().all(finds) {
+            flow.known = flow.known.and_then(|text| text.lines().next().map(str::to_owned));
+        }
+        flow
     }
 
     pub(super) fn process(&mut self, script: &Rc<Script>, reads: bool) -> Text {

@@ -100,12 +100,12 @@ fn written(tokens: &[Token], at: usize) -> bool {
             || name.starts_with("append")
             || name == "file_put_contents"
             || name == "createWriteStream"
-            || matches!(name, "FileWriter" | "FileOutputStream" | "PrintWriter" | "RandomAccessFile")
+            || matches!(name, "OpenFile" | "FileWriter" | "FileOutputStream" | "PrintWriter" | "RandomAccessFile")
     };
     let stores = |name: &str| {
         matches!(
             name,
-            "getstore" | "urlretrieve" | "download" | "copy" | "copyfile" | "mirror" | "download_file" | "rename"
+            "getstore" | "cp" | "urlretrieve" | "download" | "copy" | "copyfile" | "mirror" | "download_file" | "rename"
         )
     };
     // Perl's `open F, ">", "file"`.
