@@ -64,6 +64,8 @@ impl Taint {
     pub(crate) const ARGUMENT: Self = Self(1024);
     /// `$9` where nobody gave arguments: nothing at all, as a rule.
     pub(crate) const UNSET: Self = Self(2048);
+    /// The number of a process that the machine relies on.
+    pub(crate) const VITAL: Self = Self(8192);
     /// Known only if a variable has no value yet: `${x:-this}`.
     pub(crate) const OPEN: Self = Self(4096);
 

@@ -42,6 +42,7 @@ cases!(
     everyday,
     injection,
     network,
+    own_exec,
     second_look,
     secrets,
     stranger,

@@ -22,6 +22,7 @@ const ACTS: &[Act] = &[
     ),
     Act::new(&["wipefs"], &[], Category::Disk, "erases a filesystem")
         .with(&["-a", "--all", "-o", "--offset"])
+        .unless(&["-n", "--no-act"])
         .floor(),
     Act::new(&["blkdiscard"], &[], Category::Disk, "erases a disk").floor(),
     Act::new(&["sgdisk"], &[], Category::Disk, "erases a partition table")

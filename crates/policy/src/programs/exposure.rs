@@ -59,6 +59,23 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             | "vault" | "memcached" | "rstudio-server" | "ollama" | "ray" | "gdbserver" | "lldb-server"
             | "adb" | "mysqld" | "postgres" | "cockpit-ws"
     );
+    let forwarded = matches!(program, "kubectl" | "oc")
+        && matches!(command.operand(0), "proxy" | "port-forward")
+        && listens;
+    if forwarded {
+        findings.push(Finding::dangerous(Category::Exfiltration, NETWORK));
+    }
+    if matches!(program, "systemctl" | "service")
+        && command.operands().any(|text| ["telnet", "rsh", "rlogin", "vnc"].iter().any(|name| text.s.starts_with(name)))
+        && command.operands().any(|text| matches!(text.s.as_str(), "start" | "restart" | "enable"))
+    {
+        findings.push(Finding::dangerous(Category::ReverseShell, "lets others log in"));
+    }
+    if matches!(program, "code" | "codium" | "cursor")
+        && command.values_of("--install-extension").iter().any(|name| name.ends_with(".vsix"))
+    {
+        findings.push(Finding::dangerous(Category::Persistence, "loads code into an editor"));
+    }
     if powerful && listens || powerful && unguarded && program != "redis-server" {
         findings.push(Finding::dangerous(Category::Exfiltration, NETWORK));
     }

@@ -117,6 +117,13 @@ fn kill(command: &Effective) -> Vec<Finding> {
     if targets.contains(&"-1") || (!had_signal && args.contains(&"--") && targets.contains(&"-1")) {
         return vec![Finding::floor(Category::Process, "ends every process")];
     }
+    let of_vital = command.args().iter().any(|arg| arg.taint.has(Taint::VITAL));
+    if of_vital {
+        return vec![Finding::dangerous(
+            Category::Process,
+            "ends something the machine relies on",
+        )];
+    }
     if targets.contains(&"1") && targets.len() < 3 {
         return vec![Finding::dangerous(
             Category::Process,

@@ -38,6 +38,8 @@ const HARMLESS: &[&str] = &[
     "source",
     ".",
     "export",
+    "hermetic",
+    "hermes",
     "docker",
     "docker-compose",
     "podman",
@@ -337,7 +339,7 @@ fn used_as_meant(command: &Effective, text: &Text) -> bool {
     command.args().windows(2).any(|pair| {
         std::ptr::eq(&raw const pair[1], text)
             && pair[0].s.starts_with('-')
-            && ["key", "cert", "identity"].iter().any(|word| pair[0].s.contains(word))
+            && ["key", "cert", "identity", "out"].iter().any(|word| pair[0].s.contains(word))
             && !matches!(command.program(), "cat" | "curl" | "wget" | "scp" | "sort" | "cut")
     })
 }

@@ -191,6 +191,15 @@ pub(super) fn narrowed(command: &Effective, taint: Taint) -> Taint {
     if keeps { taint } else { taint.without(every) }
 }
 
+/// Without these nobody gets in and nothing is recorded.
+fn vital(name: &str) -> Taint {
+    const VITAL: &[&str] = &[
+        "sshd", "systemd", "init", "dbus-daemon", "auditd", "rsyslogd", "dockerd", "containerd",
+        "crond", "cron", "NetworkManager", "firewalld", "systemd-journald", "systemd-logind",
+    ];
+    if VITAL.contains(&name) { Taint::VITAL } else { Taint::NONE }
+}
+
 /// Whether it lists every process or every disk of the machine.
 pub(super) fn lists_everything(command: &Effective) -> Taint {
     let args = command.args();
@@ -209,6 +218,7 @@ pub(super) fn lists_everything(command: &Effective) -> Taint {
                 Taint::NONE
             }
         }
+        "pgrep" if vital(command.operand(0)) != Taint::NONE => Taint::VITAL,
         "pgrep" => {
             let all = command.operands().any(|text| matches!(text.s.as_str(), "." | "" | ".*"));
             if all { Taint::EVERY_PROCESS } else { Taint::NONE }
@@ -218,6 +228,15 @@ pub(super) fn lists_everything(command: &Effective) -> Taint {
                 matches!(text.s.trim_end_matches('/'), "/proc") || text.s.starts_with("/proc/[0-9]")
             });
             if every { Taint::EVERY_PROCESS } else { Taint::NONE }
+        }
+        "pidof" => vital(command.operand(0)),
+        "cat" | "head" => {
+            let file = command.operand(0);
+            if file.starts_with("/run/") || file.starts_with("/var/run/") {
+                Taint::VITAL
+            } else {
+                Taint::NONE
+            }
         }
         "seq" => {
             let last = command.operands().last().and_then(|text| text.s.parse::<u64>().ok());
