@@ -78,9 +78,6 @@ impl Name {
 
     fn digest(self) -> String {
         let digest = self.0.finalize();
-        digest
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

@@ -142,12 +142,7 @@ fn never_runs(text: &str, doubt: &syntax::Doubt) -> bool {
         && text.chars().all(bare)
 }
 
-fn read_words(
-    words: &[String],
-    context: &Context,
-    input: Flow,
-    cwd: Option<String>,
-) -> Reduced {
+fn read_words(words: &[String], context: &Context, input: Flow, cwd: Option<String>) -> Reduced {
     let size: usize = words.iter().map(String::len).sum();
     if size > LONGEST {
         return scan::long(&words.join(" "), context);

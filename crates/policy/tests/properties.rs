@@ -202,7 +202,9 @@ const MEANINGS: &[&str] = &[
 
 fn fingerprint(command: Command) -> String {
     let context = Context::new(BackendKind::Local, "/home/user/project", "/home/user");
-    explain(&Policy::default(), &command, &context).fingerprint.to_string()
+    explain(&Policy::default(), &command, &context)
+        .fingerprint
+        .to_string()
 }
 
 proptest! {

@@ -109,7 +109,11 @@ fn judge(context: &Context) -> Result<(), Failure> {
         let said = json!({ "cmd": cmd, "verdict": judged.verdict, "why": judged.why });
         // Whoever waits for this answer before asking again gets it now.
         let line = format!("{said}\n");
-        if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
+        if out
+            .write_all(line.as_bytes())
+            .and_then(|()| out.flush())
+            .is_err()
+        {
             // A reader who has gone away is no failure of ours.
             return Ok(());
         }

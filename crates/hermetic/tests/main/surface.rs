@@ -53,7 +53,11 @@ fn exec_on_the_host_is_judged_first() {
     // The floor, under another program: nothing here starts if the judge fails.
     let floor = local(&["--yes", "--", "sh", "-c", "false && rm -rf /"]);
     assert_eq!(floor.code, 126, "{}", floor.err);
-    assert!(floor.err.contains("nothing allows it here"), "{}", floor.err);
+    assert!(
+        floor.err.contains("nothing allows it here"),
+        "{}",
+        floor.err
+    );
 
     let asked = local(&["--", "rm", "-r", &victim]);
     assert_eq!(asked.code, 126, "{}", asked.err);

@@ -241,7 +241,9 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             told("--privileged") || told("src=/,") || told("type=bind,src=/") || told("--net-host")
         }
         "runc" | "crun" => matches!(command.operand(0), "run" | "create" | "exec" | "start"),
-        "machinectl" | "systemd-nspawn" => told("--bind=/:") || told("--private-users=no") || told("-D/"),
+        "machinectl" | "systemd-nspawn" => {
+            told("--bind=/:") || told("--private-users=no") || told("-D/")
+        }
         _ => false,
     };
     if given {

@@ -7,16 +7,28 @@ use crate::paths;
 use crate::text::{HOLE, Taint};
 
 const ACTS: &[Act] = &[
-    Act::new(
-        &["efibootmgr"],
-        &[],
-        Category::Kernel,
-        "changes what boots",
-    )
-    .with(&["-b", "-B", "-c", "-o", "-n", "-a", "-A", "-D", "-O", "-N", "-t", "--create", "--delete-bootnum", "--bootorder", "--bootnext"]),
+    Act::new(&["efibootmgr"], &[], Category::Kernel, "changes what boots").with(&[
+        "-b",
+        "-B",
+        "-c",
+        "-o",
+        "-n",
+        "-a",
+        "-A",
+        "-D",
+        "-O",
+        "-N",
+        "-t",
+        "--create",
+        "--delete-bootnum",
+        "--bootorder",
+        "--bootnext",
+    ]),
     Act::new(
         &["fwupdmgr"],
-        &["update|upgrade|install|install-blob|downgrade|reinstall|switch-branch|set-bios-setting|activate|unlock|clear-results|modify-config|block-firmware|disable-remote"],
+        &[
+            "update|upgrade|install|install-blob|downgrade|reinstall|switch-branch|set-bios-setting|activate|unlock|clear-results|modify-config|block-firmware|disable-remote",
+        ],
         Category::Kernel,
         "writes firmware",
     ),
@@ -199,24 +211,14 @@ const ACTS: &[Act] = &[
     )
     .with(&["-w"]),
     Act::new(
-        &[
-            "grub-install",
-            "grub-mkconfig",
-            "update-grub",
-            "bootctl",
-        ],
+        &["grub-install", "grub-mkconfig", "update-grub", "bootctl"],
         &[],
         Category::Kernel,
         "changes what boots",
     )
     .unless(&["--version", "-v", "status", "list"]),
     Act::new(
-        &[
-            "flashrom",
-            "flash_erase",
-            "nandwrite",
-            "mtd_debug",
-        ],
+        &["flashrom", "flash_erase", "nandwrite", "mtd_debug"],
         &[],
         Category::Kernel,
         "writes firmware",
@@ -232,15 +234,23 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         && command.input.present
         && !command.short('l');
     let rewrites = program == "sfdisk"
-        && !["-l", "--list", "-d", "--dump", "-V", "-J", "--json", "-n", "--no-act", "--verify"]
-            .iter()
-            .any(|flag| command.has_arg(flag));
+        && ![
+            "-l", "--list", "-d", "--dump", "-V", "-J", "--json", "-n", "--no-act", "--verify",
+        ]
+        .iter()
+        .any(|flag| command.has_arg(flag));
     if (told || rewrites) && command.operands().any(|text| paths::is_disk(&text.s)) {
         findings.push(Finding::floor(Category::Disk, "rewrites a partition table"));
     }
-    let each = command.args().iter().any(|arg| arg.taint.has(Taint::EVERY_DISK));
+    let each = command
+        .args()
+        .iter()
+        .any(|arg| arg.taint.has(Taint::EVERY_DISK));
     let destroys = program.starts_with("mkfs")
-        || matches!(program, "dd" | "shred" | "wipefs" | "blkdiscard" | "wipe" | "nwipe" | "sgdisk");
+        || matches!(
+            program,
+            "dd" | "shred" | "wipefs" | "blkdiscard" | "wipe" | "nwipe" | "sgdisk"
+        );
     if each && destroys {
         findings.push(Finding::floor(Category::Disk, "overwrites every disk"));
     }
@@ -252,9 +262,9 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             "mkswap" | "mkntfs" | "mkdosfs" | "newfs" | "mkexfatfs" | "mkudffs"
         )
     {
-        let on_disk = command.operands().any(|text| {
-            paths::is_disk(&text.s) || !text.is_known() || text.s.starts_with("/dev/")
-        });
+        let on_disk = command
+            .operands()
+            .any(|text| paths::is_disk(&text.s) || !text.is_known() || text.s.starts_with("/dev/"));
         let asks = command
             .args()
             .iter()

@@ -36,7 +36,10 @@ const ACTS: &[Act] = &[
 
 /// Every address of the machine, as options spell it.
 fn everywhere(value: &str) -> bool {
-    value.starts_with("0.0.0.0") || value.starts_with("[::]") || value == "::" || value.contains("://0.0.0.0")
+    value.starts_with("0.0.0.0")
+        || value.starts_with("[::]")
+        || value == "::"
+        || value.contains("://0.0.0.0")
 }
 
 pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
@@ -44,20 +47,47 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     let program = command.program();
     let args = command.args();
     let listens = args.iter().any(|arg| {
-        everywhere(&arg.s) || arg.s.split_once('=').is_some_and(|(_, value)| everywhere(value))
+        everywhere(&arg.s)
+            || arg
+                .s
+                .split_once('=')
+                .is_some_and(|(_, value)| everywhere(value))
     });
     let unguarded = args.iter().any(|arg| {
         let s = arg.s.as_str();
-        matches!(s, "--auth=none" | "none" | "--no-auth" | "--noauth" | "-nopw" | "--allow-anonymous")
-            || s.ends_with(".token=") || s.ends_with(".token=''") || s.ends_with(".password=")
+        matches!(
+            s,
+            "--auth=none" | "none" | "--no-auth" | "--noauth" | "-nopw" | "--allow-anonymous"
+        ) || s.ends_with(".token=")
+            || s.ends_with(".token=''")
+            || s.ends_with(".password=")
     });
     // What these serve is a machine, not a page.
     let powerful = matches!(
         program,
-        "code-server" | "jupyter" | "jupyter-lab" | "jupyter-notebook" | "redis-server" | "mongod"
-            | "dockerd" | "etcd" | "elasticsearch" | "node-red" | "consul" | "nomad"
-            | "vault" | "memcached" | "rstudio-server" | "ollama" | "ray" | "gdbserver" | "lldb-server"
-            | "adb" | "mysqld" | "postgres" | "cockpit-ws"
+        "code-server"
+            | "jupyter"
+            | "jupyter-lab"
+            | "jupyter-notebook"
+            | "redis-server"
+            | "mongod"
+            | "dockerd"
+            | "etcd"
+            | "elasticsearch"
+            | "node-red"
+            | "consul"
+            | "nomad"
+            | "vault"
+            | "memcached"
+            | "rstudio-server"
+            | "ollama"
+            | "ray"
+            | "gdbserver"
+            | "lldb-server"
+            | "adb"
+            | "mysqld"
+            | "postgres"
+            | "cockpit-ws"
     );
     let forwarded = matches!(program, "kubectl" | "oc")
         && matches!(command.operand(0), "proxy" | "port-forward")
@@ -66,33 +96,77 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         findings.push(Finding::dangerous(Category::Exfiltration, NETWORK));
     }
     if matches!(program, "systemctl" | "service")
-        && command.operands().any(|text| ["telnet", "rsh", "rlogin", "vnc"].iter().any(|name| text.s.starts_with(name)))
-        && command.operands().any(|text| matches!(text.s.as_str(), "start" | "restart" | "enable"))
+        && command.operands().any(|text| {
+            ["telnet", "rsh", "rlogin", "vnc"]
+                .iter()
+                .any(|name| text.s.starts_with(name))
+        })
+        && command
+            .operands()
+            .any(|text| matches!(text.s.as_str(), "start" | "restart" | "enable"))
     {
-        findings.push(Finding::dangerous(Category::ReverseShell, "lets others log in"));
+        findings.push(Finding::dangerous(
+            Category::ReverseShell,
+            "lets others log in",
+        ));
     }
     if matches!(program, "code" | "codium" | "cursor")
-        && command.values_of("--install-extension").iter().any(|name| name.ends_with(".vsix"))
+        && command
+            .values_of("--install-extension")
+            .iter()
+            .any(|name| name.ends_with(".vsix"))
     {
-        findings.push(Finding::dangerous(Category::Persistence, "loads code into an editor"));
+        findings.push(Finding::dangerous(
+            Category::Persistence,
+            "loads code into an editor",
+        ));
     }
     if powerful && listens || powerful && unguarded && program != "redis-server" {
         findings.push(Finding::dangerous(Category::Exfiltration, NETWORK));
     }
-    let open = command.args().windows(2).any(|pair| pair[0].s == "--protected-mode" && pair[1].s == "no");
+    let open = command
+        .args()
+        .windows(2)
+        .any(|pair| pair[0].s == "--protected-mode" && pair[1].s == "no");
     if program == "redis-server" && open {
         findings.push(Finding::dangerous(Category::Exfiltration, NETWORK));
     }
-    if matches!(program, "npx" | "bunx" | "pnpm") && args.iter().any(|arg| matches!(arg.s.as_str(), "localtunnel" | "ngrok" | "untun" | "tunnelmole" | "lt")) {
+    if matches!(program, "npx" | "bunx" | "pnpm")
+        && args.iter().any(|arg| {
+            matches!(
+                arg.s.as_str(),
+                "localtunnel" | "ngrok" | "untun" | "tunnelmole" | "lt"
+            )
+        })
+    {
         findings.push(Finding::dangerous(Category::Exfiltration, INTERNET));
     }
-    let forwards = program == "autossh" && args.iter().any(|arg| arg.s.starts_with("-R") || arg.s.ends_with("NR"))
-        || program == "ssh" && args.iter().any(|arg| arg.s.starts_with('-') && !arg.s.starts_with("--") && arg.s.ends_with('R') && arg.s.len() < 6);
+    let forwards = program == "autossh"
+        && args
+            .iter()
+            .any(|arg| arg.s.starts_with("-R") || arg.s.ends_with("NR"))
+        || program == "ssh"
+            && args.iter().any(|arg| {
+                arg.s.starts_with('-')
+                    && !arg.s.starts_with("--")
+                    && arg.s.ends_with('R')
+                    && arg.s.len() < 6
+            });
     if forwards {
-        findings.push(Finding::dangerous(Category::Exfiltration, "opens this machine to another host (ssh -R)"));
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            "opens this machine to another host (ssh -R)",
+        ));
     }
-    if program == "node" && args.iter().any(|arg| arg.s.starts_with("--inspect") && arg.s.contains("0.0.0.0")) {
-        findings.push(Finding::dangerous(Category::ReverseShell, "lets others run code in Node"));
+    if program == "node"
+        && args
+            .iter()
+            .any(|arg| arg.s.starts_with("--inspect") && arg.s.contains("0.0.0.0"))
+    {
+        findings.push(Finding::dangerous(
+            Category::ReverseShell,
+            "lets others run code in Node",
+        ));
     }
     findings
 }

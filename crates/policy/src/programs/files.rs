@@ -63,9 +63,10 @@ fn remove(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     // `find -exec` is judged as a whole.
     let searched = command.via.last().is_some_and(|via| via == "find");
     for target in command.operands() {
-        findings.extend(removal(target, recursive, judge).filter(|finding| {
-            !(searched && finding.reason.contains("what a search finds"))
-        }));
+        findings.extend(
+            removal(target, recursive, judge)
+                .filter(|finding| !(searched && finding.reason.contains("what a search finds"))),
+        );
     }
     findings
 }
@@ -267,9 +268,20 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 fn packed_away(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let archive = command.value_of("-f").map_or("", |text| text.s.as_str());
     let is_archive = |text: &Text| {
-        [".tar", ".tgz", ".gz", ".xz", ".bz2", ".zst", ".zip", ".7z", ".rar", "/dev/null"]
-            .iter()
-            .any(|end| text.s.ends_with(end))
+        [
+            ".tar",
+            ".tgz",
+            ".gz",
+            ".xz",
+            ".bz2",
+            ".zst",
+            ".zip",
+            ".7z",
+            ".rar",
+            "/dev/null",
+        ]
+        .iter()
+        .any(|end| text.s.ends_with(end))
     };
     command
         .operands()

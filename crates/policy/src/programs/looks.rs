@@ -128,7 +128,8 @@ pub(super) fn only_looks(program: &str, args: &[&str]) -> bool {
     // The first word of its own decides; options before it do not.
     let words: Vec<&str> = args.iter().copied().take(8).collect();
     let sometimes = SOMETIMES.iter().any(|(programs, looks)| {
-        programs.contains(&name) && words.iter().any(|word| looks.contains(word))
+        programs.contains(&name)
+            && words.iter().any(|word| looks.contains(word))
             && !words.iter().any(|word| changes(word))
     });
     sometimes
@@ -145,21 +146,56 @@ pub(super) fn only_looks(program: &str, args: &[&str]) -> bool {
 fn bare(name: &str) -> bool {
     matches!(
         name,
-        "timedatectl" | "hostnamectl" | "localectl" | "loginctl" | "networkctl" | "wg" | "swapon"
-            | "mount" | "ifconfig" | "route" | "arp" | "exportfs" | "systemctl" | "zpool"
-            | "lslogins" | "sensors" | "nft" | "hwclock" | "lvmdevices" | "zerotier-cli"
+        "timedatectl"
+            | "hostnamectl"
+            | "localectl"
+            | "loginctl"
+            | "networkctl"
+            | "wg"
+            | "swapon"
+            | "mount"
+            | "ifconfig"
+            | "route"
+            | "arp"
+            | "exportfs"
+            | "systemctl"
+            | "zpool"
+            | "lslogins"
+            | "sensors"
+            | "nft"
+            | "hwclock"
+            | "lvmdevices"
+            | "zerotier-cli"
     )
 }
 
 fn changes(word: &str) -> bool {
     matches!(
         word,
-        "set" | "add" | "del" | "delete" | "remove" | "create" | "destroy" | "flush" | "rm" | "set-time"
-            | "stop" | "start" | "restart" | "exec" | "run"
+        "set"
+            | "add"
+            | "del"
+            | "delete"
+            | "remove"
+            | "create"
+            | "destroy"
+            | "flush"
+            | "rm"
+            | "set-time"
+            | "stop"
+            | "start"
+            | "restart"
+            | "exec"
+            | "run"
     )
 }
 
 fn strange_source(arg: &str) -> bool {
-    arg.contains("://") || arg.starts_with(['/', '.']) || arg.ends_with(".rpm") || arg.ends_with(".deb")
-        || arg.ends_with(".txz") || arg.ends_with(".whl") || arg.starts_with("git+")
+    arg.contains("://")
+        || arg.starts_with(['/', '.'])
+        || arg.ends_with(".rpm")
+        || arg.ends_with(".deb")
+        || arg.ends_with(".txz")
+        || arg.ends_with(".whl")
+        || arg.starts_with("git+")
 }

@@ -30,7 +30,14 @@ const ACTS: &[Act] = &[
     )
     .unless(&["-l", "--list", "--help"]),
     Act::new(
-        &["ldapadd", "ldapmodify", "ldapdelete", "ldappasswd", "ldapmodrdn", "smbpasswd"],
+        &[
+            "ldapadd",
+            "ldapmodify",
+            "ldapdelete",
+            "ldappasswd",
+            "ldapmodrdn",
+            "smbpasswd",
+        ],
         &[],
         Category::Privilege,
         "changes accounts that others log in with",
@@ -42,7 +49,16 @@ const ACTS: &[Act] = &[
         "changes the users of this machine",
     ),
     Act::new(
-        &["samba-tool", "ipa", "kadmin.local", "kadmin", "homectl", "pdbedit", "gcloud_users", "realm"],
+        &[
+            "samba-tool",
+            "ipa",
+            "kadmin.local",
+            "kadmin",
+            "homectl",
+            "pdbedit",
+            "gcloud_users",
+            "realm",
+        ],
         &["user*|group*|addprinc|cpw|create|update|join|permit|add*"],
         Category::Privilege,
         "changes accounts that others log in with",
@@ -236,7 +252,9 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             "runs a command as root",
         )),
         "su" | "runuser"
-            if ["--help", "--version", "-h", "-V"].iter().any(|flag| command.has_arg(flag)) => {}
+            if ["--help", "--version", "-h", "-V"]
+                .iter()
+                .any(|flag| command.has_arg(flag)) => {}
         "su" | "runuser" | "machinectl" | "gosu" | "su-exec"
             if command.program() != "machinectl" || command.has_arg("shell") =>
         {
@@ -329,14 +347,25 @@ fn sudo(command: &Effective) -> Vec<Finding> {
     // Its own options end where the other command begins.
     let own = Effective {
         words: std::iter::once(&command.words[0])
-            .chain(command.args().iter().take_while(|arg| !std::ptr::eq(*arg, inner)))
+            .chain(
+                command
+                    .args()
+                    .iter()
+                    .take_while(|arg| !std::ptr::eq(*arg, inner)),
+            )
             .cloned()
             .collect(),
         ..Effective::default()
     };
-    let becomes = ["-u", "--user"].iter().flat_map(|flag| own.values_of(flag)).next();
+    let becomes = ["-u", "--user"]
+        .iter()
+        .flat_map(|flag| own.values_of(flag))
+        .next();
     // -1 and its twin are nobody, and to some sudo that is root.
-    if becomes.as_ref().is_some_and(|user| user.starts_with("#-") || user.starts_with("#429496")) {
+    if becomes
+        .as_ref()
+        .is_some_and(|user| user.starts_with("#-") || user.starts_with("#429496"))
+    {
         return finding("becomes root by a number that is no user's");
     }
     // An account of a service can do less; what it is told to do stands for itself.
@@ -353,7 +382,10 @@ fn sudo(command: &Effective) -> Vec<Finding> {
         .skip(1)
         .map(|arg| arg.s.as_str())
         .collect();
-    let set = command.args().iter().any(|arg| arg.s.starts_with("PATH=") || arg.s.starts_with("LD_"));
+    let set = command
+        .args()
+        .iter()
+        .any(|arg| arg.s.starts_with("PATH=") || arg.s.starts_with("LD_"));
     if !set && super::looks::only_looks(name, &after) {
         return Vec::new();
     }

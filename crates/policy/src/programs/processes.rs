@@ -107,10 +107,11 @@ fn kill(command: &Effective) -> Vec<Finding> {
         }
     }
     targets.retain(|target| *target != "--");
-    let everybody = command
-        .args()
-        .iter()
-        .any(|arg| arg.taint.has(Taint::EVERY_PROCESS) || arg.s.contains(['*', '[']) || arg.s.contains("..") && arg.s.starts_with('{'));
+    let everybody = command.args().iter().any(|arg| {
+        arg.taint.has(Taint::EVERY_PROCESS)
+            || arg.s.contains(['*', '['])
+            || arg.s.contains("..") && arg.s.starts_with('{')
+    });
     if everybody {
         return vec![Finding::floor(Category::Process, "ends every process")];
     }

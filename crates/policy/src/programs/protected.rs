@@ -52,7 +52,10 @@ pub(crate) fn reason(full: &str, given: &str, context: &Context) -> Option<(Cate
     let workspace = context.workspace.trim_end_matches('/');
     let inside = full.starts_with(&format!("{workspace}/"));
     if let Some(reason) = loaded_by_python(full) {
-        return Some((Category::Persistence, format!("writes {given}, which {reason}")));
+        return Some((
+            Category::Persistence,
+            format!("writes {given}, which {reason}"),
+        ));
     }
     ANYWHERE
         .iter()
@@ -70,7 +73,8 @@ pub(crate) fn reason(full: &str, given: &str, context: &Context) -> Option<(Cate
 fn loaded_by_python(full: &str) -> Option<&'static str> {
     let name = base_name(full);
     let packages = full.contains("/site-packages/") || full.contains("/dist-packages/");
-    let at_start = matches!(name, "usercustomize.py" | "sitecustomize.py") || name.ends_with(".pth");
+    let at_start =
+        matches!(name, "usercustomize.py" | "sitecustomize.py") || name.ends_with(".pth");
     (packages && at_start && !full.contains("/.venv/") && !full.contains("/venv/"))
         .then_some("runs at every start of Python")
 }
@@ -159,7 +163,9 @@ fn put_into(command: &Effective) -> Vec<Text> {
     };
     // A name with an ending is a file; `cron.d` is a folder.
     let name = base_name(&folder.s);
-    let file = name.rfind('.').is_some_and(|dot| dot > 0 && &name[dot..] != ".d");
+    let file = name
+        .rfind('.')
+        .is_some_and(|dot| dot > 0 && &name[dot..] != ".d");
     if file && sources.len() == 1 {
         return Vec::new();
     }
@@ -184,9 +190,7 @@ fn written(command: &Effective) -> Vec<Text> {
             None if operands.len() > 1 || command.program() == "ln" => last(),
             None => Vec::new(),
         },
-        "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" if in_place(command) => {
-            edited(command)
-        }
+        "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" if in_place(command) => edited(command),
         "yq" | "tomlq" | "xq" if command.short('i') || command.long("--inplace") => {
             operands.into_iter().skip(1).collect()
         }
@@ -205,7 +209,9 @@ fn edited(command: &Effective) -> Vec<Text> {
         args.windows(2).any(|pair| {
             std::ptr::eq(&raw const pair[1], text)
                 && pair[0].s.starts_with('-')
-                && (pair[0].s.ends_with('e') || pair[0].s.ends_with('f') || pair[0].s == "--expression")
+                && (pair[0].s.ends_with('e')
+                    || pair[0].s.ends_with('f')
+                    || pair[0].s == "--expression")
         })
     };
     let scripted = args.iter().any(given);

@@ -124,8 +124,21 @@ pub(super) fn written(command: &Effective) -> Vec<Text> {
 /// Long options of any program that say by their name that they write.
 pub(super) fn by_name(command: &Effective) -> Vec<Text> {
     const SAYS: &[&str] = &[
-        "output", "logfile", "log-file", "dump", "save-", "record", "trace-file", "stderr",
-        "append", "export-", "transcript", "write-", "outfile", "out-file", "destination",
+        "output",
+        "logfile",
+        "log-file",
+        "dump",
+        "save-",
+        "record",
+        "trace-file",
+        "stderr",
+        "append",
+        "export-",
+        "transcript",
+        "write-",
+        "outfile",
+        "out-file",
+        "destination",
     ];
     let args = command.args();
     let mut targets = Vec::new();
@@ -205,7 +218,9 @@ fn operands(command: &Effective) -> Vec<Text> {
         "docker" | "podman" if command.operand(1) == "cp" => last().filter(local),
         "kubectl" | "oc" if command.operand(0) == "cp" => last().filter(local),
         "lxc" | "incus" if command.operand(0) == "file" && command.operand(1) == "pull" => last(),
-        "dpkg-deb" | "dpkg" if command.short('x') || command.short('X') || command.long("--extract") => {
+        "dpkg-deb" | "dpkg"
+            if command.short('x') || command.short('X') || command.long("--extract") =>
+        {
             last().map(|folder| inside(&folder.s))
         }
         "unrar" | "rar" if matches!(command.operand(0), "x" | "e") && operands.len() > 2 => {
@@ -217,22 +232,34 @@ fn operands(command: &Effective) -> Vec<Text> {
             last().filter(|text| text.s.starts_with(['/', '~', '.']))
         }
         "script" | "scriptlive" => last().filter(|text| {
-            !command
-                .value_of("-c")
-                .is_some_and(|value| std::ptr::eq(value, operands[operands.len() - 1]) || value.s == text.s)
+            !command.value_of("-c").is_some_and(|value| {
+                std::ptr::eq(value, operands[operands.len() - 1]) || value.s == text.s
+            })
         }),
         "git" if command.operand(0) == "config" && command.short('f') => {
             command.value_of("-f").cloned()
         }
         "python" | "python3" if command.has_arg("zipfile") || command.has_arg("tarfile") => {
             let unpacks = command.short('e') || command.long("--extract");
-            last().filter(|_| unpacks && operands.len() > 1).map(|folder| inside(&folder.s))
+            last()
+                .filter(|_| unpacks && operands.len() > 1)
+                .map(|folder| inside(&folder.s))
+        }
+        "git" if command.operand(0) == "bundle" && command.operand(1) == "create" => {
+            operands.get(2).map(|text| (*text).clone())
         }
         "git" if command.operand(0) == "clone" && operands.len() > 2 => {
             last().map(|folder| inside(&folder.s))
         }
-        "ssh-keygen" if !["l", "y", "F", "B", "R", "H", "e"].iter().any(|flag| command.short(flag.chars().next().unwrap_or(' '))) => {
-            command.value_of("-f").filter(|key| key.s.starts_with("/etc/") || key.s.starts_with("/root/")).cloned()
+        "ssh-keygen"
+            if !["l", "y", "F", "B", "R", "H", "e"]
+                .iter()
+                .any(|flag| command.short(flag.chars().next().unwrap_or(' '))) =>
+        {
+            command
+                .value_of("-f")
+                .filter(|key| key.s.starts_with("/etc/") || key.s.starts_with("/root/"))
+                .cloned()
         }
         "ftp" => command.value_of("-o").cloned(),
         "Out-File" | "Set-Content" | "Add-Content" | "Tee-Object" => last(),
@@ -272,7 +299,13 @@ fn extracted_here(command: &Effective) -> Option<Text> {
 fn said(command: &Effective) -> Vec<Text> {
     let program = command.program();
     let typed = command.input.known.as_deref().unwrap_or_default();
-    let texts = || command.args().iter().map(|arg| arg.s.as_str()).chain([typed]);
+    let texts = || {
+        command
+            .args()
+            .iter()
+            .map(|arg| arg.s.as_str())
+            .chain([typed])
+    };
     let mut files: Vec<String> = Vec::new();
     let mut after = |text: &str, marks: &[&str]| {
         let lower = text.to_lowercase();
@@ -281,7 +314,9 @@ fn said(command: &Effective) -> Vec<Text> {
                 if let Some(rest) = text.get(at + found.len()..) {
                     let rest = rest.trim_start_matches(['!', ' ', '\'', '"', '=']);
                     let end = rest
-                        .find(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | ';' | ',' | ')'))
+                        .find(|c: char| {
+                            c.is_whitespace() || matches!(c, '\'' | '"' | ';' | ',' | ')')
+                        })
                         .unwrap_or(rest.len());
                     files.push(rest[..end].to_owned());
                 }
@@ -292,12 +327,27 @@ fn said(command: &Effective) -> Vec<Text> {
         "vi" | "vim" | "nvim" | "ex" | "view" | "rvim" => {
             for text in texts() {
                 let text = text.trim_start_matches([':', '+']);
-                if let Some(rest) = ["w!", "w ", "write", "saveas", "sav ", "wq ", "w>>"].iter().find(|start| text.starts_with(**start)) {
+                if let Some(rest) = ["w!", "w ", "write", "saveas", "sav ", "wq ", "w>>"]
+                    .iter()
+                    .find(|start| text.starts_with(**start))
+                {
                     after(text, &[rest]);
                 }
-                after(text, &["writefile(", "redir! >", "redir >", "redir! > ", "redir >> "]);
+                if text.contains("writefile(") {
+                    after(text, &["\""]);
+                }
+                after(text, &["redir! >", "redir >", "redir! > ", "redir >> "]);
             }
         }
+        "ansible" => texts().for_each(|text| after(text, &["dest=", "path="])),
+        "tclsh" | "wish" | "expect" => texts().for_each(|text| {
+            if [" w]", " a]", " w+]", " a+]"]
+                .iter()
+                .any(|mode| text.contains(mode))
+            {
+                after(text, &["open "]);
+            }
+        }),
         "ed" | "red" => {
             for line in typed.lines() {
                 if line.trim_start().starts_with(['w', 'W']) {
@@ -306,24 +356,65 @@ fn said(command: &Effective) -> Vec<Text> {
             }
         }
         "sqlite3" => texts().for_each(|text| {
-            after(text, &[".output ", ".once ", ".backup ", ".save ", ".log ", "attach ", "attach database ", "vacuum into ", "writefile("]);
+            after(
+                text,
+                &[
+                    ".output ",
+                    ".once ",
+                    ".backup ",
+                    ".save ",
+                    ".log ",
+                    "attach ",
+                    "attach database ",
+                    "vacuum into ",
+                    "writefile(",
+                ],
+            );
         }),
         "psql" => texts().for_each(|text| after(text, &[") to ", "\\o ", "\\w "])),
-        "mysql" | "mariadb" => texts().for_each(|text| after(text, &["into outfile ", "into dumpfile ", "tee "])),
+        "mysql" | "mariadb" => {
+            texts().for_each(|text| after(text, &["into outfile ", "into dumpfile ", "tee "]))
+        }
         "gdb" | "lldb" => texts().for_each(|text| {
-            after(text, &["logging file ", "dump value ", "dump memory ", "dump binary value ", "dump binary memory ", "gcore "]);
+            after(
+                text,
+                &[
+                    "logging file ",
+                    "dump value ",
+                    "dump memory ",
+                    "dump binary value ",
+                    "dump binary memory ",
+                    "gcore ",
+                ],
+            );
         }),
         "emacs" => texts().for_each(|text| {
-            if ["write-region", "write-file", "append-to-file", "copy-file", "rename-file"].iter().any(|call| text.contains(call)) {
+            if [
+                "write-region",
+                "write-file",
+                "append-to-file",
+                "copy-file",
+                "rename-file",
+            ]
+            .iter()
+            .any(|call| text.contains(call))
+            {
                 after(text, &["\""]);
             }
         }),
         "lftp" | "smbclient" | "ftp" | "sftp" => texts().for_each(|text| {
             for order in text.split([';', '\n']) {
                 let order = order.trim_start();
-                if order.starts_with("get ") || order.starts_with("reget ") || order.starts_with("pget ") {
+                if order.starts_with("get ")
+                    || order.starts_with("reget ")
+                    || order.starts_with("pget ")
+                {
                     after(order, &[" -o "]);
-                    if let Some(last) = order.split_whitespace().nth(2).filter(|word| !word.starts_with('-')) {
+                    if let Some(last) = order
+                        .split_whitespace()
+                        .nth(2)
+                        .filter(|word| !word.starts_with('-'))
+                    {
                         after(last, &[""]);
                     }
                 }
@@ -331,14 +422,33 @@ fn said(command: &Effective) -> Vec<Text> {
         }),
         "socat" => texts().for_each(|text| {
             let kind = text.split(':').next().unwrap_or_default().to_lowercase();
-            let writes = matches!(kind.as_str(), "create" | "creat" | "open" | "gopen" | "file");
-            if writes && (kind.starts_with("creat") || text.contains("creat") || text.contains("append") || text.contains("wronly") || text.contains("trunc") || is_last(command, text)) {
-                after(text.split(',').next().unwrap_or_default(), &["create:", "creat:", "gopen:", "open:", "file:"]);
+            let writes = matches!(
+                kind.as_str(),
+                "create" | "creat" | "open" | "gopen" | "file"
+            );
+            if writes
+                && (kind.starts_with("creat")
+                    || text.contains("creat")
+                    || text.contains("append")
+                    || text.contains("wronly")
+                    || text.contains("trunc")
+                    || is_last(command, text))
+            {
+                after(
+                    text.split(',').next().unwrap_or_default(),
+                    &["create:", "creat:", "gopen:", "open:", "file:"],
+                );
             }
         }),
         "tar" | "gtar" | "bsdtar" => {
-            for script in ["--transform", "--xform", "-s"].iter().flat_map(|flag| command.values_of(flag)) {
-                let mark = script.chars().nth(1).filter(|mark| mark.is_ascii_punctuation());
+            for script in ["--transform", "--xform", "-s"]
+                .iter()
+                .flat_map(|flag| command.values_of(flag))
+            {
+                let mark = script
+                    .chars()
+                    .nth(1)
+                    .filter(|mark| mark.is_ascii_punctuation());
                 if let Some(target) = mark.and_then(|mark| script.split(mark).nth(2)) {
                     after(target, &[""]);
                 }

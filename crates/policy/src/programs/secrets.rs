@@ -328,9 +328,38 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 fn reads_words(program: &str) -> bool {
     matches!(
         program,
-        "cat" | "less" | "more" | "head" | "tail" | "cp" | "tar" | "zip" | "base64" | "strings" | "xxd"
-            | "od" | "hexdump" | "bat" | "tac" | "nl" | "sort" | "cut" | "grep" | "awk" | "sed" | "scp"
-            | "rsync" | "curl" | "dd" | "jq" | "yq" | "rev" | "diff" | "gzip" | "7z" | "paste"
+        "cat"
+            | "less"
+            | "more"
+            | "head"
+            | "tail"
+            | "cp"
+            | "tar"
+            | "zip"
+            | "base64"
+            | "strings"
+            | "xxd"
+            | "od"
+            | "hexdump"
+            | "bat"
+            | "tac"
+            | "nl"
+            | "sort"
+            | "cut"
+            | "grep"
+            | "awk"
+            | "sed"
+            | "scp"
+            | "rsync"
+            | "curl"
+            | "dd"
+            | "jq"
+            | "yq"
+            | "rev"
+            | "diff"
+            | "gzip"
+            | "7z"
+            | "paste"
     )
 }
 
@@ -339,8 +368,13 @@ fn used_as_meant(command: &Effective, text: &Text) -> bool {
     command.args().windows(2).any(|pair| {
         std::ptr::eq(&raw const pair[1], text)
             && pair[0].s.starts_with('-')
-            && ["key", "cert", "identity", "out"].iter().any(|word| pair[0].s.contains(word))
-            && !matches!(command.program(), "cat" | "curl" | "wget" | "scp" | "sort" | "cut")
+            && ["key", "cert", "identity", "out"]
+                .iter()
+                .any(|word| pair[0].s.contains(word))
+            && !matches!(
+                command.program(),
+                "cat" | "curl" | "wget" | "scp" | "sort" | "cut"
+            )
     })
 }
 
@@ -354,19 +388,29 @@ fn loaded(command: &Effective, judge: &Judge<'_>) -> Vec<String> {
     };
     let words = || command.operands().map(|text| text.s.clone());
     let valued = |flags: &[&str]| -> Vec<String> {
-        flags.iter().flat_map(|flag| command.values_of(flag)).collect()
+        flags
+            .iter()
+            .flat_map(|flag| command.values_of(flag))
+            .collect()
     };
     let candidates: Vec<String> = match command.program() {
         "source" | "." | "python" | "python3" | "node" | "ansible-playbook" | "make" | "read" => {
             words().collect()
         }
-        "git" if matches!(command.operand(0), "add" | "diff" | "hash-object" | "show" | "grep" | "blame") => {
+        "git"
+            if matches!(
+                command.operand(0),
+                "add" | "diff" | "hash-object" | "show" | "grep" | "blame"
+            ) =>
+        {
             words().collect()
         }
         "ssh" | "autossh" | "mosh" => valued(&["-F", "-E"]),
         "file" => valued(&["-f", "-m", "--files-from", "--magic-file"]),
         "wc" | "du" => valued(&["--files0-from"]),
-        "ssh-keygen" if !command.short('y') && !command.short('p') && !command.short('l') => Vec::new(),
+        "ssh-keygen" if !command.short('y') && !command.short('p') && !command.short('l') => {
+            Vec::new()
+        }
         "docker" | "podman" | "docker-compose" => {
             let mut files = valued(&["-f", "--file", "--env-file"]);
             if command.operand(0) == "cp" {
@@ -377,18 +421,73 @@ fn loaded(command: &Effective, judge: &Judge<'_>) -> Vec<String> {
         "kubectl" | "helm" => valued(&["-f", "--filename", "--from-file", "--from-env-file"]),
         _ => mentioned(command),
     };
-    candidates.into_iter().filter(|path| foreign(path)).collect()
+    candidates
+        .into_iter()
+        .filter(|path| foreign(path))
+        .collect()
 }
 
 /// Paths inside of code: a query, a document, a script of a language nobody reads here.
 fn mentioned(command: &Effective) -> Vec<String> {
     const SPEAKS: &[&str] = &[
-        "psql", "mysql", "mariadb", "sqlite3", "octave", "octave-cli", "gnuplot", "latex", "tex",
-        "pdflatex", "xelatex", "lualatex", "latexmk", "m4", "emacs", "gdb", "lldb", "troff", "groff",
-        "nroff", "asciidoctor", "jrunscript", "julia", "java", "jshell", "ghc", "runghc", "dosbox",
-        "R", "Rscript", "gimp", "maxima", "bc", "tclsh", "wish", "erl", "elixir", "iex", "sbcl",
-        "cpio", "xargs", "ed", "vim", "ex", "duckdb", "clickhouse-local", "mongosh", "scala",
-        "kotlin", "nawk", "slsh", "rlwrap", "php", "lua", "perl", "ruby", "multitime", "restic",
+        "psql",
+        "mysql",
+        "mariadb",
+        "sqlite3",
+        "octave",
+        "octave-cli",
+        "gnuplot",
+        "latex",
+        "tex",
+        "pdflatex",
+        "xelatex",
+        "lualatex",
+        "latexmk",
+        "m4",
+        "emacs",
+        "gdb",
+        "lldb",
+        "troff",
+        "groff",
+        "nroff",
+        "asciidoctor",
+        "jrunscript",
+        "julia",
+        "java",
+        "jshell",
+        "ghc",
+        "runghc",
+        "dosbox",
+        "R",
+        "Rscript",
+        "gimp",
+        "maxima",
+        "bc",
+        "tclsh",
+        "wish",
+        "erl",
+        "elixir",
+        "iex",
+        "sbcl",
+        "cpio",
+        "xargs",
+        "ed",
+        "vim",
+        "ex",
+        "duckdb",
+        "clickhouse-local",
+        "mongosh",
+        "scala",
+        "kotlin",
+        "nawk",
+        "slsh",
+        "rlwrap",
+        "php",
+        "lua",
+        "perl",
+        "ruby",
+        "multitime",
+        "restic",
     ];
     if !SPEAKS.contains(&command.program()) {
         return Vec::new();
@@ -399,9 +498,7 @@ fn mentioned(command: &Effective) -> Vec<String> {
         .iter()
         .map(|arg| arg.s.as_str())
         .chain([typed])
-        .flat_map(|text| {
-            text.split(|c: char| c.is_whitespace() || "'\"`(){}[]<>,;=".contains(c))
-        })
+        .flat_map(|text| text.split(|c: char| c.is_whitespace() || "'\"`(){}[]<>,;=".contains(c)))
         .filter(|word| word.starts_with(['/', '~']) && word.len() < 256)
         .take(64)
         .map(str::to_owned)

@@ -83,7 +83,9 @@ const ACTS: &[Act] = &[
     Act::new(&["nft"], &[], Category::Firewall, "changes the firewall").with(&["-f", "--file"]),
     Act::new(
         &["ufw"],
-        &["disable|enable|allow|deny|delete|reset|reject|limit|default|reload|insert|route|prepend"],
+        &[
+            "disable|enable|allow|deny|delete|reset|reject|limit|default|reload|insert|route|prepend",
+        ],
         Category::Firewall,
         "changes the firewall",
     ),
@@ -427,14 +429,18 @@ const ACTS: &[Act] = &[
 /// `-s`, `--set`, or the old way: digits for month, day, hour and minute.
 fn sets_the_clock(command: &Effective) -> bool {
     let sets = |arg: &str| {
-        arg == "-s" || arg.starts_with("--set") || arg == "-us"
+        arg == "-s"
+            || arg.starts_with("--set")
+            || arg == "-us"
             || arg.starts_with("-s") && arg.len() > 3 && !arg.starts_with("--")
     };
     let digits = |text: &str| {
         let number = text.split('.').next().unwrap_or_default();
         matches!(number.len(), 8 | 10 | 12) && number.bytes().all(|b| b.is_ascii_digit())
     };
-    let asks = ["-d", "--date", "-r", "--reference", "-f"].iter().any(|flag| command.has_arg(flag));
+    let asks = ["-d", "--date", "-r", "--reference", "-f"]
+        .iter()
+        .any(|flag| command.has_arg(flag));
     command.args().iter().any(|arg| sets(&arg.s))
         || !asks && command.operands().any(|text| digits(&text.s))
 }
@@ -457,7 +463,10 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         ));
     }
     if program == "date" && sets_the_clock(command) {
-        findings.push(Finding::dangerous(Category::SystemFile, "changes the clock"));
+        findings.push(Finding::dangerous(
+            Category::SystemFile,
+            "changes the clock",
+        ));
     }
     if program == "sysctl"
         && command.operands().any(|text| text.s.contains('='))

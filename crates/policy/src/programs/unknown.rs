@@ -13,11 +13,58 @@ use crate::text::{Taint, Text};
 
 /// Programs that print what is in the files they are given.
 const PRINTERS: &[&str] = &[
-    "cat", "tac", "head", "tail", "less", "more", "most", "nl", "od", "xxd", "hexdump", "hd",
-    "strings", "base64", "base32", "basenc", "sort", "uniq", "cut", "paste", "fold", "fmt", "pr",
-    "column", "rev", "expand", "unexpand", "bat", "batcat", "comm", "join", "diff", "sdiff",
-    "zcat", "bzcat", "xzcat", "zstdcat", "zless", "iconv", "look", "ul", "view", "csplit",
-    "xmllint", "pygmentize", "highlight", "glow", "vis", "cmp", "dd", "tee_from", "shuf",
+    "cat",
+    "tac",
+    "head",
+    "tail",
+    "less",
+    "more",
+    "most",
+    "nl",
+    "od",
+    "xxd",
+    "hexdump",
+    "hd",
+    "strings",
+    "base64",
+    "base32",
+    "basenc",
+    "sort",
+    "uniq",
+    "cut",
+    "paste",
+    "fold",
+    "fmt",
+    "pr",
+    "column",
+    "rev",
+    "expand",
+    "unexpand",
+    "bat",
+    "batcat",
+    "comm",
+    "join",
+    "diff",
+    "sdiff",
+    "zcat",
+    "bzcat",
+    "xzcat",
+    "zstdcat",
+    "zless",
+    "iconv",
+    "look",
+    "ul",
+    "view",
+    "csplit",
+    "xmllint",
+    "pygmentize",
+    "highlight",
+    "glow",
+    "vis",
+    "cmp",
+    "dd",
+    "tee_from",
+    "shuf",
 ];
 
 /// Programs whose first operand is a pattern, a script or a filter.
@@ -28,15 +75,58 @@ const FILTERS: &[&str] = &[
 
 /// Programs that run the file they are given.
 const RUNNERS: &[&str] = &[
-    "source", ".", "bash", "sh", "zsh", "dash", "ksh", "python", "python2", "python3", "perl",
-    "ruby", "node", "php", "lua", "Rscript", "tclsh", "osascript", "expect", "insmod", "ld.so",
+    "source",
+    ".",
+    "bash",
+    "sh",
+    "zsh",
+    "dash",
+    "ksh",
+    "python",
+    "python2",
+    "python3",
+    "perl",
+    "ruby",
+    "node",
+    "php",
+    "lua",
+    "Rscript",
+    "tclsh",
+    "osascript",
+    "expect",
+    "insmod",
+    "ld.so",
 ];
 
 /// Programs that take what they read without showing it.
 const QUIET: &[&str] = &[
-    "wc", "md5sum", "sha1sum", "sha256sum", "sha512sum", "b2sum", "cksum", "test", "[", "patch",
-    "tar", "psql", "mysql", "sqlite3", "docker", "podman", "gzip", "kubectl", "true", ":", "xargs",
-    "parallel", "git", "mongorestore", "pg_restore", "wait", "exec_closed",
+    "wc",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "b2sum",
+    "cksum",
+    "test",
+    "[",
+    "patch",
+    "tar",
+    "psql",
+    "mysql",
+    "sqlite3",
+    "docker",
+    "podman",
+    "gzip",
+    "kubectl",
+    "true",
+    ":",
+    "xargs",
+    "parallel",
+    "git",
+    "mongorestore",
+    "pg_restore",
+    "wait",
+    "exec_closed",
 ];
 
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
@@ -48,7 +138,10 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut add = |what: &str, text: &str| {
         findings.push(Finding::dangerous(
             Category::Unknown,
-            format!("{what} a file that cannot be known beforehand: {}", crate::text::shown(text)),
+            format!(
+                "{what} a file that cannot be known beforehand: {}",
+                crate::text::shown(text)
+            ),
         ));
     };
     let program = command.program();
@@ -65,7 +158,10 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     }
     // An empty file, or a new date on an old one.
     if program != "touch" {
-        for file in protected::targets(command).iter().filter(|file| written(file)) {
+        for file in protected::targets(command)
+            .iter()
+            .filter(|file| written(file))
+        {
             add("writes", &file.s);
         }
     }
@@ -93,9 +189,16 @@ fn is_open(text: &Text, judge: &Judge<'_>, harmless: fn(&str) -> bool) -> bool {
     if text.s.starts_with("/dev/fd/") {
         return false;
     }
-    let path = text.s.split_once('=').map_or(text.s.as_str(), |(name, value)| {
-        if name.chars().all(|c| c.is_ascii_lowercase()) { value } else { &text.s }
-    });
+    let path = text
+        .s
+        .split_once('=')
+        .map_or(text.s.as_str(), |(name, value)| {
+            if name.chars().all(|c| c.is_ascii_lowercase()) {
+                value
+            } else {
+                &text.s
+            }
+        });
     text.taint.has(Taint::OPEN) && !harmless(crate::effective::base_name(path))
         || paths::may_be_anything(path, &judge.cwd, harmless)
 }
@@ -104,16 +207,25 @@ fn is_open(text: &Text, judge: &Judge<'_>, harmless: fn(&str) -> bool) -> bool {
 fn shown(command: &Effective) -> Vec<&Text> {
     let program = command.program();
     let operands: Vec<&Text> = command.operands().collect();
-    let operands: Vec<&Text> =
-        operands.into_iter().filter(|text| !is_option_value(command, text)).collect();
+    let operands: Vec<&Text> = operands
+        .into_iter()
+        .filter(|text| !is_option_value(command, text))
+        .collect();
     if PRINTERS.contains(&program) {
         return operands;
     }
     if FILTERS.contains(&program) {
         let given = command.short('e') && program != "jq"
             || command.short('f') && matches!(program, "awk" | "gawk" | "sed" | "grep" | "jq");
-        let quiet = command.short('q') || command.short('c') || command.short('l') || protected::in_place(command);
-        return if quiet { Vec::new() } else { operands.into_iter().skip(usize::from(!given)).collect() };
+        let quiet = command.short('q')
+            || command.short('c')
+            || command.short('l')
+            || protected::in_place(command);
+        return if quiet {
+            Vec::new()
+        } else {
+            operands.into_iter().skip(usize::from(!given)).collect()
+        };
     }
     match program {
         "cp" | "mv" | "ln" | "install" | "scp" | "rsync" => {
@@ -144,14 +256,37 @@ fn is_option_value(command: &Effective, text: &Text) -> bool {
         "awk" | "gawk" | "mawk" => &["-F", "-v"],
         "sed" | "gsed" => &["-e", "-f", "--expression"],
         "jq" | "yq" => &["--arg", "--argjson", "--indent"],
-        "rsync" | "scp" => &["-e", "-i", "-F", "-o", "-P", "--exclude", "--include", "--rsh"],
+        "rsync" | "scp" => &[
+            "-e",
+            "-i",
+            "-F",
+            "-o",
+            "-P",
+            "--exclude",
+            "--include",
+            "--rsh",
+        ],
         "install" => &["-m", "-o", "-g"],
-        _ => &["-m", "-A", "-B", "-C", "-e", "--include", "--exclude", "--max-count", "--color"],
+        _ => &[
+            "-m",
+            "-A",
+            "-B",
+            "-C",
+            "-e",
+            "--include",
+            "--exclude",
+            "--max-count",
+            "--color",
+        ],
     };
     let args = command.args();
     args.iter().enumerate().any(|(at, arg)| {
         std::ptr::eq(arg, text) && {
-            let before = |back: usize| at.checked_sub(back).and_then(|at| args.get(at)).map_or("", |arg| arg.s.as_str());
+            let before = |back: usize| {
+                at.checked_sub(back)
+                    .and_then(|at| args.get(at))
+                    .map_or("", |arg| arg.s.as_str())
+            };
             valued.contains(&before(1)) || matches!(before(2), "--arg" | "--argjson")
         }
     })
@@ -161,7 +296,9 @@ fn to_stdout(command: &Effective) -> bool {
     let makes = command.short('c') || command.operand_or_flag().starts_with('c');
     let named = command.args().iter().any(|arg| {
         let s = arg.s.as_str();
-        s == "-f" || s.starts_with("--file") || (!s.starts_with("--") && s.len() < 8 && s.ends_with('f'))
+        s == "-f"
+            || s.starts_with("--file")
+            || (!s.starts_with("--") && s.len() < 8 && s.ends_with('f'))
     });
     makes && (!named || command.has_arg("-") || command.has_arg("/dev/stdout"))
 }
@@ -201,7 +338,20 @@ fn harmless_to_read(name: &str) -> bool {
         "dot", "wav", "mp3", "mp4", "fa", "fasta", "fastq", "bam", "sam", "vcf", "bed", "pyc",
         "obj", "dat", "tmp", "err", "pid", "service", "spec", "gradle", "cs", "swift", "m", "R",
     ];
-    named(name, ENDINGS, &["README", "LICENSE", "VERSION", "Makefile", "Dockerfile", "CHANGELOG", "Gemfile", "COPYING"])
+    named(
+        name,
+        ENDINGS,
+        &[
+            "README",
+            "LICENSE",
+            "VERSION",
+            "Makefile",
+            "Dockerfile",
+            "CHANGELOG",
+            "Gemfile",
+            "COPYING",
+        ],
+    )
 }
 
 /// Names that nothing loads or runs by itself, wherever they are.
@@ -215,7 +365,11 @@ fn harmless_to_write(name: &str) -> bool {
         "mp4", "wav", "bak", "pid", "ipynb", "tex", "sql", "dot", "webm", "class", "s", "i", "lst",
         "stamp", "deb", "rpm", "apk", "exe", "dll", "old", "orig", "sum", "md5", "sha256",
     ];
-    named(name, ENDINGS, &["README", "LICENSE", "VERSION", "CHANGELOG"])
+    named(
+        name,
+        ENDINGS,
+        &["README", "LICENSE", "VERSION", "CHANGELOG"],
+    )
 }
 
 fn named(name: &str, endings: &[&str], names: &[&str]) -> bool {
@@ -234,19 +388,30 @@ fn named(name: &str, endings: &[&str], names: &[&str]) -> bool {
 /// A variable whose usual value everybody counts on, and this judge too.
 fn relied_on(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let stays = command.words.is_empty()
-        || matches!(command.program(), "export" | "declare" | "typeset" | "readonly");
+        || matches!(
+            command.program(),
+            "export" | "declare" | "typeset" | "readonly"
+        );
     if !stays {
         return Vec::new();
     }
-    let given = command.assigns.iter().map(|(name, value)| (name.as_str(), value.s.as_str()));
-    let worded = command.args().iter().filter_map(|arg| arg.s.split_once('='));
+    let given = command
+        .assigns
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.s.as_str()));
+    let worded = command
+        .args()
+        .iter()
+        .filter_map(|arg| arg.s.split_once('='));
     given
         .chain(worded)
         .filter(|(name, value)| {
             crate::reduce::is_relied_on(name)
                 && (value.contains(crate::text::HOLE)
                     || paths::secret(value, &judge.cwd, judge.context).is_some()
-                    || value.starts_with('/') && paths::protected(&format!("{value}/x"), &judge.cwd, judge.context).is_some()
+                    || value.starts_with('/')
+                        && paths::protected(&format!("{value}/x"), &judge.cwd, judge.context)
+                            .is_some()
                     || value.contains("..") && value.contains('/'))
         })
         .map(|(name, _)| {

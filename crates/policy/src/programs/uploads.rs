@@ -31,6 +31,17 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let program = command.program();
     if !to_this_machine(command) {
         for file in sent(command) {
+            let file = match file.strip_prefix("~/") {
+                Some(rest) => format!("{}/{rest}", judge.context.home),
+                None => file,
+            };
+            let secret = paths::secret(&file, &judge.cwd, judge.context);
+            if let Some(what) = secret.filter(|_| file.starts_with('/')) {
+                findings.push(Finding::dangerous(
+                    Category::Exfiltration,
+                    format!("sends {what} away with {program}"),
+                ));
+            }
             if let Some(what) = not_for_others(&file, judge) {
                 findings.push(Finding::dangerous(
                     Category::Exfiltration,
@@ -43,11 +54,15 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings.extend(copied(command, judge));
-    if matches!(program, "restic" | "borg" | "kopia" | "duplicity" | "rdiff-backup")
-        && command.args().iter().any(|arg| arg.s.contains(':'))
+    if matches!(
+        program,
+        "restic" | "borg" | "kopia" | "duplicity" | "rdiff-backup"
+    ) && command.args().iter().any(|arg| arg.s.contains(':'))
         && command.operands().any(|text| {
-            matches!(paths::place(&text.s, &judge.cwd, judge.context), Place::Home | Place::Root | Place::System)
-                || personal(&text.s, judge)
+            matches!(
+                paths::place(&text.s, &judge.cwd, judge.context),
+                Place::Home | Place::Root | Place::System
+            ) || personal(&text.s, judge)
         })
     {
         findings.push(Finding::dangerous(

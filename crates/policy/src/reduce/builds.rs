@@ -15,11 +15,11 @@ impl Walker<'_> {
         match command.program() {
             "make" | "gmake" | "bmake" | "just" | "task" => self.run_own_recipes(command),
             "npm" | "pnpm" | "yarn" | "bun" | "composer" => self.run_own_package(command),
-            "go" | "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "tcc" | "rustc" | "java"
-            | "javac" | "swift" | "swiftc" | "crystal" | "nim" | "dart" | "kotlinc" | "scala"
-            | "zig" | "ghc" | "runghc" | "ldc2" | "dmd" | "mcs" | "csc" | "dotnet" | "vlang"
-            | "groovy" | "cmake" | "latexmk" | "pdflatex" | "terraform" | "Rscript" | "puppet"
-            | "ansible-playbook" | "octave" | "julia" => self.run_own_sources(command),
+            "go" | "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "tcc" | "rustc"
+            | "java" | "javac" | "swift" | "swiftc" | "crystal" | "nim" | "dart" | "kotlinc"
+            | "scala" | "zig" | "ghc" | "runghc" | "ldc2" | "dmd" | "mcs" | "csc" | "dotnet"
+            | "vlang" | "groovy" | "cmake" | "latexmk" | "pdflatex" | "terraform" | "Rscript"
+            | "puppet" | "ansible-playbook" | "octave" | "julia" => self.run_own_sources(command),
             _ => {}
         }
     }
@@ -52,7 +52,15 @@ impl Walker<'_> {
 
     /// `Command::new("sh").arg("-c").arg("…")`: strings with a blank in code that starts programs.
     fn run_strings(&mut self, code: &str) {
-        const STARTS: &[&str] = &["Command", "exec", "ProcessBuilder", "Runtime", "Process", "system", "popen"];
+        const STARTS: &[&str] = &[
+            "Command",
+            "exec",
+            "ProcessBuilder",
+            "Runtime",
+            "Process",
+            "system",
+            "popen",
+        ];
         if !STARTS.iter().any(|word| code.contains(word)) {
             return;
         }
@@ -91,8 +99,16 @@ impl Walker<'_> {
                 continue;
             };
             let name = command.program().to_owned();
-            let texts: Vec<&str> = text.split('"').skip(1).step_by(2).take(MOST_LINES).collect();
-            for script in texts.into_iter().filter(|text| text.contains([' ', '/', '|'])) {
+            let texts: Vec<&str> = text
+                .split('"')
+                .skip(1)
+                .step_by(2)
+                .take(MOST_LINES)
+                .collect();
+            for script in texts
+                .into_iter()
+                .filter(|text| text.contains([' ', '/', '|']))
+            {
                 self.run_text(script, &name, &Flow::default());
             }
         }

@@ -68,7 +68,9 @@ impl Walker<'_> {
                         self.vars.insert(name.to_owned(), Text::known(value));
                     }
                 }
-                Some(Flow::unknown(if args.is_empty() {
+                let lists =
+                    args.is_empty() || command.short('p') && command.operands().next().is_none();
+                Some(Flow::unknown(if lists {
                     Taint::ENVIRONMENT
                 } else {
                     Taint::NONE
@@ -137,8 +139,8 @@ impl Walker<'_> {
         const TRUSTED: &[&str] = &["sudo", "su", "doas", "ssh", "passwd", "gpg", "login"];
         let first = value.split_whitespace().next().unwrap_or_default();
         let elsewhere = TRUSTED.contains(&name) && crate::effective::base_name(first) != name;
-        let anybodys = first.contains('/')
-            && crate::paths::anybodys(first, self.workdir(), self.context);
+        let anybodys =
+            first.contains('/') && crate::paths::anybodys(first, self.workdir(), self.context);
         if value.contains(HOLE) || elsewhere || anybodys {
             self.find(Finding::dangerous(
                 Category::Injection,
@@ -194,7 +196,11 @@ impl Walker<'_> {
 
     fn map_file(&mut self, command: &Effective) {
         const MOST: usize = 64;
-        let name = command.operands().last().map_or("MAPFILE", |text| text.s.as_str()).to_owned();
+        let name = command
+            .operands()
+            .last()
+            .map_or("MAPFILE", |text| text.s.as_str())
+            .to_owned();
         let lines = match &command.input.known {
             Some(text) => text
                 .lines()
@@ -225,7 +231,10 @@ impl Walker<'_> {
             .filter(|name| {
                 !args.windows(2).any(|pair| {
                     std::ptr::eq(&raw const pair[1], *name)
-                        && matches!(pair[0].s.as_str(), "-d" | "-n" | "-N" | "-p" | "-t" | "-u" | "-rd")
+                        && matches!(
+                            pair[0].s.as_str(),
+                            "-d" | "-n" | "-N" | "-p" | "-t" | "-u" | "-rd"
+                        )
                 })
             })
             .collect();

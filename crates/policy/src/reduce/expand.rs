@@ -208,7 +208,8 @@ impl Walker<'_> {
                     Some(value) if !value.s.is_empty() => value,
                     _ => {
                         if value.is_none() {
-                            default.taint = default.taint | unassigned(&param.name).taint | Taint::OPEN;
+                            default.taint =
+                                default.taint | unassigned(&param.name).taint | Taint::OPEN;
                         }
                         if is_name(&param.name) {
                             self.vars.insert(param.name.clone(), default.clone());
@@ -265,7 +266,9 @@ impl Walker<'_> {
                 let joined: Vec<&str> = items.iter().map(|item| item.s.as_str()).collect();
                 return Some(Text {
                     s: joined.join(" "),
-                    taint: items.iter().fold(Taint::NONE, |taint, item| taint | item.taint),
+                    taint: items
+                        .iter()
+                        .fold(Taint::NONE, |taint, item| taint | item.taint),
                     glob: false,
                 });
             }

@@ -37,7 +37,10 @@ impl Walker<'_> {
             "gcc" | "g++" | "cc" | "c++" | "clang" | "tcc" | "rustc" | "ghc" => {
                 let source = operands.iter().find_map(|text| self.file(&text.s).cloned());
                 if let Some(source) = source.filter(|source| source.taint.has(Taint::NETWORK)) {
-                    let made = command.values_of("-o").pop().unwrap_or_else(|| "a.out".to_owned());
+                    let made = command
+                        .values_of("-o")
+                        .pop()
+                        .unwrap_or_else(|| "a.out".to_owned());
                     self.keep(&made, Flow::unknown(source.taint));
                 }
             }

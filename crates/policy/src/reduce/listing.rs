@@ -28,14 +28,24 @@ impl<'a> Search<'a> {
         let args: Vec<&str> = args.iter().map(|arg| arg.s.as_str()).collect();
         let start = args
             .iter()
-            .position(|arg| arg.starts_with('-') && !matches!(*arg, "-H" | "-L" | "-P") || matches!(*arg, "(" | "!" | "\\("))
+            .position(|arg| {
+                arg.starts_with('-') && !matches!(*arg, "-H" | "-L" | "-P")
+                    || matches!(*arg, "(" | "!" | "\\(")
+            })
             .unwrap_or(args.len());
         let (places, tests) = args.split_at(start);
-        let mut places: Vec<&str> = places.iter().filter(|arg| !arg.starts_with('-')).copied().collect();
+        let mut places: Vec<&str> = places
+            .iter()
+            .filter(|arg| !arg.starts_with('-'))
+            .copied()
+            .collect();
         if places.is_empty() {
             places.push(".");
         }
-        let end = tests.iter().position(|test| DOES.contains(test)).unwrap_or(tests.len());
+        let end = tests
+            .iter()
+            .position(|test| DOES.contains(test))
+            .unwrap_or(tests.len());
         let mut search = Self {
             places,
             names: Vec::new(),
@@ -80,10 +90,11 @@ impl<'a> Search<'a> {
                 }
                 "-empty" => narrows = true,
                 "-nouser" | "-nogroup" | "-executable" => narrows = true,
-                "-mtime" | "-atime" | "-ctime" | "-mmin" | "-amin" | "-cmin" | "-size" | "-newer"
-                | "-user" | "-group" | "-perm" | "-uid" | "-gid" | "-links" | "-inum"
-                | "-samefile" | "-newermt" | "-fstype" | "-used" => {
-                    narrows = true;
+                "-mtime" | "-atime" | "-ctime" | "-mmin" | "-amin" | "-cmin" | "-size"
+                | "-newer" | "-user" | "-group" | "-perm" | "-uid" | "-gid" | "-links"
+                | "-inum" | "-samefile" | "-newermt" | "-fstype" | "-used" => {
+                    // Every file has a size.
+                    narrows = !(tests[at] == "-size" && value.starts_with("+0"));
                     at += 1;
                 }
                 _ => {}
@@ -127,7 +138,9 @@ impl<'a> Search<'a> {
 
 /// What `find` prints.
 pub(super) fn found(command: &Effective) -> Option<String> {
-    const OTHERWISE: &[&str] = &["-exec", "-ok", "-printf", "-fprint", "-fls", "-ls", "-delete"];
+    const OTHERWISE: &[&str] = &[
+        "-exec", "-ok", "-printf", "-fprint", "-fls", "-ls", "-delete",
+    ];
     let otherwise = |arg: &Text| OTHERWISE.iter().any(|other| arg.s.starts_with(other));
     if command.args().iter().any(otherwise) {
         return None;
@@ -168,14 +181,19 @@ pub(super) fn matching(command: &Effective) -> Option<String> {
     if !names {
         return None;
     }
-    let recursive = command.short('r') || command.short('R') || matches!(command.program(), "rg" | "ag");
+    let recursive =
+        command.short('r') || command.short('R') || matches!(command.program(), "rg" | "ag");
     let given = usize::from(!command.short('e') && !command.short('f'));
     let mut lines: Vec<String> = command
         .operands()
         .skip(given)
         .map(|text| {
             if recursive {
-                let folder = if text.s == "/" { "" } else { text.s.trim_end_matches('/') };
+                let folder = if text.s == "/" {
+                    ""
+                } else {
+                    text.s.trim_end_matches('/')
+                };
                 format!("{folder}/{BELOW}")
             } else {
                 text.s.clone()

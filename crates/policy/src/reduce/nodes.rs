@@ -197,7 +197,9 @@ impl Walker<'_> {
             _ => false,
         };
         if script.pipelines.len() > 1 && script.pipelines.iter().all(finds) {
-            flow.known = flow.known.and_then(|text| text.lines().next().map(str::to_owned));
+            flow.known = flow
+                .known
+                .and_then(|text| text.lines().next().map(str::to_owned));
         }
         flow
     }
@@ -428,10 +430,15 @@ fn connects_a_shell(pipeline: &Pipeline) -> bool {
             continue;
         };
         let name = crate::effective::base_name(first);
-        let bare = words.iter().skip(1).all(|word| matches!(*word, "-i" | "-s" | "-l" | "-li" | "-"));
+        let bare = words
+            .iter()
+            .skip(1)
+            .all(|word| matches!(*word, "-i" | "-s" | "-l" | "-li" | "-"));
         shell |= super::shells::is_shell(name) && bare;
-        connection |= matches!(name, "nc" | "ncat" | "netcat" | "telnet" | "socat" | "websocat")
-            || name == "openssl" && words.contains(&"s_client")
+        connection |= matches!(
+            name,
+            "nc" | "ncat" | "netcat" | "telnet" | "socat" | "websocat"
+        ) || name == "openssl" && words.contains(&"s_client")
             || name == "busybox" && words.contains(&"nc");
     }
     shell && connection
@@ -444,7 +451,10 @@ fn counts(node: &Node) -> bool {
     };
     let words: Vec<&str> = simple.words.iter().filter_map(Word::as_plain).collect();
     match words.as_slice() {
-        ["wc" | "md5sum" | "sha1sum" | "sha256sum" | "sha512sum" | "cksum" | "b2sum", ..] => true,
+        [
+            "wc" | "md5sum" | "sha1sum" | "sha256sum" | "sha512sum" | "cksum" | "b2sum",
+            ..,
+        ] => true,
         ["grep" | "egrep" | "fgrep", rest @ ..] => rest.iter().any(|word| {
             word.starts_with('-') && !word.starts_with("--") && word.contains(['q', 'c'])
         }),

@@ -71,8 +71,8 @@ impl Walker<'_> {
                 ..Flow::default()
             };
         }
-        let taint = shape::narrowed(command, self.output_taint(command))
-            | shape::lists_everything(command);
+        let taint =
+            shape::narrowed(command, self.output_taint(command)) | shape::lists_everything(command);
         Flow::shaped(self.output_shape(command), taint)
     }
 
@@ -118,7 +118,18 @@ impl Walker<'_> {
             if code.contains("http://") || code.contains("https://") {
                 taint = taint | Taint::NETWORK;
             }
-            if ["b64decode", "base64_decode", "decode_base64", "fromhex", "unhexlify", "atob(", "unpack("].iter().any(|call| code.contains(call)) {
+            if [
+                "b64decode",
+                "base64_decode",
+                "decode_base64",
+                "fromhex",
+                "unhexlify",
+                "atob(",
+                "unpack(",
+            ]
+            .iter()
+            .any(|call| code.contains(call))
+            {
                 taint = taint | Taint::DECODED;
             }
         }
@@ -204,7 +215,7 @@ impl Walker<'_> {
                 let script = command
                     .value_of("-e")
                     .map_or_else(|| command.operand(0), |t| t.s.as_str());
-                decode::sed(&input()?, script)
+                prefixed(&input()?, script).or_else(|| decode::sed(&input()?, script))
             }
             "cut" => cut(&input()?, command),
             "which" | "type" | "command" => {
@@ -227,9 +238,8 @@ impl Walker<'_> {
             "mktemp" => Some(temporary(command)),
             "realpath" | "readlink" => {
                 let path = command.operands().last()?;
-                path.is_known().then(|| {
-                    format!("{}\n", paths::absolute(&path.s, self.workdir()))
-                })
+                path.is_known()
+                    .then(|| format!("{}\n", paths::absolute(&path.s, self.workdir())))
             }
             "find" => listing::found(command),
             "ls" | "exa" | "eza" => Some(listing::listed(command)),
@@ -263,6 +273,23 @@ impl Walker<'_> {
         }
         Some(all)
     }
+}
+
+/// `s,^,/,`: something before or after each line.
+fn prefixed(text: &str, script: &str) -> Option<String> {
+    let rest = script.strip_prefix('s')?;
+    let mark = rest.chars().next().filter(char::is_ascii_punctuation)?;
+    let mut fields = rest[1..].split(mark);
+    let (at, with) = (fields.next()?, fields.next()?);
+    if with.contains(['&', '\\']) {
+        return None;
+    }
+    let changed: Vec<String> = match at {
+        "^" => text.lines().map(|line| format!("{with}{line}")).collect(),
+        "$" => text.lines().map(|line| format!("{line}{with}")).collect(),
+        _ => return None,
+    };
+    Some(changed.join("\n") + "\n")
 }
 
 /// What `mktemp` makes, which is new and its caller's.

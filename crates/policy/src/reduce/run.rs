@@ -63,7 +63,8 @@ impl Walker<'_> {
 
     /// `rm$IFS$9-rf` is `rm -rf` where nobody gave nine arguments: both readings count.
     fn with_arguments_unset(&mut self, command: &Effective) {
-        let cut = |word: &Text| word.taint.has(Taint::UNSET) && word.is_unbounded() && !word.is_hole();
+        let cut =
+            |word: &Text| word.taint.has(Taint::UNSET) && word.is_unbounded() && !word.is_hole();
         if !command.words.iter().any(cut) {
             return;
         }
@@ -195,7 +196,8 @@ impl Walker<'_> {
                 Category::Disguise,
                 format!("decodes something unreadable and runs it, with {via}"),
             ));
-        } else if !taint.has(Taint::FILE) || matches!(via, "eval" | "trap") {
+        } else if !taint.has(Taint::FILE) || matches!(via, "eval" | "trap") || via.ends_with(" -c")
+        {
             self.find(Finding::dangerous(
                 Category::Disguise,
                 format!("runs text with {via} that cannot be known beforehand"),
@@ -213,6 +215,13 @@ impl Walker<'_> {
             self.find(Finding::dangerous(
                 Category::Disguise,
                 "decodes the name of the program it runs",
+            ));
+        } else if taint.has(Taint::ARGUMENT)
+            && let Some(deferred) = &mut self.deferred
+        {
+            deferred.push(Finding::dangerous(
+                Category::Unknown,
+                "which program a function runs cannot be known beforehand",
             ));
         } else {
             self.doubt("which program it runs cannot be known beforehand");

@@ -6,9 +6,36 @@ use crate::text::{Flow, Shape, Taint, is_hole};
 
 /// Programs that print a name, a number or a date, whatever they are asked.
 const NAMES: &[&str] = &[
-    "date", "uname", "whoami", "id", "hostname", "nproc", "arch", "seq", "wc", "uuidgen", "expr",
-    "bc", "tput", "getconf", "logname", "tty", "groups", "basename", "jot", "lsb_release",
-    "nvidia-smi", "sw_vers", "free", "uptime", "cksum", "pgrep", "pidof", "jobs", "users", "who",
+    "date",
+    "uname",
+    "whoami",
+    "id",
+    "hostname",
+    "nproc",
+    "arch",
+    "seq",
+    "wc",
+    "uuidgen",
+    "expr",
+    "bc",
+    "tput",
+    "getconf",
+    "logname",
+    "tty",
+    "groups",
+    "basename",
+    "jot",
+    "lsb_release",
+    "nvidia-smi",
+    "sw_vers",
+    "free",
+    "uptime",
+    "cksum",
+    "pgrep",
+    "pidof",
+    "jobs",
+    "users",
+    "who",
 ];
 
 /// Programs that pass on some of their lines, and nothing else.
@@ -30,14 +57,27 @@ impl Walker<'_> {
                 if place.contains(crate::text::HOLE) {
                     return Shape::Anything;
                 }
-                Shape::Below(if place.starts_with(['/', '.']) { place } else { "" }.to_owned())
+                Shape::Below(
+                    if place.starts_with(['/', '.']) {
+                        place
+                    } else {
+                        ""
+                    }
+                    .to_owned(),
+                )
             }
             "rustc" | "node" | "python" | "python3" | "go" | "java" | "gcc" | "clang" | "ruby"
             | "php" | "cargo" | "npm" | "bash"
                 if command.args().len() == 1
                     && matches!(
                         command.operand_or_flag(),
-                        "--version" | "-v" | "-V" | "version" | "-version" | "-dumpmachine" | "-dumpversion"
+                        "--version"
+                            | "-v"
+                            | "-V"
+                            | "version"
+                            | "-version"
+                            | "-dumpmachine"
+                            | "-dumpversion"
                     ) =>
             {
                 Shape::Names
@@ -45,7 +85,9 @@ impl Walker<'_> {
             "dpkg" if command.has_arg("--print-architecture") => Shape::Names,
             "openssl" if command.operand(0) == "rand" => Shape::Names,
             "lsof" | "fuser" if command.short('t') || name == "fuser" => Shape::Names,
-            "docker" | "podman" | "kubectl" | "systemctl" | "ps" | "lsblk" | "ip" | "ss" => Shape::Names,
+            "docker" | "podman" | "kubectl" | "systemctl" | "ps" | "lsblk" | "ip" | "ss" => {
+                Shape::Names
+            }
             "fd" | "fdfind" => Shape::Below(first_folder(command, 1)),
             "rg" if command.long("--files") => Shape::Below(first_folder(command, 0)),
             _ if passes_on(command) => shape_of(&command.input),
@@ -61,8 +103,8 @@ impl Walker<'_> {
             "rev-parse" | "describe" | "rev-list" | "merge-base" | "hash-object" | "stash" => {
                 Shape::Names
             }
-            "ls-files" | "ls-tree" | "diff" | "status" | "diff-tree" | "branch" | "tag" | "grep"
-            | "log" | "show" | "for-each-ref" | "remote" => Shape::Below(String::new()),
+            "ls-files" | "ls-tree" | "diff" | "status" | "diff-tree" | "branch" | "tag"
+            | "grep" | "log" | "show" | "for-each-ref" | "remote" => Shape::Below(String::new()),
             _ => Shape::Anything,
         }
     }
@@ -86,7 +128,18 @@ fn prints_what_it_finds(command: &Effective) -> bool {
             || args.get(at + 1).is_some_and(|program| {
                 matches!(
                     program.s.as_str(),
-                    "grep" | "egrep" | "fgrep" | "test" | "[" | "file" | "ls" | "stat" | "basename" | "dirname" | "echo" | "cmp"
+                    "grep"
+                        | "egrep"
+                        | "fgrep"
+                        | "test"
+                        | "["
+                        | "file"
+                        | "ls"
+                        | "stat"
+                        | "basename"
+                        | "dirname"
+                        | "echo"
+                        | "cmp"
                 )
             })
     })
@@ -115,9 +168,9 @@ fn passes_on(command: &Effective) -> bool {
         }
         "tr" => !command.args().iter().any(|arg| arg.s.contains(['/', '.'])),
         "grep" | "egrep" | "fgrep" | "rg" => operands.count() <= 1,
-        "xargs" => {
-            operands.next().is_none_or(|text| matches!(text.s.as_str(), "echo" | "basename" | "ls"))
-        }
+        "xargs" => operands
+            .next()
+            .is_none_or(|text| matches!(text.s.as_str(), "echo" | "basename" | "ls")),
         "head" | "tail" => operands.all(|text| text.s.bytes().all(|b| b.is_ascii_digit())),
         name => SIEVES.contains(&name) && operands.next().is_none(),
     }
@@ -140,7 +193,10 @@ fn prints_fields(code: &str) -> bool {
 
 /// `2p`, `1d`, `$p`.
 fn picks_lines(code: &str) -> bool {
-    !code.is_empty() && code.chars().all(|c| c.is_ascii_digit() || "$,pdq;!".contains(c))
+    !code.is_empty()
+        && code
+            .chars()
+            .all(|c| c.is_ascii_digit() || "$,pdq;!".contains(c))
 }
 
 /// The shape of what comes in, known or not.
@@ -160,11 +216,21 @@ fn shape_of(input: &Flow) -> Shape {
     let folder = |line: &str| {
         let end = line.find(['*', '?', '[']).or_else(|| line.find(is_hole));
         let known = &line[..end.unwrap_or(line.len())];
-        known.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned()
+        known
+            .rsplit_once('/')
+            .map_or("", |(folder, _)| folder)
+            .to_owned()
     };
     let first = folder(lines[0]);
-    if lines.iter().all(|line| folder(line) == first && line.starts_with('/')) {
-        return Shape::Below(if first.is_empty() { "/".to_owned() } else { first });
+    if lines
+        .iter()
+        .all(|line| folder(line) == first && line.starts_with('/'))
+    {
+        return Shape::Below(if first.is_empty() {
+            "/".to_owned()
+        } else {
+            first
+        });
     }
     Shape::Anything
 }
@@ -181,10 +247,16 @@ pub(super) fn narrowed(command: &Effective, taint: Taint) -> Taint {
             code.starts_with('{') || code.starts_with("NR")
         }
         "grep" | "egrep" | "fgrep" => {
-            let about_numbers = command.operand(0).chars().all(|c| "^$[]0-9+*\\d".contains(c));
+            let about_numbers = command
+                .operand(0)
+                .chars()
+                .all(|c| "^$[]0-9+*\\d".contains(c));
             command.short('v') || about_numbers
         }
-        "tail" => command.args().iter().any(|arg| arg.s.starts_with('+') || arg.s.starts_with("-n+")),
+        "tail" => command
+            .args()
+            .iter()
+            .any(|arg| arg.s.starts_with('+') || arg.s.starts_with("-n+")),
         "sed" | "cut" | "tr" | "sort" | "uniq" | "cat" | "tee" | "xargs" | "paste" | "echo" => true,
         _ => false,
     };
@@ -194,10 +266,26 @@ pub(super) fn narrowed(command: &Effective, taint: Taint) -> Taint {
 /// Without these nobody gets in and nothing is recorded.
 fn vital(name: &str) -> Taint {
     const VITAL: &[&str] = &[
-        "sshd", "systemd", "init", "dbus-daemon", "auditd", "rsyslogd", "dockerd", "containerd",
-        "crond", "cron", "NetworkManager", "firewalld", "systemd-journald", "systemd-logind",
+        "sshd",
+        "systemd",
+        "init",
+        "dbus-daemon",
+        "auditd",
+        "rsyslogd",
+        "dockerd",
+        "containerd",
+        "crond",
+        "cron",
+        "NetworkManager",
+        "firewalld",
+        "systemd-journald",
+        "systemd-logind",
     ];
-    if VITAL.contains(&name) { Taint::VITAL } else { Taint::NONE }
+    if VITAL.contains(&name) {
+        Taint::VITAL
+    } else {
+        Taint::NONE
+    }
 }
 
 /// Whether it lists every process or every disk of the machine.
@@ -210,7 +298,10 @@ pub(super) fn lists_everything(command: &Effective) -> Taint {
                     || !arg.starts_with('-') && arg.contains('a') && arg.len() < 6
             };
             let chosen = args.iter().any(|arg| {
-                matches!(arg.s.as_str(), "-p" | "-C" | "-u" | "-U" | "-t" | "--pid" | "--ppid" | "--user")
+                matches!(
+                    arg.s.as_str(),
+                    "-p" | "-C" | "-u" | "-U" | "-t" | "--pid" | "--ppid" | "--user"
+                )
             });
             if args.iter().any(|arg| by(&arg.s)) && !chosen {
                 Taint::EVERY_PROCESS
@@ -220,14 +311,24 @@ pub(super) fn lists_everything(command: &Effective) -> Taint {
         }
         "pgrep" if vital(command.operand(0)) != Taint::NONE => Taint::VITAL,
         "pgrep" => {
-            let all = command.operands().any(|text| matches!(text.s.as_str(), "." | "" | ".*"));
-            if all { Taint::EVERY_PROCESS } else { Taint::NONE }
+            let all = command
+                .operands()
+                .any(|text| matches!(text.s.as_str(), "." | "" | ".*"));
+            if all || command.short('v') {
+                Taint::EVERY_PROCESS
+            } else {
+                Taint::NONE
+            }
         }
         "ls" | "find" => {
             let every = command.operands().any(|text| {
                 matches!(text.s.trim_end_matches('/'), "/proc") || text.s.starts_with("/proc/[0-9]")
             });
-            if every { Taint::EVERY_PROCESS } else { Taint::NONE }
+            if every {
+                Taint::EVERY_PROCESS
+            } else {
+                Taint::NONE
+            }
         }
         "pidof" => vital(command.operand(0)),
         "cat" | "head" => {
@@ -239,7 +340,10 @@ pub(super) fn lists_everything(command: &Effective) -> Taint {
             }
         }
         "seq" => {
-            let last = command.operands().last().and_then(|text| text.s.parse::<u64>().ok());
+            let last = command
+                .operands()
+                .last()
+                .and_then(|text| text.s.parse::<u64>().ok());
             if last.is_some_and(|last| last >= 1_000) {
                 Taint::EVERY_PROCESS
             } else {

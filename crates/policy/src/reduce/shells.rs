@@ -107,7 +107,10 @@ impl Walker<'_> {
                 if file.is_unbounded() {
                     self.find(Finding::dangerous(
                         Category::Unknown,
-                        format!("runs a file that cannot be known beforehand: {}", file.shown()),
+                        format!(
+                            "runs a file that cannot be known beforehand: {}",
+                            file.shown()
+                        ),
                     ));
                 }
                 let content = self.content_of(&file, &command.input);

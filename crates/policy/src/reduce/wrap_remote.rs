@@ -32,7 +32,13 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         "ip" | "xdotool" => rest_after_exec(args),
         "hermetic" | "hermes" if operand(args, 0) == Some("exec") => own_exec(args),
         "parallel" => parallel(command),
-        "at" | "batch" if args.iter().any(|arg| matches!(arg.s.as_str(), "-l" | "-c" | "-V" | "-h" | "-r" | "-d")) => Vec::new(),
+        "at" | "batch"
+            if args
+                .iter()
+                .any(|arg| matches!(arg.s.as_str(), "-l" | "-c" | "-V" | "-h" | "-r" | "-d")) =>
+        {
+            Vec::new()
+        }
         "at" | "batch" => vec![Inner::Stdin],
         "tmux" => tmux(command),
         "screen" => screen(command),
@@ -74,8 +80,21 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
 /// `hermetic exec -- cmd` on a backend that is no boundary is `cmd`.
 fn own_exec(args: &[Text]) -> Vec<Inner> {
     const WITH_VALUE: &[&str] = &[
-        "--backend", "--image", "--session", "--timeout", "--env", "-e", "--mount", "--workdir",
-        "-w", "--allow", "--preset", "--home", "--config", "--log-format", "--log-level",
+        "--backend",
+        "--image",
+        "--session",
+        "--timeout",
+        "--env",
+        "-e",
+        "--mount",
+        "--workdir",
+        "-w",
+        "--allow",
+        "--preset",
+        "--home",
+        "--config",
+        "--log-format",
+        "--log-level",
     ];
     let sealed = args.windows(2).any(|pair| {
         pair[0].s == "--backend"
@@ -96,7 +115,11 @@ fn own_exec(args: &[Text]) -> Vec<Inner> {
             at += 1;
             break;
         }
-        at += if WITH_VALUE.contains(&arg.s.as_str()) { 2 } else { 1 };
+        at += if WITH_VALUE.contains(&arg.s.as_str()) {
+            2
+        } else {
+            1
+        };
     }
     words(args.get(at..).unwrap_or_default())
 }

@@ -6,10 +6,10 @@
 mod table;
 
 use super::builtins::joined;
+use super::listing::Search;
 use super::wrap_remote;
 use crate::effective::Effective;
 use crate::text::{BELOW, Text};
-use super::listing::Search;
 use table::{DETAILS, WRAPPERS};
 
 /// A command found inside another.
@@ -270,7 +270,9 @@ fn xargs(command: &Effective) -> Vec<Inner> {
 /// `xargs -a list`: the items come out of a file.
 fn arg_file(own: &[Text]) -> Option<&Text> {
     own.iter().find(|arg| {
-        arg.s == "-a" || arg.s.starts_with("--arg-file") || arg.s.starts_with("-a") && arg.s.len() > 2
+        arg.s == "-a"
+            || arg.s.starts_with("--arg-file")
+            || arg.s.starts_with("-a") && arg.s.len() > 2
     })
 }
 
@@ -286,9 +288,16 @@ fn find(command: &Effective) -> Vec<Inner> {
             .take_while(|arg| !matches!(arg.s.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"))
             .filter(|arg| !arg.s.starts_with('-') && !is_value_of_fd(args, arg))
             .collect::<Vec<_>>();
-        let all = place.first().is_none_or(|pattern| matches!(pattern.s.as_str(), "." | "" | ".*" | "^"));
+        let all = place
+            .first()
+            .is_none_or(|pattern| matches!(pattern.s.as_str(), "." | "" | ".*" | "^"));
         let folder = place.get(1).map_or(".", |folder| folder.s.as_str());
-        let chosen = args.iter().any(|arg| matches!(arg.s.as_str(), "-e" | "--extension" | "-S" | "--changed-before"));
+        let chosen = args.iter().any(|arg| {
+            matches!(
+                arg.s.as_str(),
+                "-e" | "--extension" | "-S" | "--changed-before"
+            )
+        });
         if all && !chosen {
             vec![format!("{}/**", folder.trim_end_matches('/'))]
         } else {
@@ -345,8 +354,19 @@ fn is_value_of_fd(args: &[Text], word: &Text) -> bool {
         std::ptr::eq(&raw const pair[1], word)
             && matches!(
                 pair[0].s.as_str(),
-                "-t" | "--type" | "-e" | "--extension" | "-d" | "--max-depth" | "-E" | "--exclude"
-                    | "-S" | "--size" | "-j" | "--threads" | "-o" | "--owner"
+                "-t" | "--type"
+                    | "-e"
+                    | "--extension"
+                    | "-d"
+                    | "--max-depth"
+                    | "-E"
+                    | "--exclude"
+                    | "-S"
+                    | "--size"
+                    | "-j"
+                    | "--threads"
+                    | "-o"
+                    | "--owner"
             )
     })
 }

@@ -58,13 +58,20 @@ fn refused(refusal: &Refusal, kind: BackendKind) -> Failure {
         RefusedBy::Deny { .. } => "take it out of approvals.deny if it should run",
     };
     let reasons = refusal.reasons().join("; ");
-    Failure::new(format!("not run on {kind}: {}", printable(&reasons)), remedy).with(126)
+    Failure::new(
+        format!("not run on {kind}: {}", printable(&reasons)),
+        remedy,
+    )
+    .with(126)
 }
 
 fn not_allowed(question: &Question, kind: BackendKind) -> Failure {
     let reasons = question.reasons().join("; ");
     Failure::new(
-        format!("not run on {kind}, nobody allowed it: {}", printable(&reasons)),
+        format!(
+            "not run on {kind}, nobody allowed it: {}",
+            printable(&reasons)
+        ),
         "answer at a terminal, or add --yes; --backend native runs it in a sandbox unasked",
     )
     .with(126)

@@ -25,7 +25,8 @@ pub(super) fn judge(command: &Effective) -> Option<Finding> {
                 || program == "sqlite3" && told(&prompt_runs)
         }
         "m4" => {
-            typed(command).any(|line| line.contains("syscmd(")) || told(&|arg| arg.contains("syscmd("))
+            typed(command).any(|line| line.contains("syscmd("))
+                || told(&|arg| arg.contains("syscmd("))
         }
         "dosbox" | "dosbox-x" => told(&|arg| arg.contains("mount ")),
         "cpan" => typed(command).any(|line| line.starts_with('!')),

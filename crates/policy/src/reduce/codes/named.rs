@@ -5,7 +5,7 @@ use super::super::literals::Token;
 use crate::effective::Effective;
 use crate::finding::Category;
 use crate::paths::{self, Place};
-use crate::text::{Flow, Taint, Text};
+use crate::text::{Flow, HOLE, Taint, Text};
 
 const LONGEST: usize = 256;
 
@@ -21,6 +21,14 @@ impl Walker<'_> {
                 continue;
             };
             let text = &self.under_home(text, &tokens[at.saturating_sub(8)..at]);
+            if text.contains(HOLE) && opens(&tokens[at.saturating_sub(3)..at]) {
+                self.found_in_code(
+                    Category::Unknown,
+                    "opens a file that cannot be known beforehand",
+                    language,
+                );
+                continue;
+            }
             let plain = is_script_name(text) && written(tokens, at);
             if !is_path(text) && !plain {
                 continue;
@@ -75,10 +83,34 @@ impl Walker<'_> {
     }
 }
 
+/// Calls that are given the name of a file.
+fn opens(before: &[Token]) -> bool {
+    super::names(before, 3).any(|name| {
+        matches!(
+            name,
+            "open"
+                | "read"
+                | "readFileSync"
+                | "readfile"
+                | "file_get_contents"
+                | "readlines"
+                | "unlink"
+                | "remove"
+                | "rmtree"
+                | "writeFileSync"
+                | "write"
+                | "Path"
+                | "slurp"
+        )
+    })
+}
+
 /// A file that a shell or an interpreter would be given next.
 fn is_script_name(text: &str) -> bool {
     text.len() < 64
-        && [".sh", ".py", ".pl", ".rb", ".js", ".php", ".lua", ".bash"].iter().any(|end| text.ends_with(end))
+        && [".sh", ".py", ".pl", ".rb", ".js", ".php", ".lua", ".bash"]
+            .iter()
+            .any(|end| text.ends_with(end))
 }
 
 fn is_path(text: &str) -> bool {
@@ -100,12 +132,23 @@ fn written(tokens: &[Token], at: usize) -> bool {
             || name.starts_with("append")
             || name == "file_put_contents"
             || name == "createWriteStream"
-            || matches!(name, "OpenFile" | "FileWriter" | "FileOutputStream" | "PrintWriter" | "RandomAccessFile")
+            || matches!(
+                name,
+                "OpenFile" | "FileWriter" | "FileOutputStream" | "PrintWriter" | "RandomAccessFile"
+            )
     };
     let stores = |name: &str| {
         matches!(
             name,
-            "getstore" | "cp" | "urlretrieve" | "download" | "copy" | "copyfile" | "mirror" | "download_file" | "rename"
+            "getstore"
+                | "cp"
+                | "urlretrieve"
+                | "download"
+                | "copy"
+                | "copyfile"
+                | "mirror"
+                | "download_file"
+                | "rename"
         )
     };
     // Perl's `open F, ">", "file"`.

@@ -101,7 +101,18 @@ impl Words<'_> {
     /// Reads from a connection and starts something.
     fn obeys_a_connection(&self) -> bool {
         const READS: &[&str] = &[
-            "gets", "receive", "recv", "getline", "fdopen", "read", "fgets", "readline", "accept", "pipe", "socket_read", "stream_get_line",
+            "gets",
+            "receive",
+            "recv",
+            "getline",
+            "fdopen",
+            "read",
+            "fgets",
+            "readline",
+            "accept",
+            "pipe",
+            "socket_read",
+            "stream_get_line",
         ];
         const RUNS: &[&str] = &[
             "system",
