@@ -50,6 +50,7 @@ pub(crate) use gateway::gateway;
 pub(crate) use installation::installation;
 pub(crate) use redactor::redactor;
 pub(crate) use refusals::{notices, refusals};
+pub(crate) use terminal::context;
 
 /// How many sandboxes live at once where the file does not say.
 const MOST_SANDBOXES: usize = 1000;

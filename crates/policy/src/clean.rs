@@ -5,7 +5,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::text::HOLE;
+use crate::text::is_hole;
 
 /// The folded text, if it differs.
 pub(crate) fn folded(text: &str) -> Option<String> {
@@ -31,9 +31,10 @@ pub(crate) fn folded(text: &str) -> Option<String> {
     (out != text).then_some(out)
 }
 
-/// The mark for unknown parts must not come from outside.
+/// The marks for unknown parts must not come from outside.
 pub(crate) fn without_holes(text: &str) -> Option<String> {
-    text.contains(HOLE).then(|| text.replace(HOLE, "\u{FFFD}"))
+    text.contains(is_hole)
+        .then(|| text.replace(is_hole, "\u{FFFD}"))
 }
 
 fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {

@@ -18,6 +18,8 @@ pub(crate) struct Effective {
     pub(crate) via: Vec<String>,
     /// Only starts another command, which stands for itself.
     pub(crate) transparent: bool,
+    /// What it prints is only counted.
+    pub(crate) unseen: bool,
 }
 
 impl Effective {
@@ -46,6 +48,11 @@ impl Effective {
         self.operands()
             .nth(index)
             .map_or("", |text| text.s.as_str())
+    }
+
+    /// The first argument, option or not.
+    pub(crate) fn operand_or_flag(&self) -> &str {
+        self.args().first().map_or("", |text| text.s.as_str())
     }
 
     /// Whether a short flag (also inside a cluster such as `-rf`) is given.

@@ -32,6 +32,8 @@ pub enum Category {
     Injection,
     /// The command hides what it does.
     Disguise,
+    /// Which file it reads, writes, deletes or runs only running would tell.
+    Unknown,
 }
 
 /// How far a finding goes.

@@ -1,56 +1,57 @@
-//! The name of exactly these effective commands.
+//! The name of exactly one command, where it would run and with what.
+//!
+//! A yes for a session is looked up by this name, so whatever can change what a text does must
+//! change its name: an operator between two commands, a quote, a redirection, a blank inside a
+//! word. Telling the meaningless differences from the others is as hard as judging, and an error
+//! there runs something that nobody allowed. So nothing is thought away: the text counts as it
+//! stands, byte for byte.
 
 use std::fmt;
 
+use hermetic_types::{Command, Program, Stdin};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::effective::Effective;
+use crate::context::Context;
 
-/// Two texts with the same fingerprint run the same commands in the same folder.
+/// Two commands with the same fingerprint are the same text for the same shell, in the same folder
+/// of the same backend, with the same environment and standard input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(String);
 
 impl Fingerprint {
-    /// Of what was understood, and of the text itself where something was not.
-    pub(crate) fn of(commands: &[Effective], text: &str, understood: bool) -> Self {
-        let mut hash = Sha256::new();
-        for command in commands {
-            for word in &command.words {
-                field(&mut hash, b'w', &word.s);
-            }
-            for (name, value) in &command.assigns {
-                field(&mut hash, b'a', name);
-                field(&mut hash, b'=', &value.s);
-            }
-            for file in &command.writes {
-                field(&mut hash, b'>', &file.s);
-            }
-            for file in &command.reads {
-                field(&mut hash, b'<', &file.s);
-            }
-            field(&mut hash, b'd', command.cwd.as_deref().unwrap_or(""));
-            field(
-                &mut hash,
-                b'i',
-                command.input.known.as_deref().unwrap_or(""),
-            );
+    pub(crate) fn of(command: &Command, context: &Context) -> Self {
+        // Every field is named, so that a new one is decided on here.
+        let Command {
+            program,
+            workdir,
+            env,
+            stdin,
+            output: _,
+            leads,
+            pty,
+            timeout: _,
+        } = command;
+        let mut name = Name(Sha256::new());
+        match program {
+            Program::Script(text) => name.field(b's', text),
+            Program::Shell(text) => name.field(b'p', text),
+            Program::Words(words) => words.iter().for_each(|word| name.field(b'w', word)),
         }
-        let holes = commands
-            .iter()
-            .any(|command| command.words.iter().any(|word| !word.is_known()));
-        if !understood || holes || commands.is_empty() {
-            field(&mut hash, b't', text);
+        name.field(b'b', context.backend.name());
+        name.field(b'd', workdir.as_deref().unwrap_or(&context.workspace));
+        for (variable, value) in env {
+            name.field(b'v', variable);
+            name.field(b'=', value);
         }
-        let digest = hash.finalize();
-        Self(
-            digest
-                .iter()
-                .take(16)
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
-        )
+        match stdin {
+            Stdin::Empty => name.field(b'e', ""),
+            Stdin::Bytes(bytes) => name.field(b'i', bytes),
+            Stdin::Open => name.field(b'o', ""),
+        }
+        name.field(b'l', [u8::from(*leads), u8::from(pty.is_some())]);
+        Self(name.digest())
     }
 
     pub fn as_str(&self) -> &str {
@@ -64,8 +65,19 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-fn field(hash: &mut Sha256, kind: u8, text: &str) {
-    hash.update([kind]);
-    hash.update(text.len().to_le_bytes());
-    hash.update(text.as_bytes());
+/// Fields with their kind and length before them, so that no two lists of fields look alike.
+struct Name(Sha256);
+
+impl Name {
+    fn field(&mut self, kind: u8, bytes: impl AsRef<[u8]>) {
+        let bytes = bytes.as_ref();
+        self.0.update([kind]);
+        self.0.update(bytes.len().to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn digest(self) -> String {
+        let digest = self.0.finalize();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }

@@ -31,26 +31,28 @@ impl Insight {
             Stdin::Bytes(bytes) => Flow::known(String::from_utf8_lossy(bytes)),
             Stdin::Open => Flow::unknown(crate::text::Taint::NONE),
         };
+        let fingerprint = Fingerprint::of(command, context);
         let elsewhere;
-        let context = match &command.workdir {
+        let (context, cwd) = match &command.workdir {
             Some(workdir) if workdir.starts_with('/') && *workdir != context.workspace => {
-                elsewhere = Context {
-                    workspace: workdir.clone(),
-                    ..context.clone()
-                };
-                &elsewhere
+                if works_there(workdir, context) {
+                    elsewhere = Context {
+                        workspace: workdir.clone(),
+                        ..context.clone()
+                    };
+                    (&elsewhere, None)
+                } else {
+                    (context, Some(workdir.clone()))
+                }
             }
-            _ => context,
+            _ => (context, None),
         };
-        let (reduced, text) = match &command.program {
-            Program::Script(text) | Program::Shell(text) => {
-                (read(text, context, &input), text.clone())
-            }
-            Program::Words(words) => (read_words(words, context, input), words.join("\0")),
+        let reduced = match &command.program {
+            Program::Script(text) | Program::Shell(text) => read(text, context, &input, cwd),
+            Program::Words(words) => read_words(words, context, input, cwd),
         };
         let mut findings = reduced.findings;
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-        let fingerprint = Fingerprint::of(&reduced.commands, &text, reduced.doubts.is_empty());
         Self {
             commands: reduced.commands,
             findings,
@@ -67,16 +69,28 @@ impl Insight {
     }
 }
 
-fn read(text: &str, context: &Context, input: &Flow) -> Reduced {
+/// A folder of somebody's own is a workspace like any other. The machine's folders and those with
+/// keys in them are not: being there does not make them the project's.
+fn works_there(workdir: &str, context: &Context) -> bool {
+    use crate::paths::{self, Place};
+    let inside = format!("{}/x", workdir.trim_end_matches('/'));
+    !matches!(
+        paths::place(workdir, workdir, context),
+        Place::Root | Place::System | Place::InsideSystem | Place::Home | Place::Disk
+    ) && paths::protected(&inside, workdir, context).is_none()
+        && paths::secret(&inside, workdir, context).is_none()
+}
+
+fn read(text: &str, context: &Context, input: &Flow, cwd: Option<String>) -> Reduced {
     let marked = clean::without_holes(text);
     let text = marked.as_deref().unwrap_or(text);
     if text.len() > LONGEST {
         return scan::long(text, context);
     }
-    let mut reduced = read_once(text, context, input, true);
+    let mut reduced = read_once(text, context, input, &cwd, true);
     // What it looks like counts as well as what the shell would make of it.
     if let Some(folded) = clean::folded(text) {
-        let looks = read_once(&folded, context, input, false);
+        let looks = read_once(&folded, context, input, &cwd, false);
         for finding in looks.findings {
             if !reduced.findings.contains(&finding) {
                 reduced.findings.push(finding);
@@ -87,10 +101,16 @@ fn read(text: &str, context: &Context, input: &Flow) -> Reduced {
     reduced
 }
 
-fn read_once(text: &str, context: &Context, input: &Flow, check: bool) -> Reduced {
+fn read_once(
+    text: &str,
+    context: &Context,
+    input: &Flow,
+    cwd: &Option<String>,
+    check: bool,
+) -> Reduced {
     match syntax::parse(text) {
         Ok(script) => {
-            let mut reduced = reduce::reduce(&script, context, input);
+            let mut reduced = reduce::reduce(&script, context, input, cwd.clone());
             if check && let Some(doubt) = second::disagrees(text, &script) {
                 reduced.doubts.push(doubt);
             }
@@ -122,7 +142,7 @@ fn never_runs(text: &str, doubt: &syntax::Doubt) -> bool {
         && text.chars().all(bare)
 }
 
-fn read_words(words: &[String], context: &Context, input: Flow) -> Reduced {
+fn read_words(words: &[String], context: &Context, input: Flow, cwd: Option<String>) -> Reduced {
     let size: usize = words.iter().map(String::len).sum();
     if size > LONGEST {
         return scan::long(&words.join(" "), context);
@@ -131,5 +151,5 @@ fn read_words(words: &[String], context: &Context, input: Flow) -> Reduced {
         .iter()
         .map(|word| clean::without_holes(word).unwrap_or_else(|| word.clone()))
         .collect();
-    reduce::reduce_words(&words, context, input)
+    reduce::reduce_words(&words, context, input, cwd)
 }

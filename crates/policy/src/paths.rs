@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::effective::{Effective, base_name};
 use crate::finding::Category;
-use crate::text::HOLE;
+use crate::text::{BELOW, HOLE, NAME, is_hole};
 
 /// What would be lost with a path and everything below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,10 +136,15 @@ pub(crate) fn place(path: &str, cwd: &str, context: &Context) -> Place {
     }
     let full = absolute(path, cwd);
     // A hole first: anything. A hole later: somewhere below what is known.
-    if full.starts_with(HOLE) || full.starts_with(&format!("/{HOLE}")) || path.starts_with(HOLE) {
-        return Place::Unknown;
+    let mut start = full.strip_prefix('/').unwrap_or(&full).chars();
+    match start.next() {
+        Some(HOLE) => return Place::Unknown,
+        // Something or other right below `/`.
+        Some(BELOW | NAME) if full.starts_with('/') => return Place::InsideSystem,
+        _ if path.starts_with(HOLE) => return Place::Unknown,
+        _ => {}
     }
-    let (known, whole) = match full.find(HOLE) {
+    let (known, whole) = match full.find(is_hole) {
         Some(at) => (&full[..at], false),
         None => (full.as_str(), true),
     };
@@ -269,12 +274,29 @@ pub(crate) fn absolute(path: &str, cwd: &str) -> String {
             part => parts.push(part),
         }
     }
-    let hole = joined.starts_with(HOLE);
+    let hole = joined.starts_with(is_hole);
     let mut full = parts.join("/");
     if !hole {
         full.insert(0, '/');
     }
     full
+}
+
+/// Whether only running would tell which file a path names, so that it may be any.
+///
+/// `$x` may be anything, and so may `/tmp/$x`: a value can begin with `../`. `$x/notes.txt` is a
+/// file of that name, wherever it is.
+pub(crate) fn may_be_anything(path: &str, cwd: &str, harmless: impl Fn(&str) -> bool) -> bool {
+    let own = path.rfind(HOLE);
+    let Some(at) = own else {
+        // A name in a folder that nobody knows.
+        let elsewhere = cwd.contains(HOLE) && !path.starts_with('/') && !path.is_empty();
+        return elsewhere && !path.contains(is_hole) && !harmless(base_name(path));
+    };
+    let tail = &path[at + HOLE.len_utf8()..];
+    let name = base_name(tail);
+    let named = tail.contains('/') || name.rfind('.').is_some_and(|dot| dot + 1 < name.len());
+    !(named && !tail.ends_with('/') && harmless(name))
 }
 
 /// Why reading this file is reading a secret.

@@ -1,6 +1,6 @@
 //! The order in which rules speak.
 
-use hermetic_types::{Boundary, Command};
+use hermetic_types::{Boundary, Command, Stdin};
 
 use crate::context::Context;
 use crate::insight::Insight;
@@ -30,6 +30,20 @@ impl Policy {
                 self.decide(command, &insight, context)
             }
         }
+    }
+
+    /// What a person types on this machine's own command line, for a backend that is no boundary.
+    ///
+    /// The operator's machine is the operator's, and the floor holds all the same: it is for typing
+    /// errors as much as for agents. A keyboard behind standard input is not read beforehand, since
+    /// whoever sits there sees what they type; a pipe is.
+    pub fn judge_typed(&self, command: Command, context: &Context, keyboard: bool) -> Verdict {
+        let mut seen = command.clone();
+        if keyboard {
+            seen.stdin = Stdin::Empty;
+        }
+        let insight = Insight::into(&seen, context);
+        self.decide(command, &insight, context)
     }
 
     /// A sandbox can only lose itself: only what the operator forbade matters.

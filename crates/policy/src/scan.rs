@@ -86,7 +86,7 @@ fn pieces(text: &str, context: &Context) -> Reduced {
         }
         let piece = piece.trim_end_matches([')', '}', '"', '\'', ' ']);
         if let Ok(script) = syntax::parse(piece) {
-            let reduced = reduce::reduce(&script, context, &Flow::default());
+            let reduced = reduce::reduce(&script, context, &Flow::default(), None);
             all.findings.extend(reduced.findings);
             all.commands.extend(reduced.commands);
         }

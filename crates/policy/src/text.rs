@@ -1,9 +1,28 @@
 //! Text that is known, or known but for holes.
+//!
+//! A hole is what only running the command would tell. Not every hole is the same: what `date`
+//! prints is no path, what `find src` prints lies below `src`, and what a file says may be anything.
+//! The three marks keep them apart, so that a question is asked about the last kind only.
 
 use std::ops::BitOr;
 
-/// Stands in a text where something is that only running the command would tell.
+/// Stands in a text where anything may be: a path from `/`, `..`, several words.
 pub(crate) const HOLE: char = '\u{F8FF}';
+
+/// Stands where a name or a number is: no slash, no `..`.
+pub(crate) const NAME: char = '\u{F8FE}';
+
+/// Stands where a path is that does not leave the folder written before it.
+pub(crate) const BELOW: char = '\u{F8FD}';
+
+pub(crate) fn is_hole(c: char) -> bool {
+    matches!(c, HOLE | NAME | BELOW)
+}
+
+/// For people and globs: a hole is an ellipsis.
+pub(crate) fn shown(text: &str) -> String {
+    text.replace(is_hole, "…")
+}
 
 /// What a word will be when the shell is done with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +35,7 @@ pub(crate) struct Text {
 
 /// Where bytes came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taint(u8);
+pub(crate) struct Taint(u16);
 
 impl Taint {
     pub(crate) const NONE: Self = Self(0);
@@ -37,9 +56,25 @@ impl Taint {
     pub(crate) const NAMED: Self = Self(128);
     /// The project, packed.
     pub(crate) const ARCHIVE: Self = Self(64);
+    /// The number of every process.
+    pub(crate) const EVERY_PROCESS: Self = Self(256);
+    /// The name of every disk.
+    pub(crate) const EVERY_DISK: Self = Self(512);
+    /// An argument of a function whose call is not in sight.
+    pub(crate) const ARGUMENT: Self = Self(1024);
+    /// `$9` where nobody gave arguments: nothing at all, as a rule.
+    pub(crate) const UNSET: Self = Self(2048);
+    /// The number of a process that the machine relies on.
+    pub(crate) const VITAL: Self = Self(8192);
+    /// Known only if a variable has no value yet: `${x:-this}`.
+    pub(crate) const OPEN: Self = Self(4096);
 
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
+    }
+
+    pub(crate) fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 }
 
@@ -67,8 +102,28 @@ impl Text {
         }
     }
 
+    /// A hole that is bounded as a [`Shape`] says.
+    pub(crate) fn shaped(shape: &Shape, taint: Taint) -> Self {
+        Self {
+            s: shape.hole(),
+            taint,
+            glob: false,
+        }
+    }
+
     pub(crate) fn is_known(&self) -> bool {
-        !self.s.contains(HOLE)
+        !self.s.contains(is_hole)
+    }
+
+    /// Whether anything may stand somewhere in it.
+    pub(crate) fn is_unbounded(&self) -> bool {
+        self.s.contains(HOLE)
+    }
+
+    /// Whether nothing of it is known.
+    pub(crate) fn is_hole(&self) -> bool {
+        let s = self.s.trim();
+        !s.is_empty() && s.chars().all(is_hole)
     }
 
     pub(crate) fn push(&mut self, other: &Self) {
@@ -77,9 +132,43 @@ impl Text {
         self.glob |= other.glob;
     }
 
-    /// For people and globs: a hole is an ellipsis.
     pub(crate) fn shown(&self) -> String {
-        self.s.replace(HOLE, "…")
+        shown(&self.s)
+    }
+}
+
+/// What can be said of a text that is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shape {
+    #[default]
+    Anything,
+    /// Names or numbers.
+    Names,
+    /// Paths that stay below this folder, or below wherever they are used if it is empty.
+    Below(String),
+}
+
+impl Shape {
+    pub(crate) fn hole(&self) -> String {
+        match self {
+            Self::Anything => HOLE.to_string(),
+            Self::Names => NAME.to_string(),
+            Self::Below(folder) if folder.is_empty() => BELOW.to_string(),
+            Self::Below(folder) => format!("{}/{BELOW}", folder.trim_end_matches('/')),
+        }
+    }
+
+    /// The shape of a text that is the one or the other.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (one, other) if one == other => one,
+            (Self::Names, Self::Below(folder)) | (Self::Below(folder), Self::Names)
+                if folder.is_empty() =>
+            {
+                Self::Below(folder)
+            }
+            _ => Self::Anything,
+        }
     }
 }
 
@@ -91,6 +180,8 @@ pub(crate) struct Flow {
     pub(crate) taint: Taint,
     /// Whether anything was connected at all.
     pub(crate) present: bool,
+    /// What is known of it if it is not known itself.
+    pub(crate) shape: Shape,
 }
 
 impl Flow {
@@ -99,6 +190,7 @@ impl Flow {
             known: Some(text.into()),
             taint: Taint::NONE,
             present: true,
+            shape: Shape::Anything,
         }
     }
 
@@ -107,6 +199,35 @@ impl Flow {
             known: None,
             taint,
             present: true,
+            shape: Shape::Anything,
+        }
+    }
+
+    pub(crate) fn shaped(shape: Shape, taint: Taint) -> Self {
+        Self {
+            shape,
+            ..Self::unknown(taint)
+        }
+    }
+
+    /// This and then that.
+    pub(crate) fn then(self, more: Self, longest: usize) -> Self {
+        let taint = self.taint | more.taint;
+        let known = match (&self.known, &more.known) {
+            (Some(all), Some(more)) if all.len() < longest => Some(format!("{all}{more}")),
+            _ => None,
+        };
+        let shape = match (&self.known, &more.known) {
+            (Some(text), None) if text.trim().is_empty() => more.shape,
+            (None, Some(text)) if text.trim().is_empty() => self.shape,
+            (None, None) => self.shape.or(more.shape),
+            _ => Shape::Anything,
+        };
+        Self {
+            known,
+            taint,
+            present: true,
+            shape,
         }
     }
 
@@ -117,7 +238,7 @@ impl Flow {
                 taint: self.taint,
                 glob: false,
             },
-            None => Text::unknown(self.taint),
+            None => Text::shaped(&self.shape, self.taint),
         }
     }
 }

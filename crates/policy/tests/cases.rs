@@ -42,8 +42,10 @@ cases!(
     everyday,
     injection,
     network,
+    own_exec,
     second_look,
     secrets,
     stranger,
-    system
+    system,
+    unknown
 );

@@ -36,4 +36,4 @@ macro_rules! held {
     )*};
 }
 
-held!(alder, birch, cedar, dogwood);
+held!(alder, birch, cedar, dogwood, elder, fir, hazel, juniper);

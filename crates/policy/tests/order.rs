@@ -110,14 +110,72 @@ fn an_answer_is_good_for_exactly_its_question() {
     assert_eq!(*cleared.grounds(), Grounds::Approved(Scope::Session));
 
     context.approved.insert(fingerprint);
-    for text in ["git push --force", "git  push '--force'"] {
-        assert_eq!(
-            grounds(policy.judge(Command::script(text), &context)),
-            Grounds::Approved(Scope::Session)
-        );
-    }
+    assert_eq!(
+        grounds(policy.judge(Command::script("git push --force"), &context)),
+        Grounds::Approved(Scope::Session)
+    );
+    // The same to a shell, but nobody was asked about it.
+    asked(policy.judge(Command::script("git  push '--force'"), &context));
     asked(policy.judge(Command::script("cd /other && git push --force"), &context));
     asked(policy.judge(Command::script("git push --force; rm -rf src"), &context));
+}
+
+#[test]
+fn a_yes_is_for_this_text_here_and_with_this_input() {
+    let mut context = context(BackendKind::Local);
+    let policy = policy(&[], &[], Mode::Manual);
+    let allowed = Command::script("false && rm -rf ~/projects");
+    let question = asked(policy.judge(allowed.clone(), &context));
+    context.approved.insert(question.fingerprint().clone());
+    assert_eq!(
+        grounds(policy.judge(allowed.clone(), &context)),
+        Grounds::Approved(Scope::Session)
+    );
+    for text in [
+        "false || rm -rf ~/projects",
+        "false ; rm -rf ~/projects",
+        "false & rm -rf ~/projects",
+        "if false; then rm -rf ~/projects; fi",
+        "while false; do rm -rf ~/projects; done",
+        "false && rm -rf ~/projects &",
+        "f() { false && rm -rf ~/projects; }",
+        "false && rm -rf ~/projects > x",
+        "false && rm -rf ~/projects >> x",
+        "false && rm -rf ~/projects ",
+    ] {
+        asked(policy.judge(Command::script(text), &context));
+    }
+    let mut elsewhere = allowed.clone();
+    elsewhere.workdir = Some("/srv/other".to_owned());
+    let mut with_variable = allowed.clone();
+    with_variable.env.insert("HOME".to_owned(), "/".to_owned());
+    let mut with_input = allowed.clone();
+    with_input.stdin = hermetic_types::Stdin::Bytes(b"y\n".to_vec());
+    let kept = Command::shell("false && rm -rf ~/projects");
+    for command in [elsewhere, with_variable, with_input, kept] {
+        asked(policy.judge(command, &context));
+    }
+    context.backend = BackendKind::Ssh;
+    asked(policy.judge(allowed, &context));
+}
+
+#[test]
+fn standing_in_a_folder_of_the_machine_does_not_make_it_the_project() {
+    let context = context(BackendKind::Local);
+    let policy = policy(&[], &[], Mode::Manual);
+    for (workdir, text) in [
+        ("/etc", "echo x > cron.d/job"),
+        ("/home/user", "echo x >> .bashrc"),
+        ("/home/user/.ssh", "cat id_work"),
+        ("/usr/local/bin", "cp evil ls"),
+    ] {
+        let mut command = Command::shell(text);
+        command.workdir = Some(workdir.to_owned());
+        asked(policy.judge(command, &context));
+    }
+    let mut project = Command::shell("rm -rf build");
+    project.workdir = Some("/home/user/other".to_owned());
+    assert_eq!(grounds(policy.judge(project, &context)), Grounds::Harmless);
 }
 
 #[test]

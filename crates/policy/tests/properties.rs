@@ -1,7 +1,7 @@
 //! For any input there is an answer, and wrapping does not launder.
 
-use hermetic_policy::{Context, Label, judge_line};
-use hermetic_types::BackendKind;
+use hermetic_policy::{Context, Label, Policy, explain, judge_line};
+use hermetic_types::{BackendKind, Command};
 use proptest::prelude::*;
 
 fn judged(text: &str) -> Label {
@@ -158,8 +158,54 @@ const FINE: &[&str] = &[
     "python3 app.py",
 ];
 
-/// Wrappers that are themselves a matter for a person.
-const TELLING: &[&str] = &["sudo {}", "su -c '{}'"];
+/// Wrappers that are themselves a matter for a person: by what they are, or because a list that
+/// nobody has seen names the files.
+const TELLING: &[&str] = &["sudo {}", "su -c '{}'", "xargs -n1 {} < list"];
+
+/// Texts that mean different things, for every way in which two of them may differ.
+const MEANINGS: &[&str] = &[
+    "false && {}",
+    "false || {}",
+    "false ; {}",
+    "false & {}",
+    "false | {}",
+    "! {}",
+    "{}",
+    "{} &",
+    "if false; then {}; fi",
+    "if {}; then :; fi",
+    "while {}; do break; done",
+    "until {}; do break; done",
+    "( {} )",
+    "{ {}; }",
+    "f() { {}; }",
+    "f() { {}; }; f",
+    "{} > out",
+    "{} >> out",
+    "{} < out",
+    "{} 2> out",
+    "{} <> out",
+    "{} <<< out",
+    "x=1 {}",
+    "x=1; {}",
+    "cd x && {}",
+    "'{}'",
+    "\"{}\"",
+    "case x in x) {};; esac",
+    "for i in 1; do {}; done",
+    "for i in 1 2; do {}; done",
+    "{}\\",
+    "{}\n",
+    "{} ",
+    "#{}",
+];
+
+fn fingerprint(command: Command) -> String {
+    let context = Context::new(BackendKind::Local, "/home/user/project", "/home/user");
+    explain(&Policy::default(), &command, &context)
+        .fingerprint
+        .to_string()
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
@@ -191,6 +237,27 @@ proptest! {
         prop_assume!(!TELLING.contains(&outer));
         let text = outer.replace("{}", fine);
         prop_assert_eq!(judged(&text), Label::Safe, "{}", text);
+    }
+
+    #[test]
+    fn different_texts_never_share_a_yes(
+        one in prop::collection::vec(prop::sample::select(PIECES), 0..12),
+        two in prop::collection::vec(prop::sample::select(PIECES), 0..12),
+    ) {
+        let (one, two) = (one.concat(), two.concat());
+        let named = |text: &str| fingerprint(Command::script(text));
+        prop_assert_eq!(one == two, named(&one) == named(&two), "{} {}", one, two);
+        prop_assert_ne!(fingerprint(Command::script(&one)), fingerprint(Command::shell(&one)));
+    }
+
+    #[test]
+    fn what_changes_the_meaning_changes_the_name(
+        bad in prop::sample::select(BAD),
+        one in prop::sample::select(MEANINGS),
+        two in prop::sample::select(MEANINGS),
+    ) {
+        let named = |around: &str| fingerprint(Command::script(around.replace("{}", bad)));
+        prop_assert_eq!(one == two, named(one) == named(two), "{} {}", one, two);
     }
 
     #[test]

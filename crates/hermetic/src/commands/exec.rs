@@ -1,5 +1,6 @@
 //! `hermetic exec`: one command in a sandbox.
 
+mod judging;
 mod leaving;
 mod made_with;
 mod relay;
@@ -35,6 +36,9 @@ The command's own exit code is passed on; 124 is a timeout, 125 a failure of her
 126 a command that cannot be run, 127 one that is not there.
 
 It reaches no network unless --allow, --preset or --egress says so.
+
+On local and ssh, which are no sandboxes, a dangerous command is asked about first; --yes answers
+where nobody sits. What wipes or stops a machine is refused there.
 
 Without --session the sandbox is fresh and gone afterwards, whatever ends this program.
 
@@ -72,6 +76,9 @@ pub(crate) struct Args {
     workdir: Option<String>,
     #[command(flatten)]
     leaving: Leaving,
+    /// Run it on local or ssh also where it would be asked about
+    #[arg(long)]
+    yes: bool,
     /// Give the command a terminal
     #[arg(long, short = 't')]
     tty: bool,
@@ -99,6 +106,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         warn!("⚠ this command runs on a remote host, not in a sandbox: the backend is ssh");
     }
     refuse_what_a_host_has_not(kind, args)?;
+    let cleared = judging::cleared(&config, kind, command(args), args.yes)?;
     let gate = args.leaving.gate(&config, kind)?;
     let installation = wiring::installation(config.home())?;
     match &args.session {
@@ -127,7 +135,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             if wants_out && sandboxes.reach_of(&key).await.is_none() {
                 return Err(made_closed(name, lease.id()));
             }
-            let ran = relay::run(&lease, command(args), args.tty).await;
+            let ran = relay::run(&lease, cleared, args.tty).await;
             sandboxes.drain().await;
             ran
         }
@@ -140,7 +148,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             }
             let link = backend.create(&spec).await?;
             let ran = match Sandbox::greet(&spec.id, kind, link).await {
-                Ok(sandbox) => run_leaving(&sandbox, &spec, gate.as_ref(), args).await,
+                Ok(sandbox) => run_leaving(&sandbox, &spec, gate.as_ref(), cleared, args.tty).await,
                 Err(error) => Err(Failure::caused(
                     &error,
                     "try again; if it persists, report it",
@@ -158,7 +166,8 @@ async fn run_leaving(
     sandbox: &Sandbox,
     spec: &Spec,
     gate: Option<&Arc<Gate>>,
-    args: &Args,
+    cleared: Cleared,
+    tty: bool,
 ) -> Result<Exit, Failure> {
     let works = TaskTracker::new();
     let outlet = match gate {
@@ -169,7 +178,7 @@ async fn run_leaving(
         }
         None => None,
     };
-    let ran = relay::run(sandbox, command(args), args.tty).await;
+    let ran = relay::run(sandbox, cleared, tty).await;
     if let Some(outlet) = outlet {
         outlet.close().await;
     }
@@ -243,14 +252,14 @@ fn system_of(kind: BackendKind, image: &str) -> Result<SystemView, Failure> {
     }
 }
 
-fn command(args: &Args) -> Cleared {
+fn command(args: &Args) -> Command {
     let mut command = Command::words(args.command.iter().cloned());
     command.workdir = args.workdir.clone();
     command.env = args.env.iter().cloned().collect();
     command.stdin = Stdin::Open;
     command.pty = args.tty.then(terminal::size);
     command.timeout = args.timeout.map(Duration::from_secs);
-    Cleared::typed_by_operator(command)
+    command
 }
 
 fn session_name(text: &str) -> Result<String, String> {

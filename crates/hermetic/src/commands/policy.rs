@@ -93,7 +93,7 @@ pub(crate) fn policy(config: &Config) -> Policy {
 }
 
 fn judge(context: &Context) -> Result<(), Failure> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::stdout().lock();
     for (number, line) in io::stdin().lock().lines().enumerate() {
         let line = line.map_err(|error| Failure::caused(&error, "check what is piped in"))?;
         if line.trim().is_empty() {
@@ -107,12 +107,17 @@ fn judge(context: &Context) -> Result<(), Failure> {
         })?;
         let judged = judge_line(&cmd, context);
         let said = json!({ "cmd": cmd, "verdict": judged.verdict, "why": judged.why });
-        if writeln!(out, "{said}").is_err() {
+        // Whoever waits for this answer before asking again gets it now.
+        let line = format!("{said}\n");
+        if out
+            .write_all(line.as_bytes())
+            .and_then(|()| out.flush())
+            .is_err()
+        {
             // A reader who has gone away is no failure of ours.
             return Ok(());
         }
     }
-    let _ = out.flush();
     Ok(())
 }
 

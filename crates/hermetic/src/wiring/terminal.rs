@@ -66,7 +66,7 @@ pub(crate) fn workspace(config: &Config, backend: BackendKind) -> String {
     }
 }
 
-pub(super) fn context(config: &Config, backend: BackendKind) -> Context {
+pub(crate) fn context(config: &Config, backend: BackendKind) -> Context {
     let home = match (backend.boundary(), backend) {
         (Boundary::Sealed, _) => SEALED_HOME.to_owned(),
         (_, BackendKind::Ssh) => ssh::home(config),

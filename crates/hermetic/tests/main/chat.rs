@@ -279,7 +279,16 @@ fn what_the_agent_runs_is_not_somebody_at_a_keyboard() {
         env!("CARGO_BIN_EXE_hermetic")
     );
     let inside = format!("printf '/sh {command}\\ny\\n/quit\\n' | script -qec '{chat}' /dev/null");
-    let ended = hermetic.run(&["exec", "--backend", "local", "--", "sh", "-c", &inside]);
+    let ended = hermetic.run(&[
+        "exec",
+        "--backend",
+        "local",
+        "--yes",
+        "--",
+        "sh",
+        "-c",
+        &inside,
+    ]);
     assert!(
         ended.out.contains("nobody is at a keyboard"),
         "{}{}",

@@ -41,6 +41,59 @@ fn a_command_may_stand_without_dashes_and_keeps_its_own_options() {
     assert_eq!(ran(&["--sesion", "s", "echo", "x"]).code, 2);
 }
 
+/// What is typed for the host itself is held to the floor, and dangerous things need a yes.
+#[test]
+fn exec_on_the_host_is_judged_first() {
+    let hermetic = Hermetic::new();
+    let folder = hermetic.path("victim");
+    std::fs::create_dir_all(folder.join("inside")).unwrap();
+    let victim = folder.display().to_string();
+    let local = |more: &[&str]| hermetic.run(&[&["exec", "--backend", "local"], more].concat());
+
+    // The floor, under another program: nothing here starts if the judge fails.
+    let floor = local(&["--yes", "--", "sh", "-c", "false && rm -rf /"]);
+    assert_eq!(floor.code, 126, "{}", floor.err);
+    assert!(
+        floor.err.contains("nothing allows it here"),
+        "{}",
+        floor.err
+    );
+
+    let asked = local(&["--", "rm", "-r", &victim]);
+    assert_eq!(asked.code, 126, "{}", asked.err);
+    assert!(asked.err.contains("--yes"), "{}", asked.err);
+    assert!(folder.join("inside").exists());
+
+    let yes = local(&["--yes", "--", "rm", "-r", &victim]);
+    assert_eq!(yes.code, 0, "{}", yes.err);
+    assert!(!folder.exists());
+
+    assert_eq!(local(&["--", "echo", "fine"]).out, "fine\n");
+}
+
+/// A caller that sends the next line after the last answer is not kept waiting.
+#[test]
+fn judging_answers_each_line_at_once() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::process::Stdio;
+    let hermetic = Hermetic::new();
+    let mut judge = hermetic
+        .command(&["policy", "judge", "--jsonl"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut asks = judge.stdin.take().unwrap();
+    let mut answers = BufReader::new(judge.stdout.take().unwrap()).lines();
+    for (command, verdict) in [("ls", "safe"), ("rm -rf /", "hardline"), ("ls", "safe")] {
+        writeln!(asks, "{}", serde_json::json!({ "cmd": command })).unwrap();
+        let answer = answers.next().unwrap().unwrap();
+        assert!(answer.contains(verdict), "{answer}");
+    }
+    drop(asks);
+    assert!(judge.wait().unwrap().success());
+}
+
 #[test]
 fn the_long_help_has_examples_and_exit_codes() {
     let help = Hermetic::new().run(&["--help"]).out;

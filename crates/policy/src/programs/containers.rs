@@ -232,6 +232,26 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             ));
         }
     }
+    let told = |word: &str| command.args().iter().any(|arg| arg.s.contains(word));
+    let given = match program {
+        "lxc" | "incus" | "lxc-create" | "lxc-start" => {
+            told("security.privileged=true") || told("source=/") && told("disk") || told("raw.lxc")
+        }
+        "ctr" | "nerdctl" | "crictl" => {
+            told("--privileged") || told("src=/,") || told("type=bind,src=/") || told("--net-host")
+        }
+        "runc" | "crun" => matches!(command.operand(0), "run" | "create" | "exec" | "start"),
+        "machinectl" | "systemd-nspawn" => {
+            told("--bind=/:") || told("--private-users=no") || told("-D/")
+        }
+        _ => false,
+    };
+    if given {
+        findings.push(Finding::dangerous(
+            Category::Privilege,
+            "gives a container the rights of this machine",
+        ));
+    }
     let plain_http = |text: &crate::text::Text| text.s.starts_with("http://");
     if (program == "helm" || ENGINES.contains(&program) && command.has_arg("build"))
         && command.operands().any(plain_http)

@@ -3,7 +3,7 @@
 use super::{Act, Judge};
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
-use crate::text::HOLE;
+use crate::text::is_hole;
 
 const CLIENTS: &[&str] = &[
     "psql",
@@ -227,7 +227,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     let mut statements: Vec<String> = command
         .args()
         .iter()
-        .map(|arg| arg.s.replace(HOLE, "x"))
+        .map(|arg| arg.s.replace(is_hole, "x"))
         .collect();
     if !CLIENTS.contains(&program) {
         statements = vec![command.line()];

@@ -4,11 +4,37 @@ use super::{Act, Judge};
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
 use crate::paths;
-use crate::text::HOLE;
+use crate::text::{HOLE, Taint};
 
 const ACTS: &[Act] = &[
+    Act::new(&["efibootmgr"], &[], Category::Kernel, "changes what boots").with(&[
+        "-b",
+        "-B",
+        "-c",
+        "-o",
+        "-n",
+        "-a",
+        "-A",
+        "-D",
+        "-O",
+        "-N",
+        "-t",
+        "--create",
+        "--delete-bootnum",
+        "--bootorder",
+        "--bootnext",
+    ]),
+    Act::new(
+        &["fwupdmgr"],
+        &[
+            "update|upgrade|install|install-blob|downgrade|reinstall|switch-branch|set-bios-setting|activate|unlock|clear-results|modify-config|block-firmware|disable-remote",
+        ],
+        Category::Kernel,
+        "writes firmware",
+    ),
     Act::new(&["wipefs"], &[], Category::Disk, "erases a filesystem")
         .with(&["-a", "--all", "-o", "--offset"])
+        .unless(&["-n", "--no-act"])
         .floor(),
     Act::new(&["blkdiscard"], &[], Category::Disk, "erases a disk").floor(),
     Act::new(&["sgdisk"], &[], Category::Disk, "erases a partition table")
@@ -126,6 +152,7 @@ const ACTS: &[Act] = &[
         Category::Disk,
         "erases a disk",
     )
+    .unless(&["--version", "-V", "--help"])
     .floor(),
     Act::new(
         &["diskutil"],
@@ -184,26 +211,14 @@ const ACTS: &[Act] = &[
     )
     .with(&["-w"]),
     Act::new(
-        &[
-            "grub-install",
-            "efibootmgr",
-            "grub-mkconfig",
-            "update-grub",
-            "bootctl",
-        ],
+        &["grub-install", "grub-mkconfig", "update-grub", "bootctl"],
         &[],
         Category::Kernel,
         "changes what boots",
     )
     .unless(&["--version", "-v", "status", "list"]),
     Act::new(
-        &[
-            "flashrom",
-            "fwupdmgr",
-            "flash_erase",
-            "nandwrite",
-            "mtd_debug",
-        ],
+        &["flashrom", "flash_erase", "nandwrite", "mtd_debug"],
         &[],
         Category::Kernel,
         "writes firmware",
@@ -214,6 +229,31 @@ const ACTS: &[Act] = &[
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
+    // Told what to do without a person at the keyboard.
+    let told = matches!(program, "fdisk" | "gdisk" | "cfdisk")
+        && command.input.present
+        && !command.short('l');
+    let rewrites = program == "sfdisk"
+        && ![
+            "-l", "--list", "-d", "--dump", "-V", "-J", "--json", "-n", "--no-act", "--verify",
+        ]
+        .iter()
+        .any(|flag| command.has_arg(flag));
+    if (told || rewrites) && command.operands().any(|text| paths::is_disk(&text.s)) {
+        findings.push(Finding::floor(Category::Disk, "rewrites a partition table"));
+    }
+    let each = command
+        .args()
+        .iter()
+        .any(|arg| arg.taint.has(Taint::EVERY_DISK));
+    let destroys = program.starts_with("mkfs")
+        || matches!(
+            program,
+            "dd" | "shred" | "wipefs" | "blkdiscard" | "wipe" | "nwipe" | "sgdisk"
+        );
+    if each && destroys {
+        findings.push(Finding::floor(Category::Disk, "overwrites every disk"));
+    }
     if program == "mkfs"
         || program.starts_with("mkfs.")
         || program.starts_with("mke2fs")
@@ -222,9 +262,9 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             "mkswap" | "mkntfs" | "mkdosfs" | "newfs" | "mkexfatfs" | "mkudffs"
         )
     {
-        let on_disk = command.operands().any(|text| {
-            paths::is_disk(&text.s) || text.s.contains(HOLE) || text.s.starts_with("/dev/")
-        });
+        let on_disk = command
+            .operands()
+            .any(|text| paths::is_disk(&text.s) || !text.is_known() || text.s.starts_with("/dev/"));
         let asks = command
             .args()
             .iter()

@@ -4,11 +4,12 @@ use super::Judge;
 use crate::effective::{Effective, base_name};
 use crate::finding::{Category, Finding};
 use crate::paths::{self, Place};
-use crate::text::Text;
+use crate::reduce::listing::Search;
+use crate::text::{BELOW, Text};
 
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     match command.program() {
-        "rm" | "rmdir" | "unlink" | "srm" | "trash" | "grm" | "del" | "rmtree" | "rimraf" => {
+        "rm" | "unlink" | "srm" | "trash" | "grm" | "del" | "rmtree" | "rimraf" => {
             remove(command, judge)
         }
         "find" | "fd" => find(command, judge),
@@ -16,7 +17,12 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         "truncate" => truncate(command, judge),
         "mv" => moved(command, judge),
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => modes(command, judge),
+        "rsync" if command.short('n') || command.long("--dry-run") => Vec::new(),
         "rsync" => rsync(command, judge),
+        "tar" | "gtar" | "bsdtar" if command.long("--remove-files") => packed_away(command, judge),
+        "zip" if command.short('m') || command.long("--move") => packed_away(command, judge),
+        "7z" | "7za" if command.has_arg("-sdel") => packed_away(command, judge),
+        "rar" if command.has_arg("-df") || command.operand(0) == "m" => packed_away(command, judge),
         "tar" | "gtar" | "bsdtar" | "unzip" | "cpio" => {
             unpacks(command, judge).into_iter().collect()
         }
@@ -41,6 +47,11 @@ fn remove(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         || command.short('R')
         || command.long("--recursive")
         || matches!(command.program(), "rmtree" | "rimraf");
+    // Each file is asked for, by a terminal that nobody answers but a person.
+    let asks = command.short('i') || command.short('I') || command.long("--interactive");
+    if asks && !command.short('f') && !command.input.present {
+        return Vec::new();
+    }
     let no_preserve = command.long("--no-preserve-root");
     let mut findings = Vec::new();
     if no_preserve {
@@ -49,8 +60,13 @@ fn remove(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             "rm without the guard for /",
         ));
     }
+    // `find -exec` is judged as a whole.
+    let searched = command.via.last().is_some_and(|via| via == "find");
     for target in command.operands() {
-        findings.extend(removal(target, recursive, judge));
+        findings.extend(
+            removal(target, recursive, judge)
+                .filter(|finding| !(searched && finding.reason.contains("what a search finds"))),
+        );
     }
     findings
 }
@@ -59,6 +75,8 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
     let shown = target.shown();
     let place = paths::place(&target.s, &judge.cwd, judge.context);
     let everything = target.s.ends_with('*');
+    // All files below a folder, one by one, are the folder.
+    let recursive = recursive || target.s.ends_with("/**");
     let floor = |what: &str| {
         Some(Finding::floor(
             Category::Destruction,
@@ -79,6 +97,7 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
         Place::Home if everything => dangerous("the files of the home folder"),
         Place::Disk => dangerous("a device"),
         Place::Root | Place::System | Place::Home if !recursive => None,
+        Place::InsideSystem if MADE_AGAIN.iter().any(|cache| target.s.starts_with(cache)) => None,
         Place::InsideSystem => dangerous("something of the system"),
         Place::Unknown if recursive => dangerous("a folder whose name cannot be known beforehand"),
         Place::Temporary if recursive || everything => dangerous("all temporary files"),
@@ -95,9 +114,29 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
         Place::InsideHome if paths::protected(&target.s, &judge.cwd, judge.context).is_some() => {
             dangerous("a file that others rely on")
         }
+        Place::InsideHome | Place::Elsewhere if target.s.contains(BELOW) => {
+            dangerous("what a search finds")
+        }
+        Place::InsideWorkspace
+            if target.s.contains(&format!("/{BELOW}"))
+                && !LEFTOVERS.contains(&base_name(&target.s)) =>
+        {
+            dangerous("what a search finds")
+        }
         _ => None,
     }
 }
+
+/// Caches of package managers, which every image is built without.
+const MADE_AGAIN: &[&str] = &[
+    "/var/lib/apt/lists/",
+    "/var/cache/apt/",
+    "/var/cache/dnf/",
+    "/var/cache/yum/",
+    "/var/cache/apk/",
+    "/var/cache/debconf/",
+    "/var/cache/pacman/pkg/",
+];
 
 /// What tools leave behind and make again.
 const LEFTOVERS: &[&str] = &[
@@ -135,6 +174,23 @@ const LEFTOVERS: &[&str] = &[
     "*.beam",
     "*.aux",
     "*.old",
+    "core",
+    "core.*",
+    "*.core",
+    "a.out",
+    "*.swo",
+    "*.bk",
+    "*.out",
+    "*.err",
+    "*.pid",
+    "*.lo",
+    "*.la",
+    "*.hi",
+    "*.dSYM",
+    "*.ipynb_checkpoints",
+    ".coverage",
+    "*.stackdump",
+    "npm-debug.log*",
 ];
 
 fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
@@ -147,7 +203,7 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let args: Vec<&str> = command.args().iter().map(|arg| arg.s.as_str()).collect();
     let removes = args.contains(&"-delete")
         || args.windows(2).any(|pair| {
-            let starts = matches!(pair[0], "-exec" | "-execdir" | "-ok" | "-okdir");
+            let starts = matches!(pair[0], "-exec" | "-execdir");
             starts
                 && matches!(
                     base_name(pair[1]),
@@ -155,26 +211,7 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 )
         });
     if removes {
-        let narrowed = args.iter().any(|arg| {
-            matches!(
-                *arg,
-                "-name"
-                    | "-iname"
-                    | "-path"
-                    | "-regex"
-                    | "-mtime"
-                    | "-size"
-                    | "-empty"
-                    | "-newer"
-                    | "-mmin"
-                    | "-atime"
-                    | "-iregex"
-                    | "-ipath"
-                    | "-ctime"
-                    | "-perm"
-                    | "-user"
-            )
-        });
+        let narrowed = Search::of(command.args()).narrow;
         let leftovers = args
             .windows(2)
             .any(|pair| matches!(pair[0], "-name" | "-iname" | "-path"))
@@ -225,6 +262,32 @@ fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// What goes into an archive and is deleted where it was.
+fn packed_away(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let archive = command.value_of("-f").map_or("", |text| text.s.as_str());
+    let is_archive = |text: &Text| {
+        [
+            ".tar",
+            ".tgz",
+            ".gz",
+            ".xz",
+            ".bz2",
+            ".zst",
+            ".zip",
+            ".7z",
+            ".rar",
+            "/dev/null",
+        ]
+        .iter()
+        .any(|end| text.s.ends_with(end))
+    };
+    command
+        .operands()
+        .filter(|text| text.s != archive && !is_archive(text))
+        .filter_map(|text| removal(text, true, judge))
+        .collect()
 }
 
 /// An archive from somewhere else, laid over the machine.
@@ -325,6 +388,12 @@ fn moved(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 Category::SystemFile,
                 format!("moves away something of the system: {}", source.shown()),
             )),
+            Place::InsideHome if super::uploads::personal(&source.s, judge) => {
+                findings.push(Finding::dangerous(
+                    Category::Destruction,
+                    format!("moves away a personal folder: {}", source.shown()),
+                ));
+            }
             Place::InsideHome
                 if paths::protected(&source.s, &judge.cwd, judge.context).is_some() =>
             {

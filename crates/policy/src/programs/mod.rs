@@ -9,18 +9,22 @@ pub(crate) mod cloud;
 pub(crate) mod containers;
 pub(crate) mod databases;
 mod disks;
+mod exposure;
 mod files;
 mod git;
 mod injection;
+mod looks;
 mod network;
 mod own;
 mod packages;
 mod privilege;
 mod processes;
 pub(crate) mod protected;
+mod reach;
 pub(crate) mod secrets;
 mod services;
 mod system;
+mod unknown;
 mod uploads;
 
 pub(crate) use acts::Act;
@@ -39,6 +43,7 @@ const FAMILIES: &[Family] = &[
     network::judge,
     uploads::judge,
     attack::judge,
+    exposure::judge,
     privilege::judge,
     processes::judge,
     services::judge,
@@ -50,6 +55,7 @@ const FAMILIES: &[Family] = &[
     packages::judge,
     injection::judge,
     own::judge,
+    unknown::judge,
 ];
 
 /// What the families look at besides the command.

@@ -121,7 +121,11 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     }
     let names_data = matches!(program, "dig" | "nslookup" | "host" | "drill" | "ping")
         || program == "curl"
-        || program == "wget";
+        || program == "wget"
+        || matches!(
+            program,
+            "whois" | "finger" | "rlogin" | "telnet" | "traceroute" | "ftp"
+        );
     if names_data
         && command.args().iter().any(|arg| {
             arg.taint.has(Taint::FILE | Taint::ENVIRONMENT)

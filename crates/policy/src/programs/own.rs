@@ -138,6 +138,7 @@ fn own_command(command: &Effective) -> Vec<Finding> {
                 | "help"
                 | "schema"
         ),
+        ["exec", ..] => command.has_arg("--yes"),
         ["update" | "uninstall" | "setup" | "login" | "auth", ..] => true,
         _ => false,
     };

@@ -30,6 +30,55 @@ const ACTS: &[Act] = &[
     )
     .unless(&["-l", "--list", "--help"]),
     Act::new(
+        &[
+            "ldapadd",
+            "ldapmodify",
+            "ldapdelete",
+            "ldappasswd",
+            "ldapmodrdn",
+            "smbpasswd",
+        ],
+        &[],
+        Category::Privilege,
+        "changes accounts that others log in with",
+    ),
+    Act::new(
+        &["pw"],
+        &["useradd|usermod|userdel|groupadd|groupmod|groupdel|user|group"],
+        Category::Privilege,
+        "changes the users of this machine",
+    ),
+    Act::new(
+        &[
+            "samba-tool",
+            "ipa",
+            "kadmin.local",
+            "kadmin",
+            "homectl",
+            "pdbedit",
+            "gcloud_users",
+            "realm",
+        ],
+        &["user*|group*|addprinc|cpw|create|update|join|permit|add*"],
+        Category::Privilege,
+        "changes accounts that others log in with",
+    )
+    .unless(&["list", "show", "--list"]),
+    Act::new(
+        &["pdbedit"],
+        &[],
+        Category::Privilege,
+        "changes accounts that others log in with",
+    )
+    .with(&["-a", "-x", "-m"]),
+    Act::new(
+        &["net", "net.exe"],
+        &["user|localgroup|group|rpc|ads"],
+        Category::Privilege,
+        "changes the users of this machine",
+    )
+    .with(&["/add", "/delete", "/active:yes", "add", "join"]),
+    Act::new(
         &["setcap"],
         &[],
         Category::Privilege,
@@ -202,7 +251,10 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             Category::Privilege,
             "runs a command as root",
         )),
-        "su" | "runuser" if command.has_arg("--help") || command.has_arg("--version") => {}
+        "su" | "runuser"
+            if ["--help", "--version", "-h", "-V"]
+                .iter()
+                .any(|flag| command.has_arg(flag)) => {}
         "su" | "runuser" | "machinectl" | "gosu" | "su-exec"
             if command.program() != "machinectl" || command.has_arg("shell") =>
         {
@@ -292,15 +344,49 @@ fn sudo(command: &Effective) -> Vec<Finding> {
         return Vec::new();
     };
     let name = base_name(&inner.s);
+    // Its own options end where the other command begins.
+    let own = Effective {
+        words: std::iter::once(&command.words[0])
+            .chain(
+                command
+                    .args()
+                    .iter()
+                    .take_while(|arg| !std::ptr::eq(*arg, inner)),
+            )
+            .cloned()
+            .collect(),
+        ..Effective::default()
+    };
     let becomes = ["-u", "--user"]
         .iter()
-        .flat_map(|flag| command.values_of(flag))
+        .flat_map(|flag| own.values_of(flag))
         .next();
+    // -1 and its twin are nobody, and to some sudo that is root.
+    if becomes
+        .as_ref()
+        .is_some_and(|user| user.starts_with("#-") || user.starts_with("#429496"))
+    {
+        return finding("becomes root by a number that is no user's");
+    }
     // An account of a service can do less; what it is told to do stands for itself.
     if becomes.is_some_and(|user| !matches!(user.as_str(), "root" | "0" | "#0")) {
         return Vec::new();
     }
     if LOOKS.contains(&name) && !changes(command, name) {
+        return Vec::new();
+    }
+    let after: Vec<&str> = command
+        .args()
+        .iter()
+        .skip_while(|arg| !std::ptr::eq(*arg, inner))
+        .skip(1)
+        .map(|arg| arg.s.as_str())
+        .collect();
+    let set = command
+        .args()
+        .iter()
+        .any(|arg| arg.s.starts_with("PATH=") || arg.s.starts_with("LD_"));
+    if !set && super::looks::only_looks(name, &after) {
         return Vec::new();
     }
     finding("runs a command as root")

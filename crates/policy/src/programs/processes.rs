@@ -3,6 +3,7 @@
 use super::{Act, Judge};
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
+use crate::text::Taint;
 
 const ACTS: &[Act] = &[
     Act::new(&["reboot", "poweroff", "halt"], &[], Category::Power, "stops or restarts the machine").unless(&["--help", "-w", "--wtmp-only", "--version"]).floor(),
@@ -106,8 +107,23 @@ fn kill(command: &Effective) -> Vec<Finding> {
         }
     }
     targets.retain(|target| *target != "--");
+    let everybody = command.args().iter().any(|arg| {
+        arg.taint.has(Taint::EVERY_PROCESS)
+            || arg.s.contains(['*', '['])
+            || arg.s.contains("..") && arg.s.starts_with('{')
+    });
+    if everybody {
+        return vec![Finding::floor(Category::Process, "ends every process")];
+    }
     if targets.contains(&"-1") || (!had_signal && args.contains(&"--") && targets.contains(&"-1")) {
         return vec![Finding::floor(Category::Process, "ends every process")];
+    }
+    let of_vital = command.args().iter().any(|arg| arg.taint.has(Taint::VITAL));
+    if of_vital {
+        return vec![Finding::dangerous(
+            Category::Process,
+            "ends something the machine relies on",
+        )];
     }
     if targets.contains(&"1") && targets.len() < 3 {
         return vec![Finding::dangerous(

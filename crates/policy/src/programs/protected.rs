@@ -51,6 +51,12 @@ pub(crate) fn reason(full: &str, given: &str, context: &Context) -> Option<(Cate
     }
     let workspace = context.workspace.trim_end_matches('/');
     let inside = full.starts_with(&format!("{workspace}/"));
+    if let Some(reason) = loaded_by_python(full) {
+        return Some((
+            Category::Persistence,
+            format!("writes {given}, which {reason}"),
+        ));
+    }
     ANYWHERE
         .iter()
         .find(|(path, _, _)| {
@@ -63,20 +69,35 @@ pub(crate) fn reason(full: &str, given: &str, context: &Context) -> Option<(Cate
         .map(|(_, category, what)| (*category, format!("writes {given}, which {what}")))
 }
 
+/// Python runs these whenever it starts.
+fn loaded_by_python(full: &str) -> Option<&'static str> {
+    let name = base_name(full);
+    let packages = full.contains("/site-packages/") || full.contains("/dist-packages/");
+    let at_start =
+        matches!(name, "usercustomize.py" | "sitecustomize.py") || name.ends_with(".pth");
+    (packages && at_start && !full.contains("/.venv/") && !full.contains("/venv/"))
+        .then_some("runs at every start of Python")
+}
+
 fn listed(rest: &str, path: &str) -> bool {
     if path.ends_with('/') {
         rest.starts_with(path)
     } else {
+        // A copy that nothing reads.
+        let copy = [".bak", ".orig", ".old", ".backup", ".save", "~"]
+            .iter()
+            .any(|end| rest.ends_with(end));
         rest == path
-            || rest.starts_with(&format!("{path}."))
+            || rest.starts_with(&format!("{path}.")) && !copy
             || (rest.starts_with(path) && path.contains('/'))
     }
 }
 
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut targets: Vec<Text> = command.writes.clone();
-    targets.extend(written(command));
+    targets.extend(self::targets(command));
     targets.extend(put_into(command));
+    targets.extend(super::reach::by_name(command));
     targets
         .into_iter()
         .filter_map(|target| {
@@ -85,6 +106,9 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                     Category::Disk,
                     format!("writes straight onto a disk: {}", target.shown()),
                 ));
+            }
+            if let Some(finding) = planted(&target) {
+                return Some(finding);
             }
             if target.s == "/proc/sysrq-trigger" {
                 return Some(Finding::floor(
@@ -96,6 +120,27 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             Some(Finding::dangerous(category, reason))
         })
         .collect()
+}
+
+/// A file whose name is an option of the program that will be given `*`.
+fn planted(target: &Text) -> Option<Finding> {
+    let name = base_name(&target.s);
+    let option = target.s.starts_with("-") && target.s.contains(['=', ' '])
+        || name.starts_with("--") && name.contains('=')
+        || target.s.contains("--checkpoint");
+    option.then(|| {
+        Finding::dangerous(
+            Category::Injection,
+            format!("plants an option as the name of a file: {}", target.shown()),
+        )
+    })
+}
+
+/// Files and folders that a program writes to, besides what the shell redirects.
+pub(super) fn targets(command: &Effective) -> Vec<Text> {
+    let mut targets = written(command);
+    targets.extend(super::reach::written(command));
+    targets
 }
 
 /// What a copy into a folder makes there, and whatever `-o` or `--output` names.
@@ -116,6 +161,14 @@ fn put_into(command: &Effective) -> Vec<Text> {
     let Some((folder, sources)) = operands.split_last() else {
         return Vec::new();
     };
+    // A name with an ending is a file; `cron.d` is a folder.
+    let name = base_name(&folder.s);
+    let file = name
+        .rfind('.')
+        .is_some_and(|dot| dot > 0 && &name[dot..] != ".d");
+    if file && sources.len() == 1 {
+        return Vec::new();
+    }
     sources
         .iter()
         .take(8)
@@ -137,38 +190,37 @@ fn written(command: &Effective) -> Vec<Text> {
             None if operands.len() > 1 || command.program() == "ln" => last(),
             None => Vec::new(),
         },
-        "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" if in_place(command) => operands,
+        "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" if in_place(command) => edited(command),
+        "yq" | "tomlq" | "xq" if command.short('i') || command.long("--inplace") => {
+            operands.into_iter().skip(1).collect()
+        }
         "sed" | "gsed" => sed_writes(command).into_iter().cloned().collect(),
         "ffmpeg" | "convert" | "magick" | "sox" | "cwebp" | "gs" => last(),
-        "curl" | "wget" | "aria2c" | "tar" | "unzip" | "sort" | "openssl" | "gpg" | "dd" | "jq"
-        | "yq" | "pandoc" | "xxd" | "split" => {
-            let mut files = Vec::new();
-            let flags: &[&str] = match command.program() {
-                "wget" => &["-O", "--output-document", "-P", "--directory-prefix", "-o"],
-                "tar" => &["-C", "--directory"],
-                "unzip" => &["-d"],
-                "dd" | "jq" | "yq" | "xxd" | "split" => &[],
-                "openssl" => &["-out"],
-                _ => &[
-                    "-o",
-                    "--output",
-                    "--output-dir",
-                    "-D",
-                    "--dump-header",
-                    "-c",
-                    "--cookie-jar",
-                    "-d",
-                    "--dir",
-                ],
-            };
-            for flag in flags {
-                files.extend(command.values_of(flag).into_iter().map(Text::known));
-            }
-            files
-        }
+        "visudo" if command.short('c') || command.long("--check") => Vec::new(),
         "sudoedit" | "visudo" | "nano" | "vi" | "vim" | "nvim" | "emacs" | "crudini" => operands,
         _ => Vec::new(),
     }
+}
+
+/// The files behind the script of an edit in place.
+fn edited(command: &Effective) -> Vec<Text> {
+    let args = command.args();
+    let given = |text: &Text| {
+        args.windows(2).any(|pair| {
+            std::ptr::eq(&raw const pair[1], text)
+                && pair[0].s.starts_with('-')
+                && (pair[0].s.ends_with('e')
+                    || pair[0].s.ends_with('f')
+                    || pair[0].s == "--expression")
+        })
+    };
+    let scripted = args.iter().any(given);
+    command
+        .operands()
+        .filter(|text| !given(text))
+        .skip(usize::from(!scripted && command.program() != "ruby"))
+        .cloned()
+        .collect()
 }
 
 pub(super) fn in_place(command: &Effective) -> bool {

@@ -38,6 +38,8 @@ const HARMLESS: &[&str] = &[
     "source",
     ".",
     "export",
+    "hermetic",
+    "hermes",
     "docker",
     "docker-compose",
     "podman",
@@ -135,8 +137,13 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             "grep" | "egrep" | "fgrep" | "rg" | "ag" | "sed" | "awk" | "gawk" | "jq"
         );
         // A key to log in with stays here.
+        let by = ["-e", "--rsh"]
+            .iter()
+            .find_map(|flag| command.value_of(flag))
+            .filter(|_| program == "rsync");
         let identity = command
             .value_of("-i")
+            .or(by)
             .filter(|_| matches!(program, "ssh" | "scp" | "sftp" | "rsync" | "mosh"));
         let mut operands = command.operands();
         if pattern_first && !command.short('e') && !command.short('f') {
@@ -151,11 +158,18 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 continue;
             }
             files.extend(folder.map(|folder| format!("{}/{}", folder.s, text.s)));
-            if identity.is_some_and(|key| key.s == text.s) {
+            if identity.is_some_and(|key| key.s == text.s) || used_as_meant(command, text) {
+                continue;
+            }
+            // A word that is no path is a file only to a program that reads files.
+            if !text.s.contains(['/', '.']) && !reads_words(program) {
                 continue;
             }
             files.push(text.s.clone());
             // `@file`, `key=@file`, `if=file`, `host:path`, `file:/path`
+            if let Some((_, rest)) = text.s.split_once(":/") {
+                files.push(format!("/{rest}"));
+            }
             if let Some((_, rest)) = text.s.split_once(['@', '=']) {
                 files.push(rest.trim_start_matches(['@', '<']).to_owned());
             }
@@ -174,6 +188,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             }
         }
     }
+    files.extend(loaded(command, judge));
     let copies_in = matches!(
         program,
         "cp" | "tee" | "sponge" | "dd" | "scp" | "rsync" | "curl" | "wget"
@@ -190,7 +205,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         if let Some(what) = crate::paths::secret(file, &judge.cwd, judge.context) {
             findings.push(Finding::dangerous(
                 Category::SecretRead,
-                format!("reads {what}: {}", file.replace(crate::text::HOLE, "…")),
+                format!("reads {what}: {}", crate::text::shown(file)),
             ));
         }
         let folder = matches!(
@@ -213,7 +228,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         {
             findings.push(Finding::dangerous(
                 Category::SecretRead,
-                format!("copies {what}: {}", file.replace(crate::text::HOLE, "…")),
+                format!("copies {what}: {}", crate::text::shown(file)),
             ));
         }
     }
@@ -307,6 +322,187 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Programs whose operands are files, whatever they look like.
+fn reads_words(program: &str) -> bool {
+    matches!(
+        program,
+        "cat"
+            | "less"
+            | "more"
+            | "head"
+            | "tail"
+            | "cp"
+            | "tar"
+            | "zip"
+            | "base64"
+            | "strings"
+            | "xxd"
+            | "od"
+            | "hexdump"
+            | "bat"
+            | "tac"
+            | "nl"
+            | "sort"
+            | "cut"
+            | "grep"
+            | "awk"
+            | "sed"
+            | "scp"
+            | "rsync"
+            | "curl"
+            | "dd"
+            | "jq"
+            | "yq"
+            | "rev"
+            | "diff"
+            | "gzip"
+            | "7z"
+            | "paste"
+    )
+}
+
+/// The value of `--load-privkey` or `--client-cert` is a key for a tool that needs one.
+fn used_as_meant(command: &Effective, text: &Text) -> bool {
+    command.args().windows(2).any(|pair| {
+        std::ptr::eq(&raw const pair[1], text)
+            && pair[0].s.starts_with('-')
+            && ["key", "cert", "identity", "out"]
+                .iter()
+                .any(|word| pair[0].s.contains(word))
+            && !matches!(
+                command.program(),
+                "cat" | "curl" | "wget" | "scp" | "sort" | "cut"
+            )
+    })
+}
+
+/// Secrets handed to programs that have a right to most of what they are given.
+///
+/// `.env` is what such programs are for, and a key is what ssh is for; `/etc/shadow` is neither.
+fn loaded(command: &Effective, judge: &Judge<'_>) -> Vec<String> {
+    let foreign = |path: &str| {
+        crate::paths::secret(path, &judge.cwd, judge.context)
+            .is_some_and(|what| what != "the project's secrets")
+    };
+    let words = || command.operands().map(|text| text.s.clone());
+    let valued = |flags: &[&str]| -> Vec<String> {
+        flags
+            .iter()
+            .flat_map(|flag| command.values_of(flag))
+            .collect()
+    };
+    let candidates: Vec<String> = match command.program() {
+        "source" | "." | "python" | "python3" | "node" | "ansible-playbook" | "make" | "read" => {
+            words().collect()
+        }
+        "git"
+            if matches!(
+                command.operand(0),
+                "add" | "diff" | "hash-object" | "show" | "grep" | "blame"
+            ) =>
+        {
+            words().collect()
+        }
+        "ssh" | "autossh" | "mosh" => valued(&["-F", "-E"]),
+        "file" => valued(&["-f", "-m", "--files-from", "--magic-file"]),
+        "wc" | "du" => valued(&["--files0-from"]),
+        "ssh-keygen" if !command.short('y') && !command.short('p') && !command.short('l') => {
+            Vec::new()
+        }
+        "docker" | "podman" | "docker-compose" => {
+            let mut files = valued(&["-f", "--file", "--env-file"]);
+            if command.operand(0) == "cp" {
+                files.extend(words().skip(1));
+            }
+            files
+        }
+        "kubectl" | "helm" => valued(&["-f", "--filename", "--from-file", "--from-env-file"]),
+        _ => mentioned(command),
+    };
+    candidates
+        .into_iter()
+        .filter(|path| foreign(path))
+        .collect()
+}
+
+/// Paths inside of code: a query, a document, a script of a language nobody reads here.
+fn mentioned(command: &Effective) -> Vec<String> {
+    const SPEAKS: &[&str] = &[
+        "psql",
+        "mysql",
+        "mariadb",
+        "sqlite3",
+        "octave",
+        "octave-cli",
+        "gnuplot",
+        "latex",
+        "tex",
+        "pdflatex",
+        "xelatex",
+        "lualatex",
+        "latexmk",
+        "m4",
+        "emacs",
+        "gdb",
+        "lldb",
+        "troff",
+        "groff",
+        "nroff",
+        "asciidoctor",
+        "jrunscript",
+        "julia",
+        "java",
+        "jshell",
+        "ghc",
+        "runghc",
+        "dosbox",
+        "R",
+        "Rscript",
+        "gimp",
+        "maxima",
+        "bc",
+        "tclsh",
+        "wish",
+        "erl",
+        "elixir",
+        "iex",
+        "sbcl",
+        "cpio",
+        "xargs",
+        "ed",
+        "vim",
+        "ex",
+        "duckdb",
+        "clickhouse-local",
+        "mongosh",
+        "scala",
+        "kotlin",
+        "nawk",
+        "slsh",
+        "rlwrap",
+        "php",
+        "lua",
+        "perl",
+        "ruby",
+        "multitime",
+        "restic",
+    ];
+    if !SPEAKS.contains(&command.program()) {
+        return Vec::new();
+    }
+    let typed = command.input.known.as_deref().unwrap_or_default();
+    command
+        .args()
+        .iter()
+        .map(|arg| arg.s.as_str())
+        .chain([typed])
+        .flat_map(|text| text.split(|c: char| c.is_whitespace() || "'\"`(){}[]<>,;=".contains(c)))
+        .filter(|word| word.starts_with(['/', '~']) && word.len() < 256)
+        .take(64)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What `--exclude` and zip's `-x` name stays where it is.
@@ -421,10 +617,9 @@ pub(crate) fn prints(command: &Effective) -> bool {
         "docker" | "podman" if first == "inspect" => {
             command.args().iter().any(|arg| arg.s.contains(".Env"))
         }
-        "ps" => command
-            .operands()
-            .next()
-            .is_some_and(|text| text.s.contains('e') && text.s.chars().all(char::is_alphabetic)),
+        "ps" => command.args().first().is_some_and(|text| {
+            text.s.contains('e') && text.s.chars().all(|c| "auxefwlsvjh".contains(c))
+        }),
         "rclone" => first == "config" && matches!(second, "show" | "dump"),
         "lsassy" | "mimikatz" | "mimipenguin" | "laZagne" | "lazagne" => true,
         "unshadow" | "john" | "hashcat" => true,

@@ -9,7 +9,7 @@ use crate::finding::{Category, Finding};
 const ACTS: &[Act] = &[
     Act::new(&["systemctl"], &["stop|disable|mask|kill|isolate|set-default|edit|revert|set-property|enable|reenable|link|daemon-reexec|unmask"], Category::Service, "changes which services run").unless(&["--help"]),
     Act::new(&["service", "rc-service"], &["*", "stop"], Category::Service, "changes which services run"),
-    Act::new(&["rc-update", "chkconfig", "update-rc.d", "insserv"], &["*"], Category::Persistence, "changes what starts at boot"),
+    Act::new(&["rc-update", "chkconfig", "update-rc.d", "insserv"], &["*"], Category::Persistence, "changes what starts at boot").unless(&["--list", "show"]),
     Act::new(&["initctl", "supervisorctl", "sv", "s6-svc", "monit"], &["stop|shutdown|down"], Category::Service, "changes which services run"),
     Act::new(&["launchctl"], &["load|bootstrap|submit|enable|unload|bootout|stop|disable|remove|kickstart|start"], Category::Persistence, "changes which services run"),
 ];
@@ -76,6 +76,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
 fn is_ordinary(service: &str) -> bool {
     let name = service.strip_suffix(".service").unwrap_or(service);
     !VITAL.contains(&name)
-        && !name.contains([crate::text::HOLE, '*', '/'])
+        && !name.contains(crate::text::is_hole)
+        && !name.contains(['*', '/'])
         && !name.ends_with(".target")
 }

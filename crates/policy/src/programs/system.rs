@@ -19,7 +19,7 @@ const ACTS: &[Act] = &[
         Category::Persistence,
         "schedules a command",
     )
-    .unless(&["-l", "-V", "-q"]),
+    .unless(&["-l", "-V", "-q", "-c", "-h"]),
     Act::new(
         &["systemd-run"],
         &[],
@@ -83,7 +83,9 @@ const ACTS: &[Act] = &[
     Act::new(&["nft"], &[], Category::Firewall, "changes the firewall").with(&["-f", "--file"]),
     Act::new(
         &["ufw"],
-        &["disable|enable|allow|deny|delete|reset|reject|limit|default|reload|insert|route"],
+        &[
+            "disable|enable|allow|deny|delete|reset|reject|limit|default|reload|insert|route|prepend",
+        ],
         Category::Firewall,
         "changes the firewall",
     ),
@@ -266,14 +268,56 @@ const ACTS: &[Act] = &[
         "--hctosys",
         "--systohc",
     ]),
-    Act::new(&["date"], &[], Category::SystemFile, "changes the clock").with(&["-s", "--set"]),
+    Act::new(
+        &["ntpdate", "ntpdig", "sntp", "rdate", "chronyd"],
+        &[],
+        Category::SystemFile,
+        "changes the clock",
+    )
+    .unless(&["-q", "-d", "-p", "--version"]),
+    Act::new(
+        &["chronyc"],
+        &["makestep|settime|burst|online|offline|add|delete|manual"],
+        Category::SystemFile,
+        "changes the clock",
+    ),
+    Act::new(
+        &["kpatch"],
+        &["load|install|unload"],
+        Category::Kernel,
+        "loads code into the kernel",
+    ),
+    Act::new(
+        &["ufw"],
+        &["logging"],
+        Category::LogTampering,
+        "changes what the firewall records",
+    ),
+    Act::new(
+        &["trust"],
+        &["anchor|extract-compat"],
+        Category::SecurityTool,
+        "changes whom this machine trusts",
+    ),
+    Act::new(
+        &["update-ca-certificates"],
+        &[],
+        Category::SecurityTool,
+        "changes whom this machine trusts",
+    )
+    .with(&["--fresh"]),
+    Act::new(
+        &["localectl"],
+        &["set-*"],
+        Category::SystemFile,
+        "changes the machine's settings",
+    ),
     Act::new(
         &[
             "ldconfig",
             "update-alternatives",
             "alternatives",
             "dpkg-divert",
-            "localectl",
         ],
         &[],
         Category::SystemFile,
@@ -382,6 +426,25 @@ const ACTS: &[Act] = &[
     ),
 ];
 
+/// `-s`, `--set`, or the old way: digits for month, day, hour and minute.
+fn sets_the_clock(command: &Effective) -> bool {
+    let sets = |arg: &str| {
+        arg == "-s"
+            || arg.starts_with("--set")
+            || arg == "-us"
+            || arg.starts_with("-s") && arg.len() > 3 && !arg.starts_with("--")
+    };
+    let digits = |text: &str| {
+        let number = text.split('.').next().unwrap_or_default();
+        matches!(number.len(), 8 | 10 | 12) && number.bytes().all(|b| b.is_ascii_digit())
+    };
+    let asks = ["-d", "--date", "-r", "--reference", "-f"]
+        .iter()
+        .any(|flag| command.has_arg(flag));
+    command.args().iter().any(|arg| sets(&arg.s))
+        || !asks && command.operands().any(|text| digits(&text.s))
+}
+
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
@@ -397,6 +460,12 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         findings.push(Finding::dangerous(
             Category::Kernel,
             "takes away what the machine works with",
+        ));
+    }
+    if program == "date" && sets_the_clock(command) {
+        findings.push(Finding::dangerous(
+            Category::SystemFile,
+            "changes the clock",
         ));
     }
     if program == "sysctl"

@@ -7,7 +7,7 @@ use super::Judge;
 use crate::effective::{Effective, base_name};
 use crate::finding::{Category, Finding};
 use crate::paths::{self, Place};
-use crate::text::HOLE;
+use crate::text::{HOLE, NAME};
 
 /// Words in a file's name that say it was not made for others.
 const TELLING: &[&str] = &[
@@ -31,18 +31,45 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let program = command.program();
     if !to_this_machine(command) {
         for file in sent(command) {
+            let file = match file.strip_prefix("~/") {
+                Some(rest) => format!("{}/{rest}", judge.context.home),
+                None => file,
+            };
+            let secret = paths::secret(&file, &judge.cwd, judge.context);
+            if let Some(what) = secret.filter(|_| file.starts_with('/')) {
+                findings.push(Finding::dangerous(
+                    Category::Exfiltration,
+                    format!("sends {what} away with {program}"),
+                ));
+            }
             if let Some(what) = not_for_others(&file, judge) {
                 findings.push(Finding::dangerous(
                     Category::Exfiltration,
                     format!(
                         "sends {what} away with {program}: {}",
-                        file.replace(HOLE, "…")
+                        crate::text::shown(&file)
                     ),
                 ));
             }
         }
     }
     findings.extend(copied(command, judge));
+    if matches!(
+        program,
+        "restic" | "borg" | "kopia" | "duplicity" | "rdiff-backup"
+    ) && command.args().iter().any(|arg| arg.s.contains(':'))
+        && command.operands().any(|text| {
+            matches!(
+                paths::place(&text.s, &judge.cwd, judge.context),
+                Place::Home | Place::Root | Place::System
+            ) || personal(&text.s, judge)
+        })
+    {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("copies what is somebody's own to another machine with {program}"),
+        ));
+    }
     if program == "ping" && command.value_of("-p").is_some_and(|text| !text.is_known()) {
         findings.push(Finding::dangerous(
             Category::Exfiltration,
@@ -55,7 +82,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     ) && command
         .args()
         .iter()
-        .any(|arg| arg.s.contains(&format!("{HOLE}.")))
+        .any(|arg| arg.s.contains(&format!("{HOLE}.")) || arg.s.contains(&format!("{NAME}.")))
     {
         findings.push(Finding::dangerous(
             Category::Exfiltration,
@@ -66,7 +93,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// What the program is told to send, as the command line names it.
-fn sent(command: &Effective) -> Vec<String> {
+pub(super) fn sent(command: &Effective) -> Vec<String> {
     let valued = |flags: &[&str]| -> Vec<String> {
         flags
             .iter()
@@ -143,7 +170,7 @@ fn copied(command: &Effective, judge: &Judge<'_>) -> Option<Finding> {
 }
 
 /// Where people keep what is theirs.
-fn personal(file: &str, judge: &Judge<'_>) -> bool {
+pub(super) fn personal(file: &str, judge: &Judge<'_>) -> bool {
     const FOLDERS: &[&str] = &[
         "Documents",
         "Desktop",

@@ -3,7 +3,7 @@
 use super::Walker;
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
-use crate::text::{Flow, HOLE, Taint, Text};
+use crate::text::{Flow, HOLE, Taint, Text, is_hole};
 
 impl Walker<'_> {
     /// `None` if the name is no builtin that matters here.
@@ -27,7 +27,13 @@ impl Walker<'_> {
                     .find(|arg| !arg.s.starts_with('-') || arg.s.len() > 2)?;
                 self.judge(command.clone());
                 if args.len() > 1 && !action.s.is_empty() {
-                    self.run_computed(&action.clone(), "trap", &Flow::default());
+                    self.traps.push(action.clone());
+                }
+                if args.iter().any(|arg| arg.s == "DEBUG") && action.s.contains("BASH_COMMAND") {
+                    self.find(Finding::dangerous(
+                        Category::Persistence,
+                        "records every command that is typed",
+                    ));
                 }
                 Some(Flow::known(""))
             }
@@ -44,7 +50,8 @@ impl Walker<'_> {
                     )
                     .collect();
                 for (name, value) in pairs {
-                    if !value.contains(HOLE) {
+                    self.judge_alias(&name, &value);
+                    if !value.contains(is_hole) {
                         self.run_text(&value, "alias", &Flow::default());
                         self.aliases.insert(name, value);
                     }
@@ -61,7 +68,9 @@ impl Walker<'_> {
                         self.vars.insert(name.to_owned(), Text::known(value));
                     }
                 }
-                Some(Flow::unknown(if args.is_empty() {
+                let lists =
+                    args.is_empty() || command.short('p') && command.operands().next().is_none();
+                Some(Flow::unknown(if lists {
                     Taint::ENVIRONMENT
                 } else {
                     Taint::NONE
@@ -80,7 +89,12 @@ impl Walker<'_> {
                     Taint::NONE
                 }))
             }
-            "read" | "mapfile" | "readarray" => {
+            "mapfile" | "readarray" => {
+                self.judge(command.clone());
+                self.map_file(command);
+                Some(Flow::known(""))
+            }
+            "read" => {
                 self.judge(command.clone());
                 self.read(command);
                 Some(Flow::known(""))
@@ -91,6 +105,16 @@ impl Walker<'_> {
                 let text = self.output(&shown).into_text();
                 if let Some(name) = args.get(1) {
                     self.vars.insert(name.s.clone(), text);
+                }
+                Some(Flow::known(""))
+            }
+            "hash" => {
+                self.judge(command.clone());
+                if command.short('p') {
+                    self.find(Finding::dangerous(
+                        Category::Injection,
+                        "makes a name stand for another program (hash -p)",
+                    ));
                 }
                 Some(Flow::known(""))
             }
@@ -107,6 +131,21 @@ impl Walker<'_> {
                 Some(Flow::known(""))
             }
             _ => None,
+        }
+    }
+
+    /// A name that people type without thinking, leading elsewhere.
+    fn judge_alias(&mut self, name: &str, value: &str) {
+        const TRUSTED: &[&str] = &["sudo", "su", "doas", "ssh", "passwd", "gpg", "login"];
+        let first = value.split_whitespace().next().unwrap_or_default();
+        let elsewhere = TRUSTED.contains(&name) && crate::effective::base_name(first) != name;
+        let anybodys =
+            first.contains('/') && crate::paths::anybodys(first, self.workdir(), self.context);
+        if value.contains(HOLE) || elsewhere || anybodys {
+            self.find(Finding::dangerous(
+                Category::Injection,
+                format!("makes the name {name} run something else"),
+            ));
         }
     }
 
@@ -128,7 +167,7 @@ impl Walker<'_> {
             .find(|arg| !arg.s.starts_with('-') || arg.s == "-");
         self.cwd = match target {
             None => Some(self.context.home.clone()),
-            Some(target) if target.is_known() && target.s != "-" => {
+            Some(target) if !target.is_unbounded() && target.s != "-" => {
                 Some(crate::paths::absolute(&target.s, self.workdir()))
             }
             Some(_) => Some(HOLE.to_string()),
@@ -155,6 +194,28 @@ impl Walker<'_> {
         Flow::unknown(Taint::NONE)
     }
 
+    fn map_file(&mut self, command: &Effective) {
+        const MOST: usize = 64;
+        let name = command
+            .operands()
+            .last()
+            .map_or("MAPFILE", |text| text.s.as_str())
+            .to_owned();
+        let lines = match &command.input.known {
+            Some(text) => text
+                .lines()
+                .take(MOST)
+                .map(|line| Text {
+                    s: line.to_owned(),
+                    taint: command.input.taint,
+                    glob: false,
+                })
+                .collect(),
+            None => vec![command.input.clone().into_text()],
+        };
+        self.arrays.insert(name, lines);
+    }
+
     fn read(&mut self, command: &Effective) {
         let line = match &command.input.known {
             Some(text) => Text {
@@ -162,9 +223,21 @@ impl Walker<'_> {
                 taint: command.input.taint,
                 glob: false,
             },
-            None => Text::unknown(command.input.taint),
+            None => command.input.clone().into_text(),
         };
-        let names: Vec<&Text> = command.operands().collect();
+        let args = command.args();
+        let names: Vec<&Text> = command
+            .operands()
+            .filter(|name| {
+                !args.windows(2).any(|pair| {
+                    std::ptr::eq(&raw const pair[1], *name)
+                        && matches!(
+                            pair[0].s.as_str(),
+                            "-d" | "-n" | "-N" | "-p" | "-t" | "-u" | "-rd"
+                        )
+                })
+            })
+            .collect();
         match names.as_slice() {
             [] => {
                 self.vars.insert("REPLY".to_owned(), line);

@@ -17,8 +17,20 @@ use super::Walker;
 use super::literals::{Token, tokens};
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
-use crate::text::{Flow, HOLE, Taint, Text};
+use crate::text::{Flow, Taint, Text};
 use given::{Given, code_of, language};
+
+/// The code on an interpreter's command line.
+pub(super) fn given_code(command: &Effective) -> Option<String> {
+    let language = language(command.program())?;
+    if language == "awk" {
+        return None;
+    }
+    match code_of(command, language) {
+        Some(Given::Code(text)) => Some(text.s),
+        _ => None,
+    }
+}
 
 impl Walker<'_> {
     /// Looks inside the code of an interpreter, if there is any to see.
@@ -28,7 +40,7 @@ impl Walker<'_> {
         };
         match code_of(command, language) {
             Some(Given::Code(text)) => {
-                let all = text.s.trim() == HOLE.to_string();
+                let all = text.is_hole();
                 if all || !text.is_known() && text.taint.has(Taint::NETWORK | Taint::DECODED) {
                     self.judge_unknown_code(text.taint, language);
                 }
@@ -54,7 +66,7 @@ impl Walker<'_> {
         }
     }
 
-    fn look_inside(&mut self, code: &str, language: &'static str, command: &Effective) {
+    pub(super) fn look_inside(&mut self, code: &str, language: &'static str, command: &Effective) {
         if self.depth >= super::DEPTH {
             return self.doubt("it is nested too deeply to follow");
         }

@@ -37,3 +37,42 @@ pub(super) fn conventional(name: &str, context: &Context) -> Option<Text> {
     };
     Some(Text::known(value))
 }
+
+/// Variables that hold a name or a number and never a path.
+pub(super) fn is_name(name: &str) -> bool {
+    matches!(
+        name,
+        "RANDOM"
+            | "SRANDOM"
+            | "$"
+            | "!"
+            | "?"
+            | "#"
+            | "-"
+            | "UID"
+            | "EUID"
+            | "PPID"
+            | "SECONDS"
+            | "LINENO"
+            | "BASHPID"
+            | "EPOCHSECONDS"
+            | "EPOCHREALTIME"
+            | "HOSTNAME"
+            | "USER"
+            | "LOGNAME"
+            | "COLUMNS"
+            | "LINES"
+            | "SHLVL"
+            | "BASH_VERSION"
+            | "MACHTYPE"
+            | "LANG"
+            | "TZ"
+    )
+}
+
+/// Variables whose usual value the judge relies on.
+pub(crate) fn is_relied_on(name: &str) -> bool {
+    is_name(name)
+        || matches!(name, "HOME" | "PWD" | "OLDPWD" | "TMPDIR" | "TEMP" | "TMP")
+        || name.starts_with("XDG_")
+}

@@ -2,7 +2,7 @@
 
 use super::{Walker, brace, glob};
 use crate::syntax::{Param, ParamOp, Part, Word};
-use crate::text::{HOLE, Taint, Text};
+use crate::text::{HOLE, Shape, Taint, Text};
 
 impl Walker<'_> {
     /// All fields that a word becomes.
@@ -49,7 +49,15 @@ impl Walker<'_> {
                 self.append_list(&items, &mut current, fields);
                 continue;
             }
-            let piece = self.part(part, at == 0);
+            let mut piece = self.part(part, at == 0);
+            if let Part::Param(param) = part
+                && self.calls.is_empty()
+                && self.positional.is_none()
+                && (matches!(param.name.as_str(), "@" | "*")
+                    || param.name.bytes().all(|b| b.is_ascii_digit()) && param.name != "0")
+            {
+                piece.taint = piece.taint | Taint::UNSET;
+            }
             if !splits {
                 current.get_or_insert_default().push(&piece);
                 continue;
@@ -138,7 +146,7 @@ impl Walker<'_> {
             Part::Arithmetic(word) => {
                 let inner = self.text(word);
                 super::arithmetic::value(&inner.s, &|name| self.number(name)).map_or_else(
-                    || Text::unknown(Taint::NONE),
+                    || Text::shaped(&Shape::Names, Taint::NONE),
                     |n| Text::known(n.to_string()),
                 )
             }
@@ -177,7 +185,7 @@ impl Walker<'_> {
         }
         let mut value = self.value(param);
         // `$0` alone is the shell; what is cut out of it only running tells.
-        if param.name == "0" && param.op != ParamOp::None {
+        if param.name == "0" && param.op != ParamOp::None && self.positional.is_none() {
             value = Some(Text::unknown(Taint::NONE));
         }
         if param.indirect {
@@ -189,19 +197,20 @@ impl Walker<'_> {
         if param.length {
             return match value.filter(Text::is_known) {
                 Some(text) => Text::known(text.s.chars().count().to_string()),
-                None => Text::unknown(Taint::NONE),
+                None => Text::shaped(&Shape::Names, Taint::NONE),
             };
         }
         match &param.op {
-            ParamOp::None | ParamOp::Error => value.unwrap_or_else(|| {
-                let secret = crate::programs::secrets::names_secret(&param.name);
-                Text::unknown(if secret { Taint::NAMED } else { Taint::NONE })
-            }),
+            ParamOp::None | ParamOp::Error => value.unwrap_or_else(|| unassigned(&param.name)),
             ParamOp::Default(word) => {
-                let default = self.text(word);
+                let mut default = self.text(word);
                 match value {
                     Some(value) if !value.s.is_empty() => value,
                     _ => {
+                        if value.is_none() {
+                            default.taint =
+                                default.taint | unassigned(&param.name).taint | Taint::OPEN;
+                        }
                         if is_name(&param.name) {
                             self.vars.insert(param.name.clone(), default.clone());
                         }
@@ -255,7 +264,13 @@ impl Walker<'_> {
             let items = self.arrays.get(&param.name)?;
             if index == "@" || index == "*" {
                 let joined: Vec<&str> = items.iter().map(|item| item.s.as_str()).collect();
-                return Some(Text::known(joined.join(" ")));
+                return Some(Text {
+                    s: joined.join(" "),
+                    taint: items
+                        .iter()
+                        .fold(Taint::NONE, |taint, item| taint | item.taint),
+                    glob: false,
+                });
             }
             let at = super::arithmetic::value(index, &|name| self.number(name));
             return match at.and_then(|at| usize::try_from(at).ok()) {
@@ -308,12 +323,34 @@ impl Walker<'_> {
     }
 }
 
+/// A variable that the same text does not assign: the environment's, or left by an earlier command.
+fn unassigned(name: &str) -> Text {
+    let argument =
+        matches!(name, "@" | "*") || name.bytes().all(|b| b.is_ascii_digit()) && name != "0";
+    if argument {
+        return Text::unknown(Taint::ARGUMENT);
+    }
+    if name == "BASH_SOURCE" {
+        return Text::shaped(&Shape::Below(String::new()), Taint::NONE);
+    }
+    if super::environment::is_name(name) {
+        return Text::shaped(&Shape::Names, Taint::NONE);
+    }
+    let secret = crate::programs::secrets::names_secret(name);
+    Text::unknown(if secret { Taint::NAMED } else { Taint::NONE })
+}
+
 fn trimmed(value: Option<Text>, change: impl FnOnce(&str) -> String) -> Text {
     match value {
         Some(value) if value.is_known() => Text {
             s: change(&value.s),
             taint: value.taint,
             glob: false,
+        },
+        // A piece of a name is a name; a piece of a path that stays below does, but for its start.
+        Some(value) if !value.is_unbounded() && !value.s.starts_with('/') => Text {
+            s: change(&value.s),
+            ..value
         },
         Some(value) => Text::unknown(value.taint),
         None => Text::unknown(Taint::NONE),

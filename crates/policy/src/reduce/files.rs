@@ -33,6 +33,17 @@ impl Walker<'_> {
                     self.keep(&file, Flow::unknown(Taint::NETWORK));
                 }
             }
+            // What a compiler makes of a source is the source.
+            "gcc" | "g++" | "cc" | "c++" | "clang" | "tcc" | "rustc" | "ghc" => {
+                let source = operands.iter().find_map(|text| self.file(&text.s).cloned());
+                if let Some(source) = source.filter(|source| source.taint.has(Taint::NETWORK)) {
+                    let made = command
+                        .values_of("-o")
+                        .pop()
+                        .unwrap_or_else(|| "a.out".to_owned());
+                    self.keep(&made, Flow::unknown(source.taint));
+                }
+            }
             _ => {}
         }
     }
@@ -60,7 +71,7 @@ impl Walker<'_> {
         }
     }
 
-    fn keep(&mut self, path: &str, content: Flow) {
+    pub(super) fn keep(&mut self, path: &str, content: Flow) {
         if self.files.len() < MOST && (!path.starts_with("/dev/") || path.starts_with("/dev/shm/"))
         {
             let path = paths::absolute(path, self.workdir());

@@ -6,6 +6,7 @@
 
 mod arithmetic;
 mod brace;
+mod builds;
 mod builtins;
 mod codes;
 mod decode;
@@ -14,13 +15,17 @@ pub(crate) mod escapes;
 mod expand;
 mod files;
 pub(crate) mod glob;
+pub(crate) mod listing;
 mod literals;
 mod nodes;
 mod output;
 mod run;
+mod shape;
 mod shells;
 mod wrap_remote;
 mod wrappers;
+
+pub(crate) use environment::is_relied_on;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -46,18 +51,32 @@ pub(crate) struct Reduced {
     pub(crate) doubts: Vec<String>,
 }
 
-pub(crate) fn reduce(script: &Script, context: &Context, input: &Flow) -> Reduced {
+/// `cwd` is where the command starts, where that is not the workspace.
+pub(crate) fn reduce(
+    script: &Script,
+    context: &Context,
+    input: &Flow,
+    cwd: Option<String>,
+) -> Reduced {
     let mut walker = Walker::new(context);
+    walker.cwd = cwd;
     walker.script(script, input);
     walker.done()
 }
 
 /// Words that no shell looks at.
-pub(crate) fn reduce_words(words: &[String], context: &Context, input: Flow) -> Reduced {
+pub(crate) fn reduce_words(
+    words: &[String],
+    context: &Context,
+    input: Flow,
+    cwd: Option<String>,
+) -> Reduced {
     let mut walker = Walker::new(context);
+    walker.cwd.clone_from(&cwd);
     walker.run(Effective {
         words: words.iter().map(Text::known).collect(),
         input,
+        cwd,
         ..Effective::default()
     });
     walker.done()
@@ -86,6 +105,14 @@ pub(crate) struct Walker<'a> {
     contained: bool,
     /// Somebody else reads what is printed.
     piped: bool,
+    /// What is printed is only counted.
+    unseen: bool,
+    /// What is to run when the shell or a subshell ends.
+    traps: Vec<Text>,
+    /// Inside a function's definition: what is only found because its arguments are not known yet.
+    deferred: Option<Vec<Finding>>,
+    /// The same, for each function that nobody has called so far.
+    uncalled: HashMap<String, Vec<Finding>>,
     reduced: Reduced,
 }
 
@@ -109,11 +136,30 @@ impl<'a> Walker<'a> {
             text_spent: 0,
             contained: false,
             piped: false,
+            unseen: false,
+            traps: Vec::new(),
+            deferred: None,
+            uncalled: HashMap::new(),
             reduced: Reduced::default(),
         }
     }
 
-    fn done(self) -> Reduced {
+    /// Runs what was set to run at the end, with the variables as they are then.
+    fn spring_traps(&mut self, from: usize) {
+        if self.traps.len() <= from {
+            return;
+        }
+        for action in self.traps.split_off(from).into_iter().take(16) {
+            self.run_computed(&action, "trap", &Flow::default());
+        }
+    }
+
+    fn done(mut self) -> Reduced {
+        self.spring_traps(0);
+        // A persistent shell may call it later, with anything.
+        for finding in std::mem::take(&mut self.uncalled).into_values().flatten() {
+            self.find(finding);
+        }
         self.reduced
     }
 

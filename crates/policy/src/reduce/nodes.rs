@@ -9,7 +9,7 @@ use crate::paths;
 use crate::syntax::{
     Assign, AssignValue, Kind, Node, Part, Pipeline, Redirect, RedirectOp, Script, Simple, Word,
 };
-use crate::text::{Flow, Taint, Text};
+use crate::text::{Flow, Shape, Taint, Text};
 
 /// A `for` over more known words than this is walked with a hole.
 const MOST_ROUNDS: usize = 24;
@@ -24,24 +24,13 @@ pub(super) struct Redirected {
 
 impl Walker<'_> {
     pub(super) fn script(&mut self, script: &Script, input: &Flow) -> Flow {
-        let mut output = Flow {
-            known: Some(String::new()),
-            taint: Taint::NONE,
-            present: true,
-        };
+        let mut output = Flow::known("");
         for pipeline in &script.pipelines {
             if self.steps > super::STEPS {
                 break;
             }
             let flow = self.pipeline(pipeline, input.clone());
-            output.taint = output.taint | flow.taint;
-            output.known = match (output.known, flow.known) {
-                (Some(mut all), Some(more)) if all.len() < super::LONGEST_TEXT => {
-                    all.push_str(&more);
-                    Some(all)
-                }
-                _ => None,
-            };
+            output = output.then(flow, super::LONGEST_TEXT);
         }
         output
     }
@@ -58,13 +47,22 @@ impl Walker<'_> {
                 "starts itself again and again",
             ));
         }
+        if connects_a_shell(pipeline) {
+            self.find(Finding::dangerous(
+                Category::ReverseShell,
+                "connects a shell to the network",
+            ));
+        }
         let mut flow = input;
+        let unseen = self.unseen;
+        self.unseen |= pipeline.stages.len() > 1 && pipeline.stages.last().is_some_and(counts);
         let piped = self.piped;
         for (at, stage) in pipeline.stages.iter().enumerate() {
             self.piped = piped || at + 1 < pipeline.stages.len();
             flow = self.node(stage, flow);
         }
         self.piped = piped;
+        self.unseen = unseen;
         flow
     }
 
@@ -74,6 +72,9 @@ impl Walker<'_> {
         }
         let redirected = self.redirects(&node.redirects);
         let written = redirected.writes.clone();
+        if !matches!(node.kind, Kind::Simple(_)) {
+            self.compound_reads(&redirected);
+        }
         let input = redirected.input.clone().unwrap_or(input);
         let output = match &node.kind {
             Kind::Simple(simple) => return self.simple(simple, redirected, input),
@@ -128,10 +129,26 @@ impl Walker<'_> {
         output
     }
 
+    /// A loop that is fed from a file nobody can name may print it.
+    fn compound_reads(&mut self, redirected: &Redirected) {
+        let unknown = redirected.reads.iter().any(Text::is_unbounded);
+        if unknown {
+            self.judge(Effective {
+                words: vec![Text::known("cat")],
+                reads: redirected.reads.clone(),
+                cwd: self.cwd.clone(),
+                via: self.via.clone(),
+                ..Effective::default()
+            });
+        }
+    }
+
     /// What is assigned inside is gone afterwards.
     pub(super) fn subshell(&mut self, script: &Script, input: &Flow) -> Flow {
         let kept = (self.vars.clone(), self.arrays.clone(), self.cwd.clone());
+        let traps = self.traps.len();
         let output = self.script(script, input);
+        self.spring_traps(traps);
         (self.vars, self.arrays, self.cwd) = kept;
         output
     }
@@ -165,7 +182,26 @@ impl Walker<'_> {
             return redirected.input.unwrap_or_default();
         }
         let script = Rc::clone(script);
-        self.below("$( )", |walker| walker.subshell(&script, &Flow::default()))
+        let mut flow = self.below("$( )", |walker| walker.subshell(&script, &Flow::default()));
+        // `which a || which b` is one program.
+        let finds = |pipeline: &Pipeline| match pipeline.stages.as_slice() {
+            [
+                Node {
+                    kind: Kind::Simple(simple),
+                    ..
+                },
+            ] => matches!(
+                simple.words.first().and_then(Word::as_plain),
+                Some("which" | "command" | "type")
+            ),
+            _ => false,
+        };
+        if script.pipelines.len() > 1 && script.pipelines.iter().all(finds) {
+            flow.known = flow
+                .known
+                .and_then(|text| text.lines().next().map(str::to_owned));
+        }
+        flow
     }
 
     pub(super) fn process(&mut self, script: &Rc<Script>, reads: bool) -> Text {
@@ -275,6 +311,7 @@ impl Walker<'_> {
             cwd: self.cwd.clone(),
             via: self.via.clone(),
             transparent: false,
+            unseen: self.unseen,
         })
     }
 
@@ -339,18 +376,16 @@ impl Walker<'_> {
         for word in words.unwrap_or_default() {
             items.append(&mut self.fields(word));
         }
-        if items.is_empty() || items.len() > MOST_ROUNDS {
-            items = vec![Text::unknown(Taint::NONE)];
+        if words.is_none() {
+            items = vec![Text::unknown(Taint::ARGUMENT)];
+        } else if items.is_empty() || items.len() > MOST_ROUNDS {
+            items = vec![summary(&items)];
         }
         let mut output = Flow::known("");
         for item in items {
             self.vars.insert(name.to_owned(), item);
             let flow = self.script(body, input);
-            output.taint = output.taint | flow.taint;
-            output.known = match (output.known, flow.known) {
-                (Some(all), Some(more)) if all.len() < super::LONGEST_TEXT => Some(all + &more),
-                _ => None,
-            };
+            output = output.then(flow, super::LONGEST_TEXT);
         }
         output
     }
@@ -365,6 +400,7 @@ impl Walker<'_> {
             return Flow::known("");
         }
         self.functions.insert(name.to_owned(), Rc::clone(body));
+        let outer = self.deferred.replace(Vec::new());
         let kept = (self.vars.clone(), self.arrays.clone(), self.cwd.clone());
         let args = self.positional.take();
         self.calls.push(name.to_owned());
@@ -375,16 +411,87 @@ impl Walker<'_> {
         self.calls.pop();
         self.positional = args;
         (self.vars, self.arrays, self.cwd) = kept;
+        let found = std::mem::replace(&mut self.deferred, outer).unwrap_or_default();
+        self.uncalled.insert(name.to_owned(), found);
         Flow::known("")
     }
 }
 
+/// `nc -l 1 < p | sh > p`, in either order: a shell that nobody types into, and a connection.
+fn connects_a_shell(pipeline: &Pipeline) -> bool {
+    let mut shell = false;
+    let mut connection = false;
+    for stage in &pipeline.stages {
+        let Kind::Simple(simple) = &stage.kind else {
+            continue;
+        };
+        let words: Vec<&str> = simple.words.iter().filter_map(Word::as_plain).collect();
+        let Some(first) = words.first() else {
+            continue;
+        };
+        let name = crate::effective::base_name(first);
+        let bare = words
+            .iter()
+            .skip(1)
+            .all(|word| matches!(*word, "-i" | "-s" | "-l" | "-li" | "-"));
+        shell |= super::shells::is_shell(name) && bare;
+        connection |= matches!(
+            name,
+            "nc" | "ncat" | "netcat" | "telnet" | "socat" | "websocat"
+        ) || name == "openssl" && words.contains(&"s_client")
+            || name == "busybox" && words.contains(&"nc");
+    }
+    shell && connection
+}
+
+/// Whether a program tells only how much comes in, or a number made of it.
+fn counts(node: &Node) -> bool {
+    let Kind::Simple(simple) = &node.kind else {
+        return false;
+    };
+    let words: Vec<&str> = simple.words.iter().filter_map(Word::as_plain).collect();
+    match words.as_slice() {
+        [
+            "wc" | "md5sum" | "sha1sum" | "sha256sum" | "sha512sum" | "cksum" | "b2sum",
+            ..,
+        ] => true,
+        ["grep" | "egrep" | "fgrep", rest @ ..] => rest.iter().any(|word| {
+            word.starts_with('-') && !word.starts_with("--") && word.contains(['q', 'c'])
+        }),
+        _ => false,
+    }
+}
+
+/// One text for more items than are followed one by one.
+fn summary(items: &[Text]) -> Text {
+    const EVERY_NUMBER: usize = 200;
+    let mut taint = Taint::NONE;
+    for item in items {
+        taint = taint | item.taint;
+    }
+    let number = |item: &Text| !item.s.is_empty() && item.s.bytes().all(|b| b.is_ascii_digit());
+    let name = |item: &Text| {
+        !item.is_unbounded() && !item.s.contains('/') && !item.s.starts_with(['.', '-'])
+    };
+    if items.is_empty() {
+        return Text::unknown(taint);
+    }
+    if items.iter().all(number) && items.len() >= EVERY_NUMBER {
+        taint = taint | Taint::EVERY_PROCESS;
+    }
+    if items.iter().all(name) {
+        return Text::shaped(&Shape::Names, taint);
+    }
+    Text::unknown(taint)
+}
+
 fn flow_of(text: &Text) -> Flow {
-    if text.is_known() {
+    if !text.is_unbounded() {
         Flow {
             known: Some(text.s.clone()),
             taint: text.taint,
             present: true,
+            ..Flow::default()
         }
     } else {
         Flow::unknown(text.taint)

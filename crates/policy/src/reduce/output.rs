@@ -1,9 +1,9 @@
 //! What a command prints, if that can be told, and where it came from.
 
-use super::{Walker, decode, escapes};
+use super::{Walker, decode, escapes, listing, shape};
 use crate::effective::Effective;
 use crate::paths::{self, Place};
-use crate::text::{Flow, HOLE, Taint, Text};
+use crate::text::{Flow, Taint, Text};
 
 /// Programs that print what they fetch.
 const FETCHERS: &[&str] = &[
@@ -63,13 +63,17 @@ impl Walker<'_> {
             if decodes(command) && !matches!(command.program(), "tr" | "rev") {
                 taint = taint | Taint::DECODED;
             }
+            taint = shape::narrowed(command, taint) | shape::lists_everything(command);
             return Flow {
                 known: Some(text),
                 taint,
                 present: true,
+                ..Flow::default()
             };
         }
-        Flow::unknown(self.output_taint(command))
+        let taint =
+            shape::narrowed(command, self.output_taint(command)) | shape::lists_everything(command);
+        Flow::shaped(self.output_shape(command), taint)
     }
 
     fn output_taint(&self, command: &Effective) -> Taint {
@@ -110,6 +114,25 @@ impl Walker<'_> {
         {
             taint = taint | Taint::DECODED;
         }
+        if let Some(code) = super::codes::given_code(command) {
+            if code.contains("http://") || code.contains("https://") {
+                taint = taint | Taint::NETWORK;
+            }
+            if [
+                "b64decode",
+                "base64_decode",
+                "decode_base64",
+                "fromhex",
+                "unhexlify",
+                "atob(",
+                "unpack(",
+            ]
+            .iter()
+            .any(|call| code.contains(call))
+            {
+                taint = taint | Taint::DECODED;
+            }
+        }
         if prints_shell(command) {
             taint = taint | Taint::SHELL_ENV;
         }
@@ -147,7 +170,7 @@ impl Walker<'_> {
     /// Runs the few filters that disguises are made of.
     fn simulate(&mut self, command: &Effective) -> Option<String> {
         let args = command.args();
-        if args.iter().any(|arg| !arg.is_known()) {
+        if args.iter().any(Text::is_unbounded) && command.program() != "ls" {
             return None;
         }
         let strings: Vec<&str> = args.iter().map(|arg| arg.s.as_str()).collect();
@@ -192,7 +215,7 @@ impl Walker<'_> {
                 let script = command
                     .value_of("-e")
                     .map_or_else(|| command.operand(0), |t| t.s.as_str());
-                decode::sed(&input()?, script)
+                prefixed(&input()?, script).or_else(|| decode::sed(&input()?, script))
             }
             "cut" => cut(&input()?, command),
             "which" | "type" | "command" => {
@@ -212,8 +235,15 @@ impl Walker<'_> {
                         .to_owned(),
                 )
             }
-            "mktemp" => Some("/tmp/tmp.hermetic\n".to_owned()),
-            "find" => listed(command),
+            "mktemp" => Some(temporary(command)),
+            "realpath" | "readlink" => {
+                let path = command.operands().last()?;
+                path.is_known()
+                    .then(|| format!("{}\n", paths::absolute(&path.s, self.workdir())))
+            }
+            "find" => listing::found(command),
+            "ls" | "exa" | "eza" => Some(listing::listed(command)),
+            "grep" | "egrep" | "fgrep" | "rg" | "ag" => listing::matching(command),
             "python" | "python3" | "perl" | "ruby" | "node" | "php" | "awk" | "gawk" => {
                 super::codes::printed(command)
             }
@@ -242,6 +272,32 @@ impl Walker<'_> {
             all.push_str(&self.content_of(file, &command.input).known?);
         }
         Some(all)
+    }
+}
+
+/// `s,^,/,`: something before or after each line.
+fn prefixed(text: &str, script: &str) -> Option<String> {
+    let rest = script.strip_prefix('s')?;
+    let mark = rest.chars().next().filter(char::is_ascii_punctuation)?;
+    let mut fields = rest[1..].split(mark);
+    let (at, with) = (fields.next()?, fields.next()?);
+    if with.contains(['&', '\\']) {
+        return None;
+    }
+    let changed: Vec<String> = match at {
+        "^" => text.lines().map(|line| format!("{with}{line}")).collect(),
+        "$" => text.lines().map(|line| format!("{line}{with}")).collect(),
+        _ => return None,
+    };
+    Some(changed.join("\n") + "\n")
+}
+
+/// What `mktemp` makes, which is new and its caller's.
+fn temporary(command: &Effective) -> String {
+    match command.operands().last() {
+        Some(pattern) if pattern.s.contains('/') => format!("{}\n", pattern.s),
+        Some(pattern) => format!("/tmp/{}\n", pattern.s),
+        None => "/tmp/tmp.hermetic\n".to_owned(),
     }
 }
 
@@ -416,46 +472,6 @@ fn printf(args: &[&str]) -> Option<String> {
             return Some(out);
         }
     }
-}
-
-/// `find` prints the places it starts from, or with tests something below them.
-fn listed(command: &Effective) -> Option<String> {
-    const OTHERWISE: &[&str] = &[
-        "-exec", "-ok", "-printf", "-fprint", "-fls", "-ls", "-delete",
-    ];
-    let args: Vec<&str> = command.args().iter().map(|arg| arg.s.as_str()).collect();
-    let tests_at = args.iter().position(|arg| arg.starts_with(['-', '(', '!']));
-    let (places, tests) = args.split_at(tests_at.unwrap_or(args.len()));
-    if tests
-        .iter()
-        .any(|test| OTHERWISE.iter().any(|other| test.starts_with(other)))
-    {
-        return None;
-    }
-    let whole = |test: &&str| {
-        let plain = [
-            "-print",
-            "-print0",
-            "-type",
-            "-maxdepth",
-            "-mindepth",
-            "-xdev",
-        ];
-        !test.starts_with(['-', '(', '!']) || plain.contains(test)
-    };
-    let places = if places.is_empty() { &["."] } else { places };
-    if tests.iter().all(whole) {
-        return Some(places.join("\n"));
-    }
-    let named = match tests.iter().filter(|test| test.ends_with("name")).count() {
-        1 => tests.iter().skip_while(|test| **test != "-name").nth(1),
-        _ => None,
-    };
-    let found = places.iter().map(|place| match named {
-        Some(name) => format!("{place}/{HOLE}/{name}"),
-        None => format!("{place}/{HOLE}"),
-    });
-    Some(found.collect::<Vec<_>>().join("\n"))
 }
 
 fn cut(text: &str, command: &Effective) -> Option<String> {

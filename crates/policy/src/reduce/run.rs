@@ -6,7 +6,7 @@ use super::wrappers::{self, Inner};
 use crate::effective::{Effective, base_name};
 use crate::finding::{Category, Finding};
 use crate::programs;
-use crate::text::{Flow, HOLE, Taint, Text};
+use crate::text::{Flow, HOLE, Taint, Text, is_hole};
 
 impl Walker<'_> {
     pub(super) fn run(&mut self, mut command: Effective) -> Flow {
@@ -31,8 +31,9 @@ impl Walker<'_> {
         if first.s.len() > 1 && first.s.starts_with('=') {
             command.words[0].s.remove(0);
         }
+        self.with_arguments_unset(&command);
         let name = command.program().to_owned();
-        if name.contains(HOLE) {
+        if name.contains(is_hole) {
             return self.unknown_program(command, first.taint);
         }
         // A newline in an assignment prefix cannot hide: `x=y cmd` keeps its words.
@@ -53,10 +54,26 @@ impl Walker<'_> {
             self.run_own_file(&first.s);
         }
         self.code(&command);
+        self.run_own_project(&command);
         let output = self.output(&command);
         self.remember(&command, &output);
         self.judge(command);
         output
+    }
+
+    /// `rm$IFS$9-rf` is `rm -rf` where nobody gave nine arguments: both readings count.
+    fn with_arguments_unset(&mut self, command: &Effective) {
+        let cut =
+            |word: &Text| word.taint.has(Taint::UNSET) && word.is_unbounded() && !word.is_hole();
+        if !command.words.iter().any(cut) {
+            return;
+        }
+        let mut unset = command.clone();
+        for word in unset.words.iter_mut().filter(|word| cut(word)) {
+            word.s = word.s.replace(HOLE, "");
+            word.taint = word.taint.without(Taint::UNSET | Taint::ARGUMENT);
+        }
+        self.run(unset);
     }
 
     /// Keeps the command and asks the tables about it.
@@ -67,8 +84,19 @@ impl Walker<'_> {
                 "prints a variable that is called like a secret",
             ));
         }
+        let argument = command
+            .words
+            .iter()
+            .chain(&command.writes)
+            .chain(&command.reads)
+            .any(|word| word.taint.has(Taint::ARGUMENT));
         for finding in programs::judge(&command, self.context) {
-            self.find(finding);
+            match &mut self.deferred {
+                Some(deferred) if argument && finding.category == Category::Unknown => {
+                    deferred.push(finding);
+                }
+                _ => self.find(finding),
+            }
         }
         if !command.words.is_empty() || !command.writes.is_empty() {
             self.reduced.commands.push(command);
@@ -124,7 +152,7 @@ impl Walker<'_> {
         if text.is_known() {
             return self.run_text(&text.s, via, input);
         }
-        let all = text.s.trim() == HOLE.to_string();
+        let all = text.is_hole();
         if all || text.taint.has(Taint::NETWORK | Taint::DECODED) {
             self.judge_unknown_code(text.taint, via);
         }
@@ -168,7 +196,8 @@ impl Walker<'_> {
                 Category::Disguise,
                 format!("decodes something unreadable and runs it, with {via}"),
             ));
-        } else if !taint.has(Taint::FILE) {
+        } else if !taint.has(Taint::FILE) || matches!(via, "eval" | "trap") || via.ends_with(" -c")
+        {
             self.find(Finding::dangerous(
                 Category::Disguise,
                 format!("runs text with {via} that cannot be known beforehand"),
@@ -186,6 +215,13 @@ impl Walker<'_> {
             self.find(Finding::dangerous(
                 Category::Disguise,
                 "decodes the name of the program it runs",
+            ));
+        } else if taint.has(Taint::ARGUMENT)
+            && let Some(deferred) = &mut self.deferred
+        {
+            deferred.push(Finding::dangerous(
+                Category::Unknown,
+                "which program a function runs cannot be known beforehand",
             ));
         } else {
             self.doubt("which program it runs cannot be known beforehand");
@@ -250,6 +286,7 @@ impl Walker<'_> {
         if self.calls.iter().any(|called| called == name) {
             return Flow::unknown(Taint::NONE);
         }
+        self.uncalled.remove(name);
         let kept = self.positional.replace(command.words.clone());
         self.calls.push(name.to_owned());
         let body = std::rc::Rc::clone(body);

@@ -104,6 +104,15 @@ impl Walker<'_> {
                     self.judge_unknown_code(file.taint, &name);
                     return Flow::unknown(file.taint);
                 }
+                if file.is_unbounded() {
+                    self.find(Finding::dangerous(
+                        Category::Unknown,
+                        format!(
+                            "runs a file that cannot be known beforehand: {}",
+                            file.shown()
+                        ),
+                    ));
+                }
                 let content = self.content_of(&file, &command.input);
                 self.run_script_file(&file, &content, &name)
             }

@@ -30,7 +30,15 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
             }
         }
         "ip" | "xdotool" => rest_after_exec(args),
+        "hermetic" | "hermes" if operand(args, 0) == Some("exec") => own_exec(args),
         "parallel" => parallel(command),
+        "at" | "batch"
+            if args
+                .iter()
+                .any(|arg| matches!(arg.s.as_str(), "-l" | "-c" | "-V" | "-h" | "-r" | "-d")) =>
+        {
+            Vec::new()
+        }
         "at" | "batch" => vec![Inner::Stdin],
         "tmux" => tmux(command),
         "screen" => screen(command),
@@ -67,6 +75,53 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         "socat" => socat(args),
         _ => hosts::inner(command),
     }
+}
+
+/// `hermetic exec -- cmd` on a backend that is no boundary is `cmd`.
+fn own_exec(args: &[Text]) -> Vec<Inner> {
+    const WITH_VALUE: &[&str] = &[
+        "--backend",
+        "--image",
+        "--session",
+        "--timeout",
+        "--env",
+        "-e",
+        "--mount",
+        "--workdir",
+        "-w",
+        "--allow",
+        "--preset",
+        "--home",
+        "--config",
+        "--log-format",
+        "--log-level",
+    ];
+    let sealed = args.windows(2).any(|pair| {
+        pair[0].s == "--backend"
+            && matches!(
+                pair[1].s.as_str(),
+                "native" | "docker" | "singularity" | "modal" | "daytona"
+            )
+    });
+    let Some(verb) = args.iter().position(|arg| arg.s == "exec") else {
+        return Vec::new();
+    };
+    if sealed {
+        return Vec::new();
+    }
+    let mut at = verb + 1;
+    while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
+        if arg.s == "--" {
+            at += 1;
+            break;
+        }
+        at += if WITH_VALUE.contains(&arg.s.as_str()) {
+            2
+        } else {
+            1
+        };
+    }
+    words(args.get(at..).unwrap_or_default())
 }
 
 /// `git submodule foreach 'cmd'` and `git bisect run cmd`.
@@ -421,8 +476,8 @@ fn parallel(command: &Effective) -> Vec<Inner> {
     let template = joined(&rest[..end]);
     if items.is_empty() {
         let item = match &command.input.known {
-            Some(text) => Text::known(text.trim()),
-            None => Text::unknown(command.input.taint),
+            Some(text) => Text::known(text.trim().replace(['\n', '\0'], " ")),
+            None => command.input.clone().into_text(),
         };
         return vec![filled(&template, &item)];
     }

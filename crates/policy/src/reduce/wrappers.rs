@@ -6,9 +6,10 @@
 mod table;
 
 use super::builtins::joined;
+use super::listing::Search;
 use super::wrap_remote;
 use crate::effective::Effective;
-use crate::text::{HOLE, Text};
+use crate::text::{BELOW, Text};
 use table::{DETAILS, WRAPPERS};
 
 /// A command found inside another.
@@ -234,9 +235,17 @@ fn xargs(command: &Effective) -> Vec<Inner> {
             })
             .filter(|item| !item.is_empty())
             .take(64)
-            .map(|item| Text::known(item.trim_matches(['\'', '"'])))
+            .map(|item| Text {
+                s: item.trim_matches(['\'', '"']).to_owned(),
+                taint: command.input.taint,
+                glob: false,
+            })
             .collect(),
-        None => vec![Text::unknown(command.input.taint)],
+        None => vec![command.input.clone().into_text()],
+    };
+    let items: Vec<Text> = match arg_file(&args[..at]) {
+        Some(_) => vec![Text::unknown(crate::text::Taint::FILE)],
+        None => items,
     };
     match replace {
         Some(mark) if !mark.is_empty() => items
@@ -258,38 +267,50 @@ fn xargs(command: &Effective) -> Vec<Inner> {
     }
 }
 
-/// `-exec`, `-execdir`, `-ok` and fd's `-x`: the braces are a hole under the place searched.
+/// `xargs -a list`: the items come out of a file.
+fn arg_file(own: &[Text]) -> Option<&Text> {
+    own.iter().find(|arg| {
+        arg.s == "-a"
+            || arg.s.starts_with("--arg-file")
+            || arg.s.starts_with("-a") && arg.s.len() > 2
+    })
+}
+
+/// `-exec`, `-execdir`, `-ok` and fd's `-x`: the braces are whatever is found.
 fn find(command: &Effective) -> Vec<Inner> {
     let args = command.args();
     // fd is given its pattern first.
     let before = usize::from(command.program() != "find");
-    let place = args
-        .iter()
-        .take_while(|arg| !matches!(arg.s.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"))
-        .filter(|arg| !arg.s.starts_with('-'))
-        .nth(before)
-        .map_or(".", |arg| arg.s.as_str());
-    // Without a pattern in it, the name is the name of whatever is found.
-    let literal_name = args
-        .windows(2)
-        .find(|pair| pair[0].s == "-name" && pair[1].is_known())
-        .map(|pair| pair[1].s.as_str())
-        .filter(|name| !name.contains(['*', '?', '[', '/']));
-    let narrowed = args.iter().any(|arg| {
-        matches!(
-            arg.s.as_str(),
-            "-name"
-                | "-iname"
-                | "-path"
-                | "-regex"
-                | "-mtime"
-                | "-size"
-                | "-empty"
-                | "-newer"
-                | "-mmin"
-                | "-atime"
-        )
-    });
+    let search = Search::of(args);
+    let items: Vec<String> = if before == 1 {
+        let place = args
+            .iter()
+            .take_while(|arg| !matches!(arg.s.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"))
+            .filter(|arg| !arg.s.starts_with('-') && !is_value_of_fd(args, arg))
+            .collect::<Vec<_>>();
+        let all = place
+            .first()
+            .is_none_or(|pattern| matches!(pattern.s.as_str(), "." | "" | ".*" | "^"));
+        let folder = place.get(1).map_or(".", |folder| folder.s.as_str());
+        let chosen = args.iter().any(|arg| {
+            matches!(
+                arg.s.as_str(),
+                "-e" | "--extension" | "-S" | "--changed-before"
+            )
+        });
+        if all && !chosen {
+            vec![format!("{}/**", folder.trim_end_matches('/'))]
+        } else {
+            vec![format!("{}/{BELOW}", folder.trim_end_matches('/'))]
+        }
+    } else {
+        search
+            .places
+            .iter()
+            .take(4)
+            .flat_map(|place| search.found_below(place))
+            .collect()
+    };
     let mut inner = Vec::new();
     let mut at = 0;
     while at < args.len() {
@@ -297,40 +318,57 @@ fn find(command: &Effective) -> Vec<Inner> {
             args[at].s.as_str(),
             "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch"
         );
-        if starts {
+        let asks = matches!(args[at].s.as_str(), "-ok" | "-okdir")
+            && args.get(at + 1).is_some_and(|program| program.s == "rm");
+        if starts && !asks {
             let end = args[at + 1..]
                 .iter()
                 .position(|arg| arg.s == ";" || arg.s == "+")
                 .map_or(args.len(), |end| at + 1 + end);
-            let mut words: Vec<Text> = args[at + 1..end]
-                .iter()
-                .map(|word| {
-                    // An unnarrowed search hands over the place itself.
-                    let item = if let Some(name) = literal_name {
-                        format!("{place}/{name}")
-                    } else if narrowed {
-                        format!("{place}/{HOLE}")
-                    } else {
-                        place.to_owned()
-                    };
-                    Text {
-                        s: word.s.replace("{}", &item),
+            for item in &items {
+                let mut words: Vec<Text> = args[at + 1..end]
+                    .iter()
+                    .map(|word| Text {
+                        s: word.s.replace("{}", item),
                         ..word.clone()
-                    }
-                })
-                .collect();
-            // fd hands over what it found last, wherever nothing says otherwise.
-            if before == 1 && !args[at + 1..end].iter().any(|word| word.s.contains('{')) {
-                words.push(Text::known(format!("{place}/{HOLE}")));
-            }
-            if !words.is_empty() {
-                inner.push(Inner::Words(words));
+                    })
+                    .collect();
+                // fd hands over what it found last, wherever nothing says otherwise.
+                if before == 1 && !args[at + 1..end].iter().any(|word| word.s.contains('{')) {
+                    words.push(Text::known(item.clone()));
+                }
+                if !words.is_empty() {
+                    inner.push(Inner::Words(words));
+                }
             }
             at = end;
         }
         at += 1;
     }
     inner
+}
+
+/// `fd -t f`, `fd -e rs`, `fd -d 2`: the second word is no pattern.
+fn is_value_of_fd(args: &[Text], word: &Text) -> bool {
+    args.windows(2).any(|pair| {
+        std::ptr::eq(&raw const pair[1], word)
+            && matches!(
+                pair[0].s.as_str(),
+                "-t" | "--type"
+                    | "-e"
+                    | "--extension"
+                    | "-d"
+                    | "--max-depth"
+                    | "-E"
+                    | "--exclude"
+                    | "-S"
+                    | "--size"
+                    | "-j"
+                    | "--threads"
+                    | "-o"
+                    | "--owner"
+            )
+    })
 }
 
 /// Every option of bwrap is long, and each takes as many words as it says.

@@ -135,7 +135,7 @@ impl Report {
                 broken.push(what);
             }
         };
-        hold(self.recall.at_least(90.0), "recall under 90 %".to_owned());
+        hold(self.recall.at_least(96.0), "recall under 96 %".to_owned());
         hold(
             self.hardline_named.at_least(95.0),
             "hardline named under 95 %".to_owned(),
@@ -147,7 +147,7 @@ impl Report {
             );
         }
         for (category, share) in &self.alarms_by_category {
-            let bound = if category == "everyday" { 1.0 } else { 4.0 };
+            let bound = if category == "everyday" { 0.7 } else { 4.0 };
             hold(
                 share.percent() <= bound,
                 format!("false alarms on {category} over {bound} %"),

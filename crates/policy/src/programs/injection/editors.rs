@@ -24,6 +24,12 @@ pub(super) fn judge(command: &Effective) -> Option<Finding> {
                     .any(|text| text.split(';').any(prompt_runs))
                 || program == "sqlite3" && told(&prompt_runs)
         }
+        "m4" => {
+            typed(command).any(|line| line.contains("syscmd("))
+                || told(&|arg| arg.contains("syscmd("))
+        }
+        "dosbox" | "dosbox-x" => told(&|arg| arg.contains("mount ")),
+        "cpan" => typed(command).any(|line| line.starts_with('!')),
         "gnuplot" => {
             typed(command).any(|line| line.contains("system"))
                 || told(&|arg| arg.contains("system"))

@@ -31,6 +31,14 @@ fn makes_run(name: &str, value: &str, judge: &Judge<'_>) -> bool {
     match name {
         _ if value.is_empty() => false,
         _ if name.starts_with("BASH_FUNC_") => true,
+        "RESTIC_PASSWORD_COMMAND"
+        | "AUTOM4TE"
+        | "GROFF_BIN_PATH"
+        | "BORG_PASSCOMMAND"
+        | "VAULT_PASS_COMMAND"
+        | "SOPS_EDITOR"
+        | "DPKG_HOOKS"
+        | "GIT_TEST_CMD" => true,
         "LD_PRELOAD" | "LD_AUDIT" | "DYLD_INSERT_LIBRARIES" => {
             !has(&["jemalloc", "asan", "tcmalloc", "mimalloc"])
         }
@@ -73,9 +81,10 @@ fn makes_run(name: &str, value: &str, judge: &Judge<'_>) -> bool {
         "SHELLOPTS" | "BASHOPTS" => has(&["xtrace", "expand_aliases"]),
         // Found before those of the system, in a folder that anybody may write to.
         "PATH" | "PYTHONPATH" | "LD_LIBRARY_PATH" | "PERL5LIB" | "RUBYLIB" | "NODE_PATH"
-        | "GIT_EXEC_PATH" | "LUA_PATH" | "GEM_PATH" | "CLASSPATH" => {
-            value.split(':').next().is_some_and(anybodys)
-        }
+        | "GIT_EXEC_PATH" | "LUA_PATH" | "GEM_PATH" | "CLASSPATH" => value
+            .split(':')
+            .next()
+            .is_some_and(|first| anybodys(first) || first == "." && name == "PATH"),
         // Names a program or a file of orders.
         "CC"
         | "CXX"

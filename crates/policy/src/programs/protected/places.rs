@@ -5,6 +5,406 @@ use crate::finding::Category;
 /// Below the home folder.
 pub(super) const HOME: &[(&str, Category, &str)] = &[
     (
+        ".tcshrc",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (".login", Category::Persistence, "runs at every login"),
+    (".logout", Category::Persistence, "runs at every logout"),
+    (".zlogout", Category::Persistence, "runs at every logout"),
+    (
+        ".mkshrc",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (".shrc", Category::Persistence, "runs at every shell start"),
+    (
+        ".yashrc",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (
+        ".xonshrc",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (
+        ".config/xonsh/",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (
+        ".config/nushell/",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (
+        ".elvish/",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (
+        ".config/elvish/",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (
+        ".config/powershell/",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (
+        ".config/bash/",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (
+        ".config/zsh/",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (
+        ".oh-my-zsh/custom/",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (
+        ".bashrc.d/",
+        Category::Persistence,
+        "runs at every shell start",
+    ),
+    (".profile.d/", Category::Persistence, "runs at every login"),
+    (
+        ".Rprofile",
+        Category::Persistence,
+        "runs at every start of R",
+    ),
+    (
+        ".Renviron",
+        Category::Persistence,
+        "changes every start of R",
+    ),
+    (
+        ".irbrc",
+        Category::Persistence,
+        "runs at every start of Ruby's prompt",
+    ),
+    (
+        ".pryrc",
+        Category::Persistence,
+        "runs at every start of Ruby's prompt",
+    ),
+    (
+        ".pdbrc",
+        Category::Persistence,
+        "runs at every start of a debugger",
+    ),
+    (
+        ".gdbinit",
+        Category::Persistence,
+        "runs at every start of a debugger",
+    ),
+    (
+        ".config/gdb/",
+        Category::Persistence,
+        "runs at every start of a debugger",
+    ),
+    (
+        ".lldbinit",
+        Category::Persistence,
+        "runs at every start of a debugger",
+    ),
+    (
+        ".pythonrc",
+        Category::Persistence,
+        "runs at every start of Python",
+    ),
+    (
+        ".pythonstartup",
+        Category::Persistence,
+        "runs at every start of Python",
+    ),
+    (
+        ".ipython/",
+        Category::Persistence,
+        "runs at every start of Python's prompt",
+    ),
+    (
+        ".jupyter/",
+        Category::Persistence,
+        "runs at every start of a notebook",
+    ),
+    (
+        ".perldb",
+        Category::Persistence,
+        "runs at every start of a debugger",
+    ),
+    (
+        ".julia/config/",
+        Category::Persistence,
+        "runs at every start of Julia",
+    ),
+    (
+        ".octaverc",
+        Category::Persistence,
+        "runs at every start of Octave",
+    ),
+    (
+        ".ghci",
+        Category::Persistence,
+        "runs at every start of Haskell's prompt",
+    ),
+    (
+        ".config/ghc/",
+        Category::Persistence,
+        "runs at every start of Haskell's prompt",
+    ),
+    (
+        ".iex.exs",
+        Category::Persistence,
+        "runs at every start of Elixir's prompt",
+    ),
+    (
+        ".luarc",
+        Category::Persistence,
+        "runs at every start of Lua",
+    ),
+    (
+        ".sqliterc",
+        Category::Persistence,
+        "runs at every start of sqlite",
+    ),
+    (
+        ".psqlrc",
+        Category::Persistence,
+        "runs at every start of psql",
+    ),
+    (
+        ".my.cnf",
+        Category::Persistence,
+        "changes every start of mysql",
+    ),
+    (".mailrc", Category::Persistence, "runs at every mail"),
+    (".muttrc", Category::Persistence, "runs at every mail"),
+    (".procmailrc", Category::Persistence, "runs at every mail"),
+    (".config/mutt/", Category::Persistence, "runs at every mail"),
+    (
+        ".emacs",
+        Category::Persistence,
+        "runs at every editor start",
+    ),
+    (
+        ".emacs.d/",
+        Category::Persistence,
+        "runs at every editor start",
+    ),
+    (
+        ".config/emacs/",
+        Category::Persistence,
+        "runs at every editor start",
+    ),
+    (
+        ".spacemacs",
+        Category::Persistence,
+        "runs at every editor start",
+    ),
+    (".vim/", Category::Persistence, "runs at every editor start"),
+    (
+        ".gvimrc",
+        Category::Persistence,
+        "runs at every editor start",
+    ),
+    (".exrc", Category::Persistence, "runs at every editor start"),
+    (
+        ".config/Code/User/",
+        Category::Persistence,
+        "changes what an editor runs",
+    ),
+    (
+        ".vscode/extensions/",
+        Category::Persistence,
+        "runs at every editor start",
+    ),
+    (
+        ".screenrc",
+        Category::Persistence,
+        "runs at every terminal start",
+    ),
+    (
+        ".config/tmux/",
+        Category::Persistence,
+        "runs at every terminal start",
+    ),
+    (
+        ".config/kitty/",
+        Category::Persistence,
+        "runs at every terminal start",
+    ),
+    (
+        ".config/alacritty/",
+        Category::Persistence,
+        "runs at every terminal start",
+    ),
+    (
+        ".wezterm.lua",
+        Category::Persistence,
+        "runs at every terminal start",
+    ),
+    (
+        ".local/share/applications/",
+        Category::Persistence,
+        "changes what a click starts",
+    ),
+    (
+        ".local/share/dbus-1/",
+        Category::Persistence,
+        "starts a service",
+    ),
+    (".config/php/", Category::Persistence, "is loaded into PHP"),
+    (".php.ini", Category::Persistence, "is loaded into PHP"),
+    (".m2/", Category::Persistence, "changes what a build runs"),
+    (
+        ".gradle/",
+        Category::Persistence,
+        "changes what a build runs",
+    ),
+    (".sbt/", Category::Persistence, "changes what a build runs"),
+    (
+        ".gemrc",
+        Category::Persistence,
+        "changes where packages come from",
+    ),
+    (
+        ".bundle/config",
+        Category::Persistence,
+        "changes where packages come from",
+    ),
+    (
+        ".condarc",
+        Category::Persistence,
+        "changes where packages come from",
+    ),
+    (
+        ".yarnrc",
+        Category::Persistence,
+        "changes where packages come from",
+    ),
+    (
+        ".bunfig.toml",
+        Category::Persistence,
+        "changes where packages come from",
+    ),
+    (
+        ".config/pnpm/",
+        Category::Persistence,
+        "changes where packages come from",
+    ),
+    (
+        ".config/composer/",
+        Category::Persistence,
+        "changes where packages come from",
+    ),
+    (
+        ".rpmmacros",
+        Category::Persistence,
+        "runs at every package build",
+    ),
+    (".wgetrc", Category::Persistence, "changes every download"),
+    (".curlrc", Category::Persistence, "changes every download"),
+    (
+        ".hgrc",
+        Category::Persistence,
+        "changes what Mercurial runs",
+    ),
+    (
+        ".subversion/",
+        Category::Persistence,
+        "changes what Subversion runs",
+    ),
+    (".config/procps/", Category::Persistence, "runs in top"),
+    (".toprc", Category::Persistence, "runs in top"),
+    (".xbindkeysrc", Category::Persistence, "runs at a key press"),
+    (
+        ".config/sxhkd/",
+        Category::Persistence,
+        "runs at a key press",
+    ),
+    (".config/i3/", Category::Persistence, "runs at every login"),
+    (
+        ".config/sway/",
+        Category::Persistence,
+        "runs at every login",
+    ),
+    (
+        ".config/hypr/",
+        Category::Persistence,
+        "runs at every login",
+    ),
+    (".fluxbox/", Category::Persistence, "runs at every login"),
+    (
+        ".config/openbox/",
+        Category::Persistence,
+        "runs at every login",
+    ),
+    (
+        ".config/plasma-workspace/",
+        Category::Persistence,
+        "runs at every login",
+    ),
+    (".gnomerc", Category::Persistence, "runs at every login"),
+    (".xsessionrc", Category::Persistence, "runs at every login"),
+    (".Xresources", Category::Persistence, "changes every login"),
+    (
+        ".config/direnv/",
+        Category::Persistence,
+        "runs at every change of folder",
+    ),
+    (
+        ".direnvrc",
+        Category::Persistence,
+        "runs at every change of folder",
+    ),
+    (
+        ".config/starship.toml",
+        Category::Persistence,
+        "runs at every prompt",
+    ),
+    (
+        ".ansible.cfg",
+        Category::Persistence,
+        "changes what ansible runs",
+    ),
+    (
+        ".terraformrc",
+        Category::Persistence,
+        "changes what terraform runs",
+    ),
+    (
+        ".kube/",
+        Category::Persistence,
+        "changes cluster credentials",
+    ),
+    (
+        ".claude/",
+        Category::Persistence,
+        "changes what an agent may do",
+    ),
+    (
+        ".codex/",
+        Category::Persistence,
+        "changes what an agent may do",
+    ),
+    (
+        ".cursor/",
+        Category::Persistence,
+        "changes what an agent may do",
+    ),
+    (
+        ".config/hermes/",
+        Category::Persistence,
+        "changes what an agent may do",
+    ),
+    (
         ".ssh/authorized_keys",
         Category::Persistence,
         "lets somebody log in by key",
@@ -194,6 +594,16 @@ pub(super) const HOME: &[(&str, Category, &str)] = &[
 
 /// Anywhere: the path contains it.
 pub(super) const ANYWHERE: &[(&str, Category, &str)] = &[
+    (
+        "/opt/bin/",
+        Category::SystemFile,
+        "changes the machine's programs",
+    ),
+    (
+        "/srv/www/cgi-bin/",
+        Category::SystemFile,
+        "changes what a web server runs",
+    ),
     (
         "/.ssh/authorized_keys",
         Category::Persistence,

@@ -5,7 +5,7 @@ use super::super::literals::Token;
 use crate::effective::Effective;
 use crate::finding::Category;
 use crate::paths::{self, Place};
-use crate::text::Text;
+use crate::text::{Flow, HOLE, Taint, Text};
 
 const LONGEST: usize = 256;
 
@@ -21,7 +21,16 @@ impl Walker<'_> {
                 continue;
             };
             let text = &self.under_home(text, &tokens[at.saturating_sub(8)..at]);
-            if !is_path(text) {
+            if text.contains(HOLE) && opens(&tokens[at.saturating_sub(3)..at]) {
+                self.found_in_code(
+                    Category::Unknown,
+                    "opens a file that cannot be known beforehand",
+                    language,
+                );
+                continue;
+            }
+            let plain = is_script_name(text) && written(tokens, at);
+            if !is_path(text) && !plain {
                 continue;
             }
             if self.is_secret(text) {
@@ -30,6 +39,9 @@ impl Walker<'_> {
             }
             if written(tokens, at) {
                 let path = self.with_home(text.trim_start_matches('>').trim());
+                let fetched = super::names(tokens, usize::MAX).any(super::vocabulary::fetches);
+                let taint = if fetched { Taint::NETWORK } else { Taint::NONE };
+                self.keep(&path, Flow::unknown(taint));
                 self.judge(Effective {
                     writes: vec![Text::known(path)],
                     cwd: command.cwd.clone(),
@@ -71,6 +83,36 @@ impl Walker<'_> {
     }
 }
 
+/// Calls that are given the name of a file.
+fn opens(before: &[Token]) -> bool {
+    super::names(before, 3).any(|name| {
+        matches!(
+            name,
+            "open"
+                | "read"
+                | "readFileSync"
+                | "readfile"
+                | "file_get_contents"
+                | "readlines"
+                | "unlink"
+                | "remove"
+                | "rmtree"
+                | "writeFileSync"
+                | "write"
+                | "Path"
+                | "slurp"
+        )
+    })
+}
+
+/// A file that a shell or an interpreter would be given next.
+fn is_script_name(text: &str) -> bool {
+    text.len() < 64
+        && [".sh", ".py", ".pl", ".rb", ".js", ".php", ".lua", ".bash"]
+            .iter()
+            .any(|end| text.ends_with(end))
+}
+
 fn is_path(text: &str) -> bool {
     text.len() < LONGEST
         && (text.starts_with(['/', '~', '.', '>']) || text.ends_with("/.ssh/id_rsa"))
@@ -90,8 +132,31 @@ fn written(tokens: &[Token], at: usize) -> bool {
             || name.starts_with("append")
             || name == "file_put_contents"
             || name == "createWriteStream"
+            || matches!(
+                name,
+                "OpenFile" | "FileWriter" | "FileOutputStream" | "PrintWriter" | "RandomAccessFile"
+            )
     };
-    let before = super::names(&tokens[at.saturating_sub(3)..at], 3).any(writes);
+    let stores = |name: &str| {
+        matches!(
+            name,
+            "getstore"
+                | "cp"
+                | "urlretrieve"
+                | "download"
+                | "copy"
+                | "copyfile"
+                | "mirror"
+                | "download_file"
+                | "rename"
+        )
+    };
+    // Perl's `open F, ">", "file"`.
+    let opened = at >= 2
+        && matches!(&tokens[at - 2], Token::Text(mode) if matches!(mode.as_str(), ">" | ">>" | "+>" | "+<"));
+    let before = super::names(&tokens[at.saturating_sub(3)..at], 3).any(writes)
+        || super::names(&tokens[at.saturating_sub(6)..at], 6).any(stores)
+        || opened;
     let after = super::names(&tokens[at + 1..], 6).any(|n| n == "write_text" || n == "write_bytes");
     let marked = matches!(&tokens[at], Token::Text(text) if text.starts_with('>'));
     mode.starts_with(['w', 'a', 'x', '>']) || mode == "r+" || before || after || marked

@@ -101,7 +101,18 @@ impl Words<'_> {
     /// Reads from a connection and starts something.
     fn obeys_a_connection(&self) -> bool {
         const READS: &[&str] = &[
-            "gets", "receive", "recv", "getline", "fdopen", "read", "fgets",
+            "gets",
+            "receive",
+            "recv",
+            "getline",
+            "fdopen",
+            "read",
+            "fgets",
+            "readline",
+            "accept",
+            "pipe",
+            "socket_read",
+            "stream_get_line",
         ];
         const RUNS: &[&str] = &[
             "system",
@@ -110,6 +121,10 @@ impl Words<'_> {
             "spawn",
             "shell_exec",
             "proc_open",
+            "run",
+            "Command",
+            "getoutput",
+            "check_output",
         ];
         let has_one_of = |names: &[&str]| names.iter().any(|name| self.has(name));
         has_one_of(READS) && has_one_of(RUNS)

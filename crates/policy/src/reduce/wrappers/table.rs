@@ -345,6 +345,12 @@ pub(super) const DETAILS: &[Wrapper] = &[
         own: 0,
     },
     Wrapper {
+        names: &["aa-exec"],
+        short: "pn",
+        long: &["--profile", "--namespace"],
+        own: 0,
+    },
+    Wrapper {
         names: &["cgexec"],
         short: "g",
         long: &[],

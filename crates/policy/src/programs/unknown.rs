@@ -1,0 +1,424 @@
+//! Files that only running would tell.
+//!
+//! A path out of a file, a variable that the text does not set, what a substitution prints: if it
+//! decides which file is shown, sent, overwritten, deleted or run, it may be a key as well as a note.
+//! Values that are bounded (a date, the names that a listing of the project gives) are no such holes;
+//! `crate::text` keeps them apart.
+
+use super::{Judge, protected, uploads};
+use crate::effective::Effective;
+use crate::finding::{Category, Finding};
+use crate::paths;
+use crate::text::{Taint, Text};
+
+/// Programs that print what is in the files they are given.
+const PRINTERS: &[&str] = &[
+    "cat",
+    "tac",
+    "head",
+    "tail",
+    "less",
+    "more",
+    "most",
+    "nl",
+    "od",
+    "xxd",
+    "hexdump",
+    "hd",
+    "strings",
+    "base64",
+    "base32",
+    "basenc",
+    "sort",
+    "uniq",
+    "cut",
+    "paste",
+    "fold",
+    "fmt",
+    "pr",
+    "column",
+    "rev",
+    "expand",
+    "unexpand",
+    "bat",
+    "batcat",
+    "comm",
+    "join",
+    "diff",
+    "sdiff",
+    "zcat",
+    "bzcat",
+    "xzcat",
+    "zstdcat",
+    "zless",
+    "iconv",
+    "look",
+    "ul",
+    "view",
+    "csplit",
+    "xmllint",
+    "pygmentize",
+    "highlight",
+    "glow",
+    "vis",
+    "cmp",
+    "dd",
+    "tee_from",
+    "shuf",
+];
+
+/// Programs whose first operand is a pattern, a script or a filter.
+const FILTERS: &[&str] = &[
+    "grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "awk", "gawk", "mawk", "sed", "gsed",
+    "jq", "yq", "xq", "tomlq",
+];
+
+/// Programs that run the file they are given.
+const RUNNERS: &[&str] = &[
+    "source",
+    ".",
+    "bash",
+    "sh",
+    "zsh",
+    "dash",
+    "ksh",
+    "python",
+    "python2",
+    "python3",
+    "perl",
+    "ruby",
+    "node",
+    "php",
+    "lua",
+    "Rscript",
+    "tclsh",
+    "osascript",
+    "expect",
+    "insmod",
+    "ld.so",
+];
+
+/// Programs that take what they read without showing it.
+const QUIET: &[&str] = &[
+    "wc",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "b2sum",
+    "cksum",
+    "test",
+    "[",
+    "patch",
+    "tar",
+    "psql",
+    "mysql",
+    "sqlite3",
+    "docker",
+    "podman",
+    "gzip",
+    "kubectl",
+    "true",
+    ":",
+    "xargs",
+    "parallel",
+    "git",
+    "mongorestore",
+    "pg_restore",
+    "wait",
+    "exec_closed",
+];
+
+pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // The wrapped command stands for itself.
+    if command.transparent {
+        return findings;
+    }
+    let mut add = |what: &str, text: &str| {
+        findings.push(Finding::dangerous(
+            Category::Unknown,
+            format!(
+                "{what} a file that cannot be known beforehand: {}",
+                crate::text::shown(text)
+            ),
+        ));
+    };
+    let program = command.program();
+    let read = |text: &Text| is_open(text, judge, harmless_to_read);
+    let written = |text: &Text| is_open(text, judge, harmless_to_write);
+    for file in command.writes.iter().filter(|file| written(file)) {
+        add("writes", &file.s);
+    }
+    let counts = FILTERS.contains(&program) && (command.short('q') || command.short('c'));
+    if !QUIET.contains(&program) && !counts && !command.unseen {
+        for file in command.reads.iter().filter(|file| read(file)) {
+            add("reads", &file.s);
+        }
+    }
+    // An empty file, or a new date on an old one.
+    if program != "touch" {
+        for file in protected::targets(command)
+            .iter()
+            .filter(|file| written(file))
+        {
+            add("writes", &file.s);
+        }
+    }
+    if !command.unseen {
+        for file in shown(command).into_iter().filter(|file| read(file)) {
+            add("reads", &file.s);
+        }
+    }
+    for file in uploads::sent(command) {
+        if read(&Text::known(file.clone())) {
+            add("sends away", &file);
+        }
+    }
+    for file in deleted(command).into_iter().filter(|file| written(file)) {
+        add("deletes", &file.s);
+    }
+    if let Some(file) = started(command).filter(|file| is_open(file, judge, |_| false)) {
+        add("runs", &file.s);
+    }
+    findings.extend(relied_on(command, judge));
+    findings
+}
+
+fn is_open(text: &Text, judge: &Judge<'_>, harmless: fn(&str) -> bool) -> bool {
+    if text.s.starts_with("/dev/fd/") {
+        return false;
+    }
+    let path = text
+        .s
+        .split_once('=')
+        .map_or(text.s.as_str(), |(name, value)| {
+            if name.chars().all(|c| c.is_ascii_lowercase()) {
+                value
+            } else {
+                &text.s
+            }
+        });
+    text.taint.has(Taint::OPEN) && !harmless(crate::effective::base_name(path))
+        || paths::may_be_anything(path, &judge.cwd, harmless)
+}
+
+/// Operands whose content ends up on the screen or in a copy.
+fn shown(command: &Effective) -> Vec<&Text> {
+    let program = command.program();
+    let operands: Vec<&Text> = command.operands().collect();
+    let operands: Vec<&Text> = operands
+        .into_iter()
+        .filter(|text| !is_option_value(command, text))
+        .collect();
+    if PRINTERS.contains(&program) {
+        return operands;
+    }
+    if FILTERS.contains(&program) {
+        let given = command.short('e') && program != "jq"
+            || command.short('f') && matches!(program, "awk" | "gawk" | "sed" | "grep" | "jq");
+        let quiet = command.short('q')
+            || command.short('c')
+            || command.short('l')
+            || protected::in_place(command);
+        return if quiet {
+            Vec::new()
+        } else {
+            operands.into_iter().skip(usize::from(!given)).collect()
+        };
+    }
+    match program {
+        "cp" | "mv" | "ln" | "install" | "scp" | "rsync" => {
+            let end = operands.len().saturating_sub(1);
+            operands[..end].to_vec()
+        }
+        "tar" | "gtar" | "bsdtar" if to_stdout(command) => operands,
+        "openssl" => command.value_of("-in").into_iter().collect(),
+        "zip" | "7z" => operands.into_iter().skip(1).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// `grep -m 1`, `awk -F: -v x=y`, `jq --arg n v`.
+fn is_option_value(command: &Effective, text: &Text) -> bool {
+    let valued: &[&str] = match command.program() {
+        "head" | "tail" | "strings" => &["-n", "-c", "--lines", "--bytes"],
+        "cut" => &["-c", "-f", "-d", "-b", "--fields", "--delimiter"],
+        "sort" => &["-k", "-t", "-S", "-T", "--key", "-o"],
+        "fold" | "fmt" => &["-w"],
+        "od" | "xxd" | "hexdump" | "hd" => &["-N", "-t", "-j", "-A", "-l", "-s", "-c", "-n", "-e"],
+        "column" | "paste" | "uniq" | "nl" => &["-s", "-c", "-d", "-f", "-w", "-v"],
+        "join" => &["-t", "-1", "-2", "-o", "-a"],
+        "diff" => &["-I", "-U", "--label", "-x"],
+        "shuf" => &["-n", "-i", "-o"],
+        "iconv" => &["-f", "-t", "-o"],
+        "base64" => &["-w"],
+        "awk" | "gawk" | "mawk" => &["-F", "-v"],
+        "sed" | "gsed" => &["-e", "-f", "--expression"],
+        "jq" | "yq" => &["--arg", "--argjson", "--indent"],
+        "rsync" | "scp" => &[
+            "-e",
+            "-i",
+            "-F",
+            "-o",
+            "-P",
+            "--exclude",
+            "--include",
+            "--rsh",
+        ],
+        "install" => &["-m", "-o", "-g"],
+        _ => &[
+            "-m",
+            "-A",
+            "-B",
+            "-C",
+            "-e",
+            "--include",
+            "--exclude",
+            "--max-count",
+            "--color",
+        ],
+    };
+    let args = command.args();
+    args.iter().enumerate().any(|(at, arg)| {
+        std::ptr::eq(arg, text) && {
+            let before = |back: usize| {
+                at.checked_sub(back)
+                    .and_then(|at| args.get(at))
+                    .map_or("", |arg| arg.s.as_str())
+            };
+            valued.contains(&before(1)) || matches!(before(2), "--arg" | "--argjson")
+        }
+    })
+}
+
+fn to_stdout(command: &Effective) -> bool {
+    let makes = command.short('c') || command.operand_or_flag().starts_with('c');
+    let named = command.args().iter().any(|arg| {
+        let s = arg.s.as_str();
+        s == "-f"
+            || s.starts_with("--file")
+            || (!s.starts_with("--") && s.len() < 8 && s.ends_with('f'))
+    });
+    makes && (!named || command.has_arg("-") || command.has_arg("/dev/stdout"))
+}
+
+fn deleted(command: &Effective) -> Vec<&Text> {
+    match command.program() {
+        "rm" | "unlink" | "shred" | "srm" | "wipe" => command.operands().collect(),
+        "find" if command.has_arg("-delete") => command
+            .args()
+            .iter()
+            .take_while(|arg| !arg.s.starts_with(['-', '(', '!']))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn started(command: &Effective) -> Option<&Text> {
+    if !RUNNERS.contains(&command.program()) {
+        return None;
+    }
+    if matches!(command.program(), "source" | ".") {
+        return command.args().first();
+    }
+    let first = command.args().first()?;
+    (!first.s.starts_with('-')).then_some(first)
+}
+
+/// Names under which nobody keeps a key.
+fn harmless_to_read(name: &str) -> bool {
+    const ENDINGS: &[&str] = &[
+        "md", "txt", "rst", "adoc", "html", "htm", "css", "scss", "js", "mjs", "ts", "jsx", "tsx",
+        "vue", "py", "rs", "go", "c", "h", "cc", "cpp", "hpp", "java", "kt", "rb", "php", "pl",
+        "lua", "sh", "sql", "csv", "tsv", "json", "yaml", "yml", "toml", "xml", "log", "svg",
+        "png", "jpg", "jpeg", "gif", "webp", "pdf", "zip", "gz", "tgz", "xz", "bz2", "zst", "tar",
+        "whl", "jar", "o", "a", "so", "d", "bin", "img", "iso", "lock", "map", "wasm", "proto",
+        "ipynb", "tex", "mk", "cmake", "patch", "diff", "out", "mod", "sum", "in", "am", "ac",
+        "dot", "wav", "mp3", "mp4", "fa", "fasta", "fastq", "bam", "sam", "vcf", "bed", "pyc",
+        "obj", "dat", "tmp", "err", "pid", "service", "spec", "gradle", "cs", "swift", "m", "R",
+    ];
+    named(
+        name,
+        ENDINGS,
+        &[
+            "README",
+            "LICENSE",
+            "VERSION",
+            "Makefile",
+            "Dockerfile",
+            "CHANGELOG",
+            "Gemfile",
+            "COPYING",
+        ],
+    )
+}
+
+/// Names that nothing loads or runs by itself, wherever they are.
+fn harmless_to_write(name: &str) -> bool {
+    const ENDINGS: &[&str] = &[
+        "md", "txt", "rst", "html", "css", "csv", "tsv", "json", "yaml", "yml", "xml", "log",
+        "svg", "png", "jpg", "jpeg", "gif", "webp", "pdf", "zip", "gz", "tgz", "xz", "bz2", "zst",
+        "tar", "whl", "jar", "o", "a", "d", "bin", "img", "iso", "map", "wasm", "c", "h", "cc",
+        "cpp", "hpp", "rs", "go", "ts", "tsx", "jsx", "java", "kt", "out", "tmp", "err", "patch",
+        "diff", "pyc", "obj", "dat", "fa", "fasta", "fastq", "bam", "sam", "vcf", "bed", "mp3",
+        "mp4", "wav", "bak", "pid", "ipynb", "tex", "sql", "dot", "webm", "class", "s", "i", "lst",
+        "stamp", "deb", "rpm", "apk", "exe", "dll", "old", "orig", "sum", "md5", "sha256",
+    ];
+    named(
+        name,
+        ENDINGS,
+        &["README", "LICENSE", "VERSION", "CHANGELOG"],
+    )
+}
+
+fn named(name: &str, endings: &[&str], names: &[&str]) -> bool {
+    const TELLING: &[&str] = &[
+        "config", "settings", "auth", "cred", "token", "secret", "hosts", "key", "account",
+        "passw", "shadow", "logins", "cookies", "wallet", "k3s", "id_", "profile", "history",
+    ];
+    if names.contains(&name) {
+        return true;
+    }
+    let lower = name.to_lowercase();
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    endings.contains(&ending) && !TELLING.iter().any(|word| lower.contains(word))
+}
+
+/// A variable whose usual value everybody counts on, and this judge too.
+fn relied_on(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+    let stays = command.words.is_empty()
+        || matches!(
+            command.program(),
+            "export" | "declare" | "typeset" | "readonly"
+        );
+    if !stays {
+        return Vec::new();
+    }
+    let given = command
+        .assigns
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.s.as_str()));
+    let worded = command
+        .args()
+        .iter()
+        .filter_map(|arg| arg.s.split_once('='));
+    given
+        .chain(worded)
+        .filter(|(name, value)| {
+            crate::reduce::is_relied_on(name)
+                && (value.contains(crate::text::HOLE)
+                    || paths::secret(value, &judge.cwd, judge.context).is_some()
+                    || value.starts_with('/')
+                        && paths::protected(&format!("{value}/x"), &judge.cwd, judge.context)
+                            .is_some()
+                    || value.contains("..") && value.contains('/'))
+        })
+        .map(|(name, _)| {
+            Finding::dangerous(
+                Category::Unknown,
+                format!("changes a variable that others rely on: {name}"),
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,116 @@
+//! Files that the same text writes and hands to a program that builds and runs them.
+
+use super::Walker;
+use crate::effective::Effective;
+use crate::text::Flow;
+
+const MOST_LINES: usize = 64;
+
+impl Walker<'_> {
+    /// Source, recipes and scripts of a project that this very text wrote.
+    pub(super) fn run_own_project(&mut self, command: &Effective) {
+        if self.files.is_empty() {
+            return;
+        }
+        match command.program() {
+            "make" | "gmake" | "bmake" | "just" | "task" => self.run_own_recipes(command),
+            "npm" | "pnpm" | "yarn" | "bun" | "composer" => self.run_own_package(command),
+            "go" | "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "tcc" | "rustc"
+            | "java" | "javac" | "swift" | "swiftc" | "crystal" | "nim" | "dart" | "kotlinc"
+            | "scala" | "zig" | "ghc" | "runghc" | "ldc2" | "dmd" | "mcs" | "csc" | "dotnet"
+            | "vlang" | "groovy" | "cmake" | "latexmk" | "pdflatex" | "terraform" | "Rscript"
+            | "puppet" | "ansible-playbook" | "octave" | "julia" => self.run_own_sources(command),
+            _ => {}
+        }
+    }
+
+    fn run_own_sources(&mut self, command: &Effective) {
+        let files: Vec<String> = command.operands().map(|text| text.s.clone()).collect();
+        for file in files {
+            if let Some(code) = self.file(&file).and_then(|flow| flow.known.clone()) {
+                self.look_inside(&code, "script", command);
+                self.read_own_mentions(&code);
+                self.run_strings(&code);
+            }
+        }
+    }
+
+    /// A document that includes a key prints it.
+    fn read_own_mentions(&mut self, code: &str) {
+        let words = code.split(|c: char| c.is_whitespace() || "'\"`(){}[]<>,;=".contains(c));
+        let secret = words
+            .filter(|word| word.starts_with(['/', '~']) && word.len() < 256)
+            .take(MOST_LINES)
+            .any(|word| crate::paths::secret(word, self.workdir(), self.context).is_some());
+        if secret {
+            self.find(crate::finding::Finding::dangerous(
+                crate::finding::Category::SecretRead,
+                "reads a secret in a file that it writes itself",
+            ));
+        }
+    }
+
+    /// `Command::new("sh").arg("-c").arg("…")`: strings with a blank in code that starts programs.
+    fn run_strings(&mut self, code: &str) {
+        const STARTS: &[&str] = &[
+            "Command",
+            "exec",
+            "ProcessBuilder",
+            "Runtime",
+            "Process",
+            "system",
+            "popen",
+        ];
+        if !STARTS.iter().any(|word| code.contains(word)) {
+            return;
+        }
+        for text in code.split('"').skip(1).step_by(2).take(MOST_LINES) {
+            if text.contains(' ') {
+                self.run_text(text, "a program it writes", &Flow::default());
+            }
+        }
+    }
+
+    fn run_own_recipes(&mut self, command: &Effective) {
+        let named: Vec<String> = ["-f", "--file", "--makefile"]
+            .iter()
+            .flat_map(|flag| command.values_of(flag))
+            .collect();
+        let usual = ["Makefile", "makefile", "GNUmakefile", "justfile"].map(str::to_owned);
+        for file in named.into_iter().chain(usual) {
+            let Some(text) = self.file(&file).and_then(|flow| flow.known.clone()) else {
+                continue;
+            };
+            let recipes: Vec<&str> = text
+                .lines()
+                .filter(|line| line.starts_with(['\t', ' ']))
+                .map(|line| line.trim_start().trim_start_matches(['@', '-', '+']))
+                .take(MOST_LINES)
+                .collect();
+            for recipe in recipes {
+                self.run_text(recipe, "make", &Flow::default());
+            }
+        }
+    }
+
+    fn run_own_package(&mut self, command: &Effective) {
+        for file in ["package.json", "composer.json"] {
+            let Some(text) = self.file(file).and_then(|flow| flow.known.clone()) else {
+                continue;
+            };
+            let name = command.program().to_owned();
+            let texts: Vec<&str> = text
+                .split('"')
+                .skip(1)
+                .step_by(2)
+                .take(MOST_LINES)
+                .collect();
+            for script in texts
+                .into_iter()
+                .filter(|text| text.contains([' ', '/', '|']))
+            {
+                self.run_text(script, &name, &Flow::default());
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Programs that list files: what they print, as patterns and places.
+//!
+//! What `find / -type f` prints is every file there is, and what `ls /etc` prints is every name in
+//! it, so whoever is fed by them does to all of them what it does to one. `**` after a folder is all
+//! files below it.
+
+use crate::effective::Effective;
+use crate::text::{BELOW, HOLE, Text};
+
+/// What a search is told to look at.
+pub(crate) struct Search<'a> {
+    pub(crate) places: Vec<&'a str>,
+    /// The only names that can be found, if there are any.
+    names: Vec<&'a str>,
+    /// Whether a test leaves most things out.
+    pub(crate) narrow: bool,
+    /// Whether folders can be found as well as files.
+    folders: bool,
+}
+
+impl<'a> Search<'a> {
+    /// Of `find`'s arguments, up to the first that does something.
+    pub(crate) fn of(args: &'a [Text]) -> Self {
+        const DOES: &[&str] = &[
+            "-exec", "-execdir", "-ok", "-okdir", "-delete", "-print", "-print0", "-printf", "-ls",
+            "-fprint", "-fls", "-fprintf", "-quit",
+        ];
+        let args: Vec<&str> = args.iter().map(|arg| arg.s.as_str()).collect();
+        let start = args
+            .iter()
+            .position(|arg| {
+                arg.starts_with('-') && !matches!(*arg, "-H" | "-L" | "-P")
+                    || matches!(*arg, "(" | "!" | "\\(")
+            })
+            .unwrap_or(args.len());
+        let (places, tests) = args.split_at(start);
+        let mut places: Vec<&str> = places
+            .iter()
+            .filter(|arg| !arg.starts_with('-'))
+            .copied()
+            .collect();
+        if places.is_empty() {
+            places.push(".");
+        }
+        let end = tests
+            .iter()
+            .position(|test| DOES.contains(test))
+            .unwrap_or(tests.len());
+        let mut search = Self {
+            places,
+            names: Vec::new(),
+            narrow: false,
+            folders: true,
+        };
+        search.read(&tests[..end]);
+        search
+    }
+
+    fn read(&mut self, tests: &[&'a str]) {
+        let mut negated = false;
+        let mut either = false;
+        let mut others = false;
+        let mut names = Vec::new();
+        let mut at = 0;
+        while at < tests.len() {
+            let value = tests.get(at + 1).copied().unwrap_or_default();
+            let mut narrows = false;
+            match tests[at] {
+                "!" | "-not" => {
+                    negated = !negated;
+                    at += 1;
+                    continue;
+                }
+                "-o" | "-or" | "," => either = true,
+                "-type" => {
+                    if !negated && !value.contains('d') {
+                        self.folders = false;
+                    }
+                    at += 1;
+                }
+                "-maxdepth" | "-mindepth" => at += 1,
+                "-name" | "-iname" | "-wholename" | "-path" | "-ipath" | "-regex" | "-iregex" => {
+                    narrows = !value.trim_matches(['*', '.', '/', '?']).is_empty();
+                    if matches!(tests[at], "-name" | "-iname") && !negated {
+                        names.push(value);
+                    } else {
+                        others = true;
+                    }
+                    at += 1;
+                }
+                "-empty" => narrows = true,
+                "-nouser" | "-nogroup" | "-executable" => narrows = true,
+                "-mtime" | "-atime" | "-ctime" | "-mmin" | "-amin" | "-cmin" | "-size"
+                | "-newer" | "-user" | "-group" | "-perm" | "-uid" | "-gid" | "-links"
+                | "-inum" | "-samefile" | "-newermt" | "-fstype" | "-used" => {
+                    // Every file has a size.
+                    narrows = !(tests[at] == "-size" && value.starts_with("+0"));
+                    at += 1;
+                }
+                _ => {}
+            }
+            if narrows && !negated {
+                self.narrow = true;
+            }
+            negated = false;
+            at += 1;
+        }
+        // `A -o B` is what either of them leaves; names are narrow still.
+        if either && (names.len() < 2 || others) {
+            self.narrow = false;
+        } else if names.len() == 1 || either {
+            self.names = names;
+        }
+    }
+
+    /// Everything it finds below one place, as paths.
+    pub(crate) fn found_below(&self, place: &str) -> Vec<String> {
+        let place = if place == "/" {
+            ""
+        } else {
+            place.trim_end_matches('/')
+        };
+        let below = |name: &&str| format!("{place}/{BELOW}/{name}");
+        if !self.names.is_empty() && !self.names.iter().any(|name| name.contains('/')) {
+            return self.names.iter().take(6).map(below).collect();
+        }
+        vec![if self.narrow {
+            format!("{place}/{BELOW}")
+        } else if !self.folders {
+            format!("{place}/**")
+        } else if place.is_empty() {
+            "/".to_owned()
+        } else {
+            place.to_owned()
+        }]
+    }
+}
+
+/// What `find` prints.
+pub(super) fn found(command: &Effective) -> Option<String> {
+    const OTHERWISE: &[&str] = &[
+        "-exec", "-ok", "-printf", "-fprint", "-fls", "-ls", "-delete",
+    ];
+    let otherwise = |arg: &Text| OTHERWISE.iter().any(|other| arg.s.starts_with(other));
+    if command.args().iter().any(otherwise) {
+        return None;
+    }
+    let search = Search::of(command.args());
+    let lines: Vec<String> = search
+        .places
+        .iter()
+        .flat_map(|place| search.found_below(place))
+        .collect();
+    Some(lines.join("\n") + "\n")
+}
+
+/// What `ls` prints: patterns as they are given, `*` for a folder.
+pub(super) fn listed(command: &Effective) -> String {
+    let themselves = command.short('d') || command.long("--directory");
+    let mut lines: Vec<String> = command
+        .operands()
+        .map(|text| {
+            if text.s.contains(HOLE) {
+                "*".to_owned()
+            } else if themselves || text.s.contains(['*', '?', '[']) || is_file(&text.s) {
+                text.s.clone()
+            } else {
+                "*".to_owned()
+            }
+        })
+        .collect();
+    if lines.is_empty() {
+        lines.push("*".to_owned());
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The files `grep -l` names.
+pub(super) fn matching(command: &Effective) -> Option<String> {
+    let names = command.short('l') || command.short('L') || command.long("--files-with-matches");
+    if !names {
+        return None;
+    }
+    let recursive =
+        command.short('r') || command.short('R') || matches!(command.program(), "rg" | "ag");
+    let given = usize::from(!command.short('e') && !command.short('f'));
+    let mut lines: Vec<String> = command
+        .operands()
+        .skip(given)
+        .map(|text| {
+            if recursive {
+                let folder = if text.s == "/" {
+                    ""
+                } else {
+                    text.s.trim_end_matches('/')
+                };
+                format!("{folder}/{BELOW}")
+            } else {
+                text.s.clone()
+            }
+        })
+        .collect();
+    if lines.is_empty() {
+        lines.push(BELOW.to_string());
+    }
+    Some(lines.join("\n") + "\n")
+}
+
+fn is_file(path: &str) -> bool {
+    let name = crate::effective::base_name(path);
+    name.find('.').is_some_and(|dot| dot > 0)
+}
