@@ -231,5 +231,4 @@ fn quoted(path: &Path) -> String {
 }
 
 #[cfg(test)]
-#[path = "unit_tests.rs"]
 mod tests;

@@ -77,7 +77,7 @@ fn hand_down(group: &Path, name: &str, movable: Members) -> Result<Placement, St
     let asked: Vec<String> = controllers.iter().map(|name| format!("+{name}")).collect();
     let asked = asked.join(" ");
     enable(group, &asked).or_else(|error| {
-        step_aside(group, movable, error)?;
+        step_aside(group, movable, &error)?;
         enable(group, &asked).map_err(|error| {
             format!(
                 "{}: {error}",
@@ -96,7 +96,7 @@ fn enable(group: &Path, controllers: &str) -> io::Result<()> {
 }
 
 /// Moves those who are in the way into a leaf; others' processes are left where they are.
-fn step_aside(group: &Path, movable: Members, refused: io::Error) -> Result<(), String> {
+fn step_aside(group: &Path, movable: Members, refused: &io::Error) -> Result<(), String> {
     let shown = group.display();
     let members = fs::read_to_string(group.join("cgroup.procs"))
         .map_err(|error| format!("{shown}/cgroup.procs: {error}"))?;

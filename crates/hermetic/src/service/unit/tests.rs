@@ -130,7 +130,7 @@ fn who_runs_commands_on_the_host_itself_is_not_bound() {
 #[test]
 fn what_the_units_leave_open_is_bounded() {
     for (keeper, run_as, most) in [
-        (Keeper::System, Some("nobody"), 40),
+        (Keeper::System, Some("alice"), 40),
         (Keeper::System, None, 52),
     ] {
         let folder = tempfile::tempdir().unwrap();
