@@ -152,6 +152,7 @@ impl Toolbox<'_> {
             Ok(answer) => Ok(answer.into_outcome(terminal)),
             Err(CodeError::Blocked(blocked)) => Err(blocked),
             Err(CodeError::Run(error)) => Ok(terminal.not_run(&error)),
+            Err(CodeError::NoPython) => Ok(terminal.failed(answer::NO_PYTHON_FOR_PEOPLE)),
             Err(error) => Ok(terminal.failed(&in_full(&error))),
         }
     }

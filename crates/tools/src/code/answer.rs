@@ -17,6 +17,10 @@ const STDERR: usize = 10_000;
 pub(super) const NO_PYTHON: &str = "there is no python3 in this sandbox, so no script can run; use the \
     terminal, or ask the operator for an image with python3";
 
+/// The same for somebody who has no tools to choose from.
+pub(super) const NO_PYTHON_FOR_PEOPLE: &str =
+    "there is no python3 in this sandbox; the operator can give it an image that has one";
+
 pub(super) struct Answer {
     finished: Finished,
     made: u32,

@@ -3,6 +3,7 @@
 use hermetic_testkit::model::Reply;
 use serde_json::json;
 
+use super::approvals::{Deed, name};
 use super::doors::{post, webhook};
 use super::lab::{ALICE, Lab, calls_terminal};
 use crate::hermetic::Hermetic;
@@ -105,6 +106,39 @@ async fn a_conversation_that_moves_into_a_sandbox_takes_nothing_of_the_host_alon
     .await;
     assert!(said.contains("user:[") && !said.contains(&host), "{said}");
     assert_eq!(lab.sandboxes().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approver_on_a_webhook_is_asked_there_and_answers_by_name() {
+    let test = "an_approver_on_a_webhook_is_asked_there_and_answers_by_name";
+    let deed = Deed::new();
+    let (secret, access) = webhook();
+    let approvals = "approvals: {mode: manual, approvers: ['webhook:alice']}\n";
+    let config = format!("{APART}{approvals}");
+    let Some(lab) = Lab::start_with(test, [], &config, &access).await else {
+        return;
+    };
+    assert!(lab.said().contains("WEBHOOK_SECRET"), "{}", lab.said());
+    let address = lab.said_address("webhook=");
+    let say = |user: &str, text: String| {
+        let body = json!({"chat": "ops", "user": user, "text": text}).to_string();
+        let (address, secret) = (address.clone(), secret.clone());
+        async move { post(&address, &secret, &body).await }
+    };
+    let asked = say("alice", format!("/sh {}", deed.command())).await;
+    assert!(asked.contains("may I run this?"), "{asked}");
+    let id = name(&asked);
+    // Messages of a webhook have no order.
+    let told = say("alice", "/approve".to_owned()).await;
+    assert!(told.contains(&id) && told.contains("cannot be told"), "{told}");
+    let not_his = say("bob", format!("/approve {id}")).await;
+    assert!(not_his.contains("may approve"), "{not_his}");
+    assert_eq!(deed.times(), 0);
+    let yes = say("alice", format!("/approve {id}")).await;
+    assert!(yes.contains("allowed once"), "{yes}");
+    // The next command of the conversation runs when this one has ended.
+    say("alice", "/sh true".to_owned()).await;
+    assert_eq!(deed.times(), 1);
 }
 
 #[test]
