@@ -320,7 +320,8 @@ impl Memory {
     fn charge(&mut self, pid: i32) -> u64 {
         let family = memory::family(pid);
         let resident = memory::resident(&family, self.limit);
-        let unowned = memory::owned_by_nobody().unwrap_or_default();
+        // A host that cannot be asked this time has not shrunk to nothing.
+        let unowned = memory::owned_by_nobody().unwrap_or(self.owned_by_nobody);
         self.owned_by_nobody = self.owned_by_nobody.min(unowned);
         let grown = unowned - self.owned_by_nobody;
         let most = resident.own + grown.max(resident.shared);
