@@ -234,7 +234,8 @@ impl Guest {
             "StrictHostKeyChecking=no",
             "UserKnownHostsFile=/dev/null",
             "LogLevel=ERROR",
-            "ConnectTimeout=20",
+            // Whoever gives up early and comes again keeps a slow machine busy with greetings.
+            "ConnectTimeout=80",
             "BatchMode=yes",
             "ServerAliveInterval=20",
             "ServerAliveCountMax=6",
