@@ -48,7 +48,9 @@ impl Insight {
             _ => (context, None),
         };
         let reduced = match &command.program {
-            Program::Script(text) | Program::Shell(text) => read(text, context, &input, cwd),
+            Program::Script(text) | Program::Shell(text) => {
+                read(text, context, &input, cwd.as_deref())
+            }
             Program::Words(words) => read_words(words, context, input, cwd),
         };
         let mut findings = reduced.findings;
@@ -81,16 +83,16 @@ fn works_there(workdir: &str, context: &Context) -> bool {
         && paths::secret(&inside, workdir, context).is_none()
 }
 
-fn read(text: &str, context: &Context, input: &Flow, cwd: Option<String>) -> Reduced {
+fn read(text: &str, context: &Context, input: &Flow, cwd: Option<&str>) -> Reduced {
     let marked = clean::without_holes(text);
     let text = marked.as_deref().unwrap_or(text);
     if text.len() > LONGEST {
         return scan::long(text, context);
     }
-    let mut reduced = read_once(text, context, input, &cwd, true);
+    let mut reduced = read_once(text, context, input, cwd, true);
     // What it looks like counts as well as what the shell would make of it.
     if let Some(folded) = clean::folded(text) {
-        let looks = read_once(&folded, context, input, &cwd, false);
+        let looks = read_once(&folded, context, input, cwd, false);
         for finding in looks.findings {
             if !reduced.findings.contains(&finding) {
                 reduced.findings.push(finding);
@@ -105,12 +107,12 @@ fn read_once(
     text: &str,
     context: &Context,
     input: &Flow,
-    cwd: &Option<String>,
+    cwd: Option<&str>,
     check: bool,
 ) -> Reduced {
     match syntax::parse(text) {
         Ok(script) => {
-            let mut reduced = reduce::reduce(&script, context, input, cwd.clone());
+            let mut reduced = reduce::reduce(&script, context, input, cwd.map(str::to_owned));
             if check && let Some(doubt) = second::disagrees(text, &script) {
                 reduced.doubts.push(doubt);
             }

@@ -213,15 +213,18 @@ impl Flow {
     /// This and then that.
     pub(crate) fn then(self, more: Self, longest: usize) -> Self {
         let taint = self.taint | more.taint;
-        let known = match (&self.known, &more.known) {
-            (Some(all), Some(more)) if all.len() < longest => Some(format!("{all}{more}")),
-            _ => None,
-        };
         let shape = match (&self.known, &more.known) {
             (Some(text), None) if text.trim().is_empty() => more.shape,
             (None, Some(text)) if text.trim().is_empty() => self.shape,
             (None, None) => self.shape.or(more.shape),
             _ => Shape::Anything,
+        };
+        let known = match (self.known, more.known) {
+            (Some(mut all), Some(more)) if all.len() < longest => {
+                all.push_str(&more);
+                Some(all)
+            }
+            _ => None,
         };
         Self {
             known,

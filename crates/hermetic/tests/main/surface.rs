@@ -75,7 +75,6 @@ fn exec_on_the_host_is_judged_first() {
 #[test]
 fn judging_answers_each_line_at_once() {
     use std::io::{BufRead as _, BufReader, Write as _};
-    use std::process::Stdio;
     let hermetic = Hermetic::new();
     let mut judge = hermetic
         .command(&["policy", "judge", "--jsonl"])

@@ -373,7 +373,7 @@ fn said(command: &Effective) -> Vec<Text> {
         }),
         "psql" => texts().for_each(|text| after(text, &[") to ", "\\o ", "\\w "])),
         "mysql" | "mariadb" => {
-            texts().for_each(|text| after(text, &["into outfile ", "into dumpfile ", "tee "]))
+            texts().for_each(|text| after(text, &["into outfile ", "into dumpfile ", "tee "]));
         }
         "gdb" | "lldb" => texts().for_each(|text| {
             after(
