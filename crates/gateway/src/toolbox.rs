@@ -2,7 +2,7 @@
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{Invocation, ToolResult, ToolSpec, Tools};
-use hermetic_session::{LeaseError, Sandboxes};
+use hermetic_session::{Holder, LeaseError, Sandboxes};
 use hermetic_tools::{Held, NoSandbox, Toolbox, Workplace};
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,8 @@ pub struct Own<'a> {
     sandboxes: &'a Sandboxes,
     conversation: ConversationKey,
     origin: Option<String>,
+    /// Whose sandbox it is counted as.
+    holder: Option<Holder>,
 }
 
 impl<'a> Own<'a> {
@@ -24,6 +26,7 @@ impl<'a> Own<'a> {
             sandboxes,
             conversation: conversation.clone(),
             origin: None,
+            holder: None,
         }
     }
 
@@ -31,6 +34,7 @@ impl<'a> Own<'a> {
     pub(crate) fn of(sandboxes: &'a Sandboxes, message: &Kept) -> Self {
         Self {
             origin: notices::origin(message.said()),
+            holder: Some(holder_of(message)),
             ..Self::new(sandboxes, message.conversation())
         }
     }
@@ -43,7 +47,11 @@ impl Workplace for Own<'_> {
 
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>> {
         async move {
-            match self.sandboxes.lease(&self.conversation).await {
+            let leased = match &self.holder {
+                Some(holder) => self.sandboxes.lease_for(&self.conversation, holder).await,
+                None => self.sandboxes.lease(&self.conversation).await,
+            };
+            match leased {
                 Ok(lease) => Ok(Box::new(lease) as Held),
                 Err(error) => {
                     tracing::error!(conversation = %self.conversation, %error, "no sandbox");
@@ -100,8 +108,18 @@ impl Tools for AgentTools<'_> {
     }
 }
 
+/// The person whose sandboxes are counted together, in all their conversations.
+pub(crate) fn holder_of(message: &Kept) -> Holder {
+    let said = message.said();
+    Holder::named(format!("{}:{}", said.platform.name(), said.sender.id))
+}
+
 fn for_model(error: &LeaseError) -> NoSandbox {
     NoSandbox(match error {
+        LeaseError::FullForHolder { .. } => {
+            "this person has as many sandboxes at work as one person may have; nothing was run; it \
+             works again when something in another of their conversations has ended"
+        }
         LeaseError::Full { .. } => "all sandboxes are in use; nothing was run; try again later",
         LeaseError::Stopping => "the gateway is stopping; nothing was run",
         _ => "the sandbox could not be started, so nothing was run; the operator has been told",
