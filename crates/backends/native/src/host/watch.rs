@@ -196,7 +196,11 @@ impl Watched {
     }
 
     fn end(&self, ended: Ended) {
-        tracing::warn!(sandbox = %self.folder.id, ?ended, "stopped at its limit");
+        let limit = match ended {
+            Ended::DiskLimit => "disk",
+            Ended::MemoryLimit => "memory",
+        };
+        tracing::warn!(sandbox = %self.folder.id, limit, "stopped at its limit");
         if let Err(error) = self.folder.note_ended(ended) {
             tracing::warn!(sandbox = %self.folder.id, %error, "the reason could not be kept");
         }
