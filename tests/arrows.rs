@@ -11,8 +11,9 @@ use crate::manifests::{Package, Workspace};
 
 /// Low to high. A crate may depend on what stands in a lower line, and on nothing else of ours.
 const LAYERS: [&[&str]; 8] = [
-    // `embedded` is bytes with a name, `search` and `attack` are a question and its answers.
-    &["types", "embedded", "search", "attack"],
+    // `embedded` is bytes with a name, `search` and `attack` are a question and its answers, `listen`
+    // is a socket that knows nothing of us.
+    &["types", "embedded", "search", "attack", "listen"],
     &["policy", "access", "redact", "audit", "store"],
     &["chat", "sandbox", "warden", "egress", "dashboard"],
     &["session", "tools", BACKENDS],

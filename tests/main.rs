@@ -4,4 +4,5 @@
 
 mod arrows;
 mod documents;
+mod logs;
 mod manifests;

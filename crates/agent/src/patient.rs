@@ -125,6 +125,9 @@ impl Patient {
     }
 }
 
+/// The shortest wait, whatever a server asks for.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
 impl Patience {
     /// How long to wait before asking the same model again, or not at all.
     fn pause_after(&self, error: &ModelError, attempt: u32) -> Option<Duration> {
@@ -132,7 +135,9 @@ impl Patience {
             return None;
         }
         if let Some(asked) = error.retry_after() {
-            return (asked <= self.longest_retry_after).then_some(asked);
+            // A server that says "at once" each time is not asked at full speed.
+            let wait = asked.max(self.first_pause.min(AT_ONCE));
+            return (asked <= self.longest_retry_after).then_some(wait);
         }
         let doubled = self.first_pause.saturating_mul(1 << (attempt - 1).min(16));
         Some(with_jitter(doubled.min(self.longest_pause)))

@@ -8,6 +8,7 @@ use std::time::Duration;
 use hermetic_egress::{
     Conversation, Entry, Limits, Proxy, Record, Rules, RulesText, SystemResolver, serve,
 };
+use hermetic_listen::{BoundedListener, ConnectionBounds};
 use hermetic_types::ConversationKey;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -119,7 +120,7 @@ async fn proxy(listener: TcpListener) {
     );
     let conversation = Conversation::new(ConversationKey::new("bench"), rules, Vec::new(), &limits);
     serve(
-        listener,
+        BoundedListener::new(listener, ConnectionBounds::of(100_000)),
         proxy,
         conversation,
         CancellationToken::new(),

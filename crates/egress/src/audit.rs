@@ -65,14 +65,26 @@ pub struct LogRecord;
 
 impl Record for LogRecord {
     fn write(&self, entry: &Entry) {
+        let (verdict, reason) = match &entry.verdict {
+            Decision::Opened => ("opened", None),
+            Decision::Closed { fault } => ("closed", fault.as_deref()),
+            Decision::Refused { reason } => ("refused", Some(reason.as_str())),
+        };
+        let how = match entry.how {
+            How::Connect => "connect",
+            How::Http => "http",
+            How::Socks => "socks",
+            How::Credential => "credential",
+        };
         tracing::info!(
             conversation = %entry.conversation,
             host = entry.host,
             port = entry.port,
-            address = ?entry.address,
-            how = ?entry.how,
+            address = entry.address.map(tracing::field::display),
+            how,
             rule = entry.rule,
-            verdict = ?entry.verdict,
+            verdict,
+            reason,
             bytes_up = entry.bytes_up,
             bytes_down = entry.bytes_down,
             milliseconds = u64::try_from(entry.duration.as_millis()).unwrap_or(u64::MAX),
@@ -121,6 +133,10 @@ impl Meter {
         self.account.spend(bytes)?;
         self.down.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
+    }
+
+    pub(crate) fn has_come_down(&self) -> bool {
+        self.down.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn total(&self) -> u64 {

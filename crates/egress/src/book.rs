@@ -265,7 +265,8 @@ impl WrittenRule {
         Ok(Some(Self::new(list, rule, scope)?))
     }
 
-    pub(crate) fn as_text(&self) -> RulesText {
+    /// As a set of rules of its own.
+    pub fn as_text(&self) -> RulesText {
         let rule = vec![RuleText::Line(self.rule.clone())];
         match self.list {
             Listing::Allow => RulesText {

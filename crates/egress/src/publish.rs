@@ -7,8 +7,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{sleep, timeout};
+use hermetic_listen::{BoundedListener, TrackedConnection};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -18,27 +19,23 @@ use crate::relay::relay;
 use crate::rules::Authority;
 use crate::stream::Wire;
 
-const MOST_CONNECTIONS: usize = 256;
 const DIAL: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(600);
-/// See [`crate::serve`]: a rest where the system is out of descriptors.
-const REST: Duration = Duration::from_millis(100);
 
 /// Carries connections of `listener` to `to` until `stop`, then cuts them.
-pub async fn publish(listener: TcpListener, to: Authority, stop: CancellationToken) {
+pub async fn publish(mut listener: BoundedListener, to: Authority, stop: CancellationToken) {
     let to = Arc::new(to);
-    let account = Account::new(MOST_CONNECTIONS, None);
+    let account = Account::new(usize::MAX, None);
     let connections = TaskTracker::new();
-    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
-        let Ok((stream, _)) = accepted else {
-            sleep(REST).await;
-            continue;
-        };
-        let Some(slot) = account.open() else { continue };
+    while let Some((stream, _, tracked)) = stop.run_until_cancelled(listener.accept()).await {
         let (to, account, stop) = (Arc::clone(&to), Arc::clone(&account), stop.clone());
         connections.spawn(async move {
-            let _slot = slot;
-            let carried = stop.run_until_cancelled(carry(stream, &to, account)).await;
+            let tracked = Arc::new(tracked);
+            let carrying = carry(stream, &tracked, &to, account);
+            let carried = tokio::select! {
+                carried = stop.run_until_cancelled(carrying) => carried,
+                () = tracked.over() => None,
+            };
             if let Some(Err(error)) = carried {
                 tracing::debug!(%to, %error, "a published connection ended");
             }
@@ -48,15 +45,24 @@ pub async fn publish(listener: TcpListener, to: Authority, stop: CancellationTok
     connections.wait().await;
 }
 
-async fn carry(client: TcpStream, to: &Authority, account: Arc<Account>) -> io::Result<()> {
+/// Nothing is dialled for whoever says nothing, and only what was answered from inside counts as a
+/// request: who sends half of one is cut when his time is over, or when there is no room.
+async fn carry(
+    client: TcpStream,
+    tracked: &Arc<TrackedConnection>,
+    to: &Authority,
+    account: Arc<Account>,
+) -> io::Result<()> {
     client.set_nodelay(true)?;
+    client.readable().await?;
     let dial = TcpStream::connect((to.host.as_str(), to.port));
     let inside = timeout(DIAL, dial)
         .await
         .map_err(|_| io::ErrorKind::TimedOut)??;
     inside.set_nodelay(true)?;
     let meter = Meter::new(account);
-    relay(Wire::new(client), Wire::new(inside), &meter, IDLE, None)
+    let client = Wire::new(client).tracked_by(Arc::clone(tracked));
+    relay(client, Wire::new(inside), &meter, IDLE, None)
         .await
         .map_err(io::Error::other)
 }

@@ -50,6 +50,7 @@ pub(crate) async fn relay(
         idle,
         timer: Box::pin(sleep(idle)),
         active: Instant::now(),
+        answered: false,
     }
     .await
 }
@@ -63,6 +64,8 @@ struct Relay<'a> {
     idle: Duration,
     timer: Pin<Box<Sleep>>,
     active: Instant,
+    /// Something has come back: the client's port is told so, once.
+    answered: bool,
 }
 
 /// One direction.
@@ -128,6 +131,10 @@ impl Future for Relay<'_> {
         }
         if this.meter.total() != before {
             this.active = Instant::now();
+            if !this.answered && this.meter.has_come_down() {
+                this.answered = true;
+                this.client.request_came();
+            }
         }
         this.poll_idle(cx)
     }

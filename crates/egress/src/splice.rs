@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
@@ -18,12 +19,37 @@ pub(crate) struct Channel {
     read: OwnedFd,
     write: OwnedFd,
     held: usize,
+    _counted: Counted,
+}
+
+/// One of all pipes; given back when dropped.
+struct Counted;
+
+impl Counted {
+    fn one_more() -> Option<Self> {
+        let one_more = |open: usize| (open < MOST).then_some(open + 1);
+        OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
+            .ok()?;
+        Some(Self)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// As much as a slow receiver may leave with us.
 const CAPACITY: usize = 512 * 1024;
 /// Pipes a thread keeps for the next flow.
 const SPARE: usize = 8;
+
+/// Pipes of all threads at once, two descriptors each. Beyond that bytes are copied, so that pipes never
+/// take the descriptors that connections need.
+const MOST: usize = 64;
+
+static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static PIPES: RefCell<Vec<Channel>> = const { RefCell::new(Vec::new()) };
@@ -35,6 +61,7 @@ impl Channel {
         if let Some(spare) = PIPES.with_borrow_mut(Vec::pop) {
             return Some(spare);
         }
+        let counted = Counted::one_more()?;
         let (read, write) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).ok()?;
         // A smaller one is slower and as good.
         let _ = fcntl_setpipe_size(&write, CAPACITY);
@@ -42,6 +69,7 @@ impl Channel {
             read,
             write,
             held: 0,
+            _counted: counted,
         })
     }
 

@@ -8,8 +8,10 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use hermetic_listen::TrackedConnection;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -26,6 +28,8 @@ impl<T: Stream + AsyncBufRead> Buffered for T {}
 pub(crate) struct Wire {
     stream: Carrier,
     ahead: Vec<u8>,
+    /// Its place at a port that counts connections.
+    tracked: Option<Arc<TrackedConnection>>,
 }
 
 enum Carrier {
@@ -91,6 +95,7 @@ impl Wire {
         Self {
             stream: carrier,
             ahead: Vec::new(),
+            tracked: None,
         }
     }
 
@@ -98,6 +103,26 @@ impl Wire {
         Self {
             stream: Carrier::Buffered(Box::new(stream)),
             ahead: Vec::new(),
+            tracked: None,
+        }
+    }
+
+    pub(crate) fn tracked_by(mut self, connection: Arc<TrackedConnection>) -> Self {
+        self.tracked = Some(connection);
+        self
+    }
+
+    /// A whole request is here: the port does not cut this connection to make room.
+    pub(crate) fn request_came(&self) {
+        if let Some(connection) = &self.tracked {
+            connection.request_came();
+        }
+    }
+
+    /// It was answered, and the next one has not begun.
+    pub(crate) fn answered(&self) {
+        if let Some(connection) = &self.tracked {
+            connection.answered();
         }
     }
 
@@ -123,7 +148,7 @@ impl Wire {
     }
 
     pub(crate) async fn read_more(&mut self) -> io::Result<usize> {
-        let Self { stream, ahead } = self;
+        let Self { stream, ahead, .. } = self;
         poll_fn(|cx| poll_read_into(Pin::new(stream.any()), cx, ahead, 16 * 1024)).await
     }
 
@@ -141,7 +166,7 @@ impl Wire {
         if !self.ahead.is_empty() {
             return false;
         }
-        let Self { stream, ahead } = self;
+        let Self { stream, ahead, .. } = self;
         let quiet = poll_fn(|cx| {
             let read = poll_read_into(Pin::new(stream.any()), cx, ahead, 1);
             Poll::Ready(read.is_pending())

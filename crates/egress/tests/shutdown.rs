@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_egress::{Conversation, Drained, Limits, Proxy, Rules, RulesText, serve};
+use hermetic_listen::{BoundedListener, ConnectionBounds};
 use hermetic_types::ConversationKey;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,6 +22,7 @@ struct Listening {
 async fn listen(rule: &str, grace: Duration) -> Listening {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
+    let listener = BoundedListener::new(listener, ConnectionBounds::of(64));
     let limits = Limits::default();
     let proxy = Proxy::new(
         limits.clone(),
@@ -99,10 +101,20 @@ async fn a_published_port_leads_to_one_place() {
     use hermetic_egress::{Authority, probe, publish};
     let (origin, _) = Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/health", listener.local_addr().unwrap());
+    let at = listener.local_addr().unwrap();
+    let url = format!("http://{at}/health");
+    let listener = BoundedListener::new(listener, ConnectionBounds::of(16));
     let inside = Authority::parse(&format!("localhost:{}", origin.at.port())).unwrap();
     let stop = CancellationToken::new();
     let carrying = tokio::spawn(publish(listener, inside, stop.clone()));
+    probe(&url, crate::lab::PATIENCE).await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        let mut half = TcpStream::connect(at).await.unwrap();
+        // It may have been cut already, for those that came after it.
+        let _ = half.write_all(b"GET / HT").await;
+        silent.push(half);
+    }
     probe(&url, crate::lab::PATIENCE).await.unwrap();
     stop.cancel();
     carrying.await.unwrap();
@@ -129,6 +141,34 @@ async fn a_listening_proxy_is_well() {
             .await
             .is_err()
     );
+    listening.stop.cancel();
+    listening.serving.await.unwrap();
+}
+
+#[tokio::test]
+async fn half_open_clients_keep_no_honest_one_out() {
+    let origin = Origin::echo().await;
+    let rule = format!("tcp://{}", local("origin.test", origin.at));
+    let listening = listen(&rule, Duration::ZERO).await;
+    let mut standing = tunnel(listening.at, &origin).await;
+    // Some say nothing, some half a request, some half a greeting.
+    let mut halves = Vec::new();
+    for words in ["", "CONNECT origin.t", "\x05\x02"]
+        .iter()
+        .cycle()
+        .take(900)
+    {
+        let mut half = TcpStream::connect(listening.at).await.unwrap();
+        // It may have been cut already, for those that came after it.
+        let _ = half.write_all(words.as_bytes()).await;
+        halves.push(half);
+    }
+    let mut honest = tunnel(listening.at, &origin).await;
+    for stream in [&mut honest, &mut standing] {
+        stream.write_all(b"hello").await.unwrap();
+        stream.read_exact(&mut [0; 5]).await.unwrap();
+    }
+    drop(halves);
     listening.stop.cancel();
     listening.serving.await.unwrap();
 }

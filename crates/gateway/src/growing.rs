@@ -115,7 +115,7 @@ impl Gateway {
             if let (Some(begun), None) = (draft.message(), message.draft())
                 && let Err(error) = message.note_draft(&self.inbox, begun).await
             {
-                tracing::warn!(message = message.row().0, %error, "a draft could not be noted");
+                tracing::warn!(row = message.row().0, %error, "a draft could not be noted");
             }
         }
     }

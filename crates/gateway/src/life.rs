@@ -125,7 +125,7 @@ impl Gateway {
             return Tended::Ended;
         };
         tracing::error!(
-            message = message.row().0,
+            row = message.row().0,
             conversation = %message.conversation(),
             error = %in_full(&error),
             "a message was not answered"
@@ -133,7 +133,7 @@ impl Gateway {
         let reply = Redacted::constant(error.for_chat());
         if let Err(error) = self.post.deliver(message, &reply, End::Failed).await {
             // It stays open in the store, and the next start takes it up again.
-            tracing::error!(message = message.row().0, %error, "the failure could not be reported");
+            tracing::error!(row = message.row().0, %error, "the failure could not be reported");
         }
         Tended::Ended
     }

@@ -7,6 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{StreamExt, select_all};
 use hermetic_chat::{Event, Received};
+use hermetic_listen::{BoundedListener, ConnectionBounds, descriptors, serve_http};
 use hermetic_redact::Redacted;
 use hermetic_session::SettleError;
 use hermetic_store::{End, StoreError};
@@ -30,6 +31,13 @@ const FORGET_EVERY: Duration = Duration::from_secs(3600);
 
 /// How often questions that nobody waits for are looked for.
 const TIDY_EVERY: Duration = Duration::from_secs(10);
+
+/// Connections to one port of ours at once, where there are descriptors enough: each of these ports
+/// answers a few clients, and whoever sends nothing whole goes first.
+const MOST_CONNECTIONS: usize = 512;
+
+/// How long answers on these ports may go on when everything else has ended.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
@@ -347,13 +355,8 @@ impl Household {
         });
         let routes = health::routes(Arc::clone(gateway));
         for (listener, routes) in doors.into_iter().chain([(health, routes)]) {
-            let until = stop.clone();
-            tasks.spawn(async move {
-                let serving = axum::serve(listener, routes).into_future();
-                if let Some(Err(error)) = until.run_until_cancelled(serving).await {
-                    tracing::error!(%error, "a port is not answered any more");
-                }
-            });
+            let listener = BoundedListener::new(listener, ConnectionBounds::of(connections()));
+            tasks.spawn(serve_http(listener, routes, stop.clone(), LAST_ANSWERS));
         }
         Self { tasks, stop }
     }
@@ -363,4 +366,10 @@ impl Household {
         self.tasks.close();
         self.tasks.wait().await;
     }
+}
+
+/// A sixteenth of all descriptors for each port: there are at most three.
+fn connections() -> usize {
+    let share = usize::try_from(descriptors::available() / 16);
+    share.unwrap_or(MOST_CONNECTIONS).min(MOST_CONNECTIONS)
 }

@@ -140,7 +140,7 @@ impl Gateway {
         for rider in control.take_heard() {
             let note = Some("told to a turn that was at work");
             if let Err(error) = self.inbox.end(rider.row(), end, note, now()).await {
-                tracing::error!(message = rider.row().0, %error, "a message stays open");
+                tracing::error!(row = rider.row().0, %error, "a message stays open");
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{Invocation, ToolResult, ToolSpec, Tools};
-use hermetic_session::{LeaseError, Sandboxes, SetAside};
+use hermetic_session::{Holder, LeaseError, Sandboxes, SetAside};
 use hermetic_tools::{Held, NoSandbox, Toolbox, Workplace};
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,8 @@ pub struct Own<'a> {
     conversation: ConversationKey,
     origin: Option<String>,
     set_aside: OnceLock<SetAside>,
+    /// Whose sandbox it is counted as.
+    holder: Option<Holder>,
 }
 
 impl<'a> Own<'a> {
@@ -28,6 +30,7 @@ impl<'a> Own<'a> {
             conversation: conversation.clone(),
             origin: None,
             set_aside: OnceLock::new(),
+            holder: None,
         }
     }
 
@@ -35,6 +38,7 @@ impl<'a> Own<'a> {
     pub(crate) fn of(sandboxes: &'a Sandboxes, message: &Kept) -> Self {
         Self {
             origin: notices::origin(message.said()),
+            holder: Some(holder_of(message)),
             ..Self::new(sandboxes, message.conversation())
         }
     }
@@ -55,7 +59,11 @@ impl Workplace for Own<'_> {
 
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>> {
         async move {
-            match self.sandboxes.lease(&self.conversation).await {
+            let leased = match &self.holder {
+                Some(holder) => self.sandboxes.lease_for(&self.conversation, holder).await,
+                None => self.sandboxes.lease(&self.conversation).await,
+            };
+            match leased {
                 Ok(lease) => {
                     if let Some(set_aside) = lease.set_aside() {
                         // The first is what the person does not know of yet.
@@ -118,8 +126,18 @@ impl Tools for AgentTools<'_> {
     }
 }
 
+/// The person whose sandboxes are counted together, in all their conversations.
+pub(crate) fn holder_of(message: &Kept) -> Holder {
+    let said = message.said();
+    Holder::named(format!("{}:{}", said.platform.name(), said.sender.id))
+}
+
 fn for_model(error: &LeaseError) -> NoSandbox {
     NoSandbox(match error {
+        LeaseError::FullForHolder { .. } => {
+            "this person has as many sandboxes at work as one person may have; nothing was run; it \
+             works again when something in another of their conversations has ended"
+        }
         LeaseError::Full { .. } => "all sandboxes are in use; nothing was run; try again later",
         LeaseError::NotBack { .. } => {
             "the sandbox with this conversation's files could not be started again, so nothing was run; \

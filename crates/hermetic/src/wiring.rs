@@ -2,6 +2,7 @@
 
 mod access;
 mod asking;
+mod bounds;
 mod daytona;
 mod desk;
 mod docker;
@@ -44,6 +45,7 @@ use crate::failure::Failure;
 
 pub(crate) use access::pairing;
 pub(crate) use asking::approvals;
+pub(crate) use bounds::SandboxBounds;
 pub(crate) use desk::{Desk, desk};
 pub(crate) use egress::{gate, gate_for, journal, rule_book, rules_text};
 pub(crate) use gateway::gateway;
@@ -51,9 +53,6 @@ pub(crate) use installation::installation;
 pub(crate) use redactor::redactor;
 pub(crate) use refusals::{notices, refusals};
 pub(crate) use terminal::context;
-
-/// How many sandboxes live at once where the file does not say.
-const MOST_SANDBOXES: usize = 1000;
 
 /// Where the workspace is inside every sealed sandbox.
 const WORKSPACE: &str = "/workspace";
@@ -190,6 +189,7 @@ pub(crate) fn plan(
     caller: Caller,
 ) -> Plan {
     let terminal = config.terminal();
+    let bounds = SandboxBounds::of(config);
     Plan {
         backend,
         system: system(config, backend, caller),
@@ -203,7 +203,8 @@ pub(crate) fn plan(
             Persistence::Ephemeral
         },
         lifetime,
-        most: config.gateway().max_sandboxes.unwrap_or(MOST_SANDBOXES),
+        most: bounds.all,
+        most_each: bounds.each,
         pool: match caller {
             Caller::Chats => config.gateway().sandbox_pool,
             Caller::CommandLine | Caller::Onlooker => 0,
@@ -341,6 +342,7 @@ fn local(config: &Config) -> Result<Arc<dyn Backend>, Failure> {
         None => env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
     };
     let local = Local::open(hermetic_local::Config {
+        open_files: hermetic_listen::descriptors::ordinary(),
         state: config.home().state(),
         program: hermetic_embedded::WARDEN,
         workdir,

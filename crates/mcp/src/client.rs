@@ -163,7 +163,7 @@ impl ServerHandler for Client {
         let name = request.name.clone();
         let answered = self.call(request, context).await;
         let client = self.room.conversation();
-        tracing::info!(%client, tool = %name, took = ?begun.elapsed(), "called");
+        tracing::info!(%client, tool = %name, milliseconds = begun.elapsed().as_millis(), "called");
         answered
     }
 }

@@ -12,6 +12,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use hermetic_listen::{BoundedListener, ConnectionBounds, serve_http};
 use hermetic_types::Secret;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -28,6 +29,9 @@ use crate::client::Client;
 const LONGEST_REQUEST: usize = 32 << 20;
 /// Connections that are still open are cut when the sandboxes are to go.
 const GRACE: Duration = Duration::from_secs(3);
+
+/// Connections at once: a few for each client.
+const MOST_CONNECTIONS: usize = 256;
 
 /// A port on loopback and the token that opens it.
 #[derive(Debug)]
@@ -99,19 +103,10 @@ async fn serve(
     let router = Router::new()
         .nest_service("/mcp", service)
         .layer(middleware::from_fn_with_state(door.token, check));
-    let serving = axum::serve(door.listener, router)
-        .with_graceful_shutdown(stop.clone().cancelled_owned())
-        .into_future();
-    let late = async {
-        stop.cancelled().await;
-        tokio::time::sleep(GRACE).await;
-    };
-    let served = tokio::select! {
-        served = serving => served,
-        () = late => Ok(()),
-    };
+    let listener = BoundedListener::new(door.listener, ConnectionBounds::of(MOST_CONNECTIONS));
+    serve_http(listener, router, stop, GRACE).await;
     house.close().await;
-    served
+    Ok(())
 }
 
 async fn check(State(token): State<[u8; 32]>, request: Request, next: Next) -> Response {

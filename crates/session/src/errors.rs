@@ -9,6 +9,11 @@ use thiserror::Error;
 pub enum LeaseError {
     #[error("all {most} sandboxes are in use; raise gateway.max_sandboxes or wait for one to end")]
     Full { most: usize },
+    #[error(
+        "{most} sandboxes of one person are at work; raise gateway.max_sandboxes_per_user or wait \
+         for one of theirs to end"
+    )]
+    FullForHolder { most: usize },
     #[error("no backend {0} in this program")]
     NoBackend(BackendKind),
     #[error("the sandbox could not be started")]

@@ -37,4 +37,5 @@ pub use outlet::{Outlet, PROXY_PORT};
 pub use plan::Plan;
 pub use sandboxes::Sandboxes;
 pub use settle::{SettleError, Settled};
+pub use slot::Holder;
 pub use spending::Spending;

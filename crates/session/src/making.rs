@@ -49,7 +49,7 @@ impl Sandboxes {
                     sandbox = %spec.id,
                     %conversation,
                     backend = %backend.kind(),
-                    took = ?begun.elapsed(),
+                    milliseconds = begun.elapsed().as_millis(),
                     "sandbox created"
                 );
                 Ok((spec, sandbox))

@@ -19,6 +19,8 @@ pub struct Plan {
     pub lifetime: Duration,
     /// How many may live at once.
     pub most: usize,
+    /// How many of them may be one person's.
+    pub most_each: usize,
     /// How many wait, ready, for conversations that are still to come.
     pub pool: usize,
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hermetic_sandbox::{Sandbox, Spec};
 use hermetic_types::{ConversationKey, SandboxId};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::sandboxes::now;
 use crate::{LeaseError, Sandboxes};
@@ -27,6 +27,8 @@ pub(crate) struct Pool {
 /// Whoever takes one has a command to run. Making another at that moment would take the engine and
 /// the processor from it.
 const REST: Duration = Duration::from_secs(1);
+
+const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 struct Warm {
@@ -130,6 +132,8 @@ impl Sandboxes {
                     Ok((spec, sandbox)) => this.pool.warm().push_back(Warm { spec, sandbox }),
                     Err(error) => {
                         tracing::warn!(%error, "no sandbox could be made to wait");
+                        // A failure may wake the reaper, which fills the pool: not at full speed.
+                        this.cut.run_until_cancelled(sleep(AFTER_FAILURE)).await;
                         break;
                     }
                 }

@@ -1,19 +1,27 @@
 //! How many may live at once.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use hermetic_types::ConversationKey;
 use tokio::time::Instant;
 
-use crate::slot::Slot;
+use crate::slot::{Holder, Slot};
 use crate::{LeaseError, Sandboxes};
 
 impl Sandboxes {
-    /// Claims a place, letting the longest idle sandbox go when all are taken.
-    pub(crate) async fn make_room(&self, slot: &Arc<Slot>) -> Result<(), LeaseError> {
+    /// Claims a place. Where all are taken, or all that one person may have, an idle sandbox is let go:
+    /// theirs that has been idle longest, and only where they have none the longest idle of whoever has
+    /// most.
+    pub(crate) async fn make_room(
+        &self,
+        slot: &Arc<Slot>,
+        holder: Option<&Holder>,
+    ) -> Result<(), LeaseError> {
         // Bounded: each round that does not end lets one sandbox go.
         for _ in 0..=self.plan.most {
-            let Some((conversation, since)) = self.claim_or_name_idle(slot)? else {
+            let Some((conversation, since)) = self.claim_or_name_idle(slot, holder)? else {
                 return Ok(());
             };
             if let Err(error) = self.let_go(&conversation, since).await {
@@ -26,27 +34,55 @@ impl Sandboxes {
         })
     }
 
-    /// Claims a free place, or names the conversation that has been idle longest.
+    /// Claims a free place, or names the conversation whose sandbox has to go for it.
     fn claim_or_name_idle(
         &self,
         slot: &Arc<Slot>,
+        holder: Option<&Holder>,
     ) -> Result<Option<(ConversationKey, Instant)>, LeaseError> {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let others = || {
-            let others = slots.iter().filter(|(_, other)| !Arc::ptr_eq(other, slot));
-            others.filter(|(_, other)| other.is_claimed())
-        };
-        if others().count() < self.plan.most {
+        let mut held: HashMap<Option<Holder>, usize> = HashMap::new();
+        let mut idle = Vec::new();
+        for (key, other) in slots.iter() {
+            if Arc::ptr_eq(other, slot) || !other.is_claimed() {
+                continue;
+            }
+            let whose = other.holder();
+            if let Some(since) = other.idle_since() {
+                idle.push((whose.clone(), since, key));
+            }
+            *held.entry(whose).or_default() += 1;
+        }
+        let own = holder.map_or(0, |holder| {
+            held.get(&Some(holder.clone())).copied().unwrap_or(0)
+        });
+        let is_own = |whose: &Option<Holder>| holder.is_some() && whose.as_ref() == holder;
+        let own_full = own >= self.plan.most_each;
+        if !own_full && held.values().sum::<usize>() < self.plan.most {
             slot.claim();
+            if let Some(holder) = holder {
+                slot.note_holder(holder);
+            }
             return Ok(None);
         }
-        others()
-            .filter_map(|(key, other)| other.idle_since().map(|since| (key.clone(), since)))
-            .min_by_key(|(_, since)| *since)
-            .map(Some)
-            .ok_or(LeaseError::Full {
+        if own_full {
+            idle.retain(|(whose, ..)| is_own(whose));
+        }
+        let count = |whose: &Option<Holder>| held.get(whose).copied().unwrap_or(0);
+        let goes = idle.into_iter().min_by_key(|(whose, since, _)| {
+            // Those whose holder is not known are taken one by one, not as one person's.
+            let crowd = whose.as_ref().map_or(1, |_| count(whose));
+            (!is_own(whose), Reverse(crowd), *since)
+        });
+        match goes {
+            Some((_, since, key)) => Ok(Some((key.clone(), since))),
+            None if own_full => Err(LeaseError::FullForHolder {
+                most: self.plan.most_each,
+            }),
+            None => Err(LeaseError::Full {
                 most: self.plan.most,
-            })
+            }),
+        }
     }
 
     /// How many places are taken.

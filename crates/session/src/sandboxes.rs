@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::aside::{holds_files, not_back};
 use crate::late::Late;
 use crate::pool::Pool;
-use crate::slot::{Slot, Tenant};
+use crate::slot::{Holder, Slot, Tenant};
 use crate::{Lease, LeaseError, LetGoError, Outlet, Plan, SetAside, Spending};
 
 /// All sandboxes of this gateway. Clones share one state.
@@ -120,11 +120,29 @@ impl Sandboxes {
 
     /// The conversation's sandbox: the living one, the stopped one brought back, or a new one.
     pub async fn lease(&self, conversation: &ConversationKey) -> Result<Lease, LeaseError> {
+        self.lease_as(conversation, None).await
+    }
+
+    /// The same, counted among the sandboxes of one person: who has as many as one may have makes room
+    /// with those of their own that are idle, and is refused where none is.
+    pub async fn lease_for(
+        &self,
+        conversation: &ConversationKey,
+        holder: &Holder,
+    ) -> Result<Lease, LeaseError> {
+        self.lease_as(conversation, Some(holder.clone())).await
+    }
+
+    async fn lease_as(
+        &self,
+        conversation: &ConversationKey,
+        holder: Option<Holder>,
+    ) -> Result<Lease, LeaseError> {
         let this = self.clone();
         let conversation = conversation.clone();
         let work = self
             .works
-            .spawn(async move { this.enter(&conversation).await });
+            .spawn(async move { this.enter(&conversation, holder.as_ref()).await });
         work.await.map_err(|_| LeaseError::Stopping)?
     }
 
@@ -165,11 +183,15 @@ impl Sandboxes {
         self.empty_pool().await;
     }
 
-    async fn enter(&self, conversation: &ConversationKey) -> Result<Lease, LeaseError> {
+    async fn enter(
+        &self,
+        conversation: &ConversationKey,
+        holder: Option<&Holder>,
+    ) -> Result<Lease, LeaseError> {
         let slot = self.slot(conversation);
         // Counted before the gate opens: the reaper sees the visitor and leaves the tenant alone.
         slot.take_lease();
-        let entered = self.tenant(conversation, &slot).await;
+        let entered = self.tenant(conversation, &slot, holder).await;
         match entered {
             Ok((sandbox, set_aside)) => {
                 let lease = Lease::counted(sandbox, slot, Arc::clone(&self.changed));
@@ -186,8 +208,13 @@ impl Sandboxes {
         &self,
         conversation: &ConversationKey,
         slot: &Arc<Slot>,
+        holder: Option<&Holder>,
     ) -> Result<(Arc<Sandbox>, Option<SetAside>), LeaseError> {
         let mut tenant = slot.gate.lock().await;
+        // Whoever uses it now holds it: a group's sandbox goes from one to the next.
+        if let Some(holder) = holder.filter(|_| tenant.is_some()) {
+            slot.note_holder(holder);
+        }
         if let Some(found) = tenant.as_mut() {
             // One that an earlier configuration put elsewhere is not used any more: what runs there was
             // judged for here.
@@ -203,7 +230,7 @@ impl Sandboxes {
             }
             slot.vacate();
         }
-        self.make_room(slot).await?;
+        self.make_room(slot, holder).await?;
         let moved_in = match self.move_in(conversation).await {
             Ok(moved_in) => moved_in,
             Err(error) => {

@@ -70,7 +70,13 @@ impl Sandboxes {
                 settle_stray(backend, &stray, &mut settled).await;
             }
         }
-        tracing::info!(?settled, "sandboxes settled");
+        tracing::info!(
+            adopted = settled.adopted,
+            stopped = settled.stopped,
+            destroyed = settled.destroyed,
+            left = settled.left,
+            "sandboxes settled"
+        );
         Ok(settled)
     }
 

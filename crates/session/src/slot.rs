@@ -19,6 +19,19 @@ pub(crate) struct Slot {
     claimed: AtomicBool,
     leases: AtomicUsize,
     last_use: Mutex<Instant>,
+    /// Who had this sandbox made or used it last; nobody knows after a restart until they come back.
+    holder: Mutex<Option<Holder>>,
+}
+
+/// The person whose sandboxes are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Holder(String);
+
+impl Holder {
+    /// By any name that is one person's and nobody else's.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
 }
 
 #[derive(Debug)]
@@ -52,6 +65,7 @@ impl Slot {
             gate: tokio::sync::Mutex::new(tenant),
             leases: AtomicUsize::new(0),
             last_use: Mutex::new(Instant::now()),
+            holder: Mutex::default(),
         }
     }
 
@@ -65,6 +79,16 @@ impl Slot {
 
     pub(crate) fn is_claimed(&self) -> bool {
         self.claimed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn holder(&self) -> Option<Holder> {
+        let holder = self.holder.lock();
+        holder.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note_holder(&self, holder: &Holder) {
+        let mut noted = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        *noted = Some(holder.clone());
     }
 
     pub(crate) fn take_lease(&self) {

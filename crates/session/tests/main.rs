@@ -106,6 +106,56 @@ async fn the_bound_holds_when_all_come_at_once() {
 }
 
 #[tokio::test]
+async fn one_person_with_hundreds_of_topics_takes_nobody_elses_place() {
+    let lab = Lab::new(Persistence::Kept, 12).await.with_most_each(4);
+    let _bob = lab.lease_for("bob", "work").await.unwrap();
+    drop(lab.lease_for("carol", "idle").await.unwrap());
+    // One after the other: each makes room with her own longest idle one, whose files stay.
+    for topic in 0..250 {
+        drop(lab.lease_for("alice", &topic.to_string()).await.unwrap());
+    }
+    assert_eq!(lab.fake.living(), 4 + 2, "Carol's idle one was left alone");
+    let states = lab.states().await;
+    let of_alice = |state| {
+        let whose = states.iter().filter(|(who, _)| who.starts_with("alice/"));
+        whose.filter(|(_, found)| *found == state).count()
+    };
+    assert_eq!(of_alice(LedgerState::Running), 4);
+    assert_eq!(of_alice(LedgerState::Stopped), 246, "nothing was destroyed");
+
+    // All hers at work: she is told, and nobody else notices.
+    let mut held = Vec::new();
+    for topic in 246..250 {
+        held.push(lab.lease_for("alice", &topic.to_string()).await.unwrap());
+    }
+    let refused = lab.lease_for("alice", "one more").await.unwrap_err();
+    assert!(
+        matches!(refused, LeaseError::FullForHolder { most: 4 }),
+        "{refused}"
+    );
+    for person in ["dave", "erin", "frank"] {
+        held.push(lab.lease_for(person, "first").await.unwrap());
+    }
+    drop(held.remove(0));
+    assert!(lab.lease_for("alice", "one more").await.is_ok());
+}
+
+#[tokio::test]
+async fn where_all_places_are_taken_whoever_has_most_idle_ones_gives_way() {
+    let lab = Lab::new(Persistence::Kept, 5).await.with_most_each(4);
+    drop(lab.lease_for("bob", "only").await.unwrap());
+    for topic in ["a", "b", "c", "d"] {
+        drop(lab.lease_for("alice", topic).await.unwrap());
+    }
+    drop(lab.lease_for("carol", "first").await.unwrap());
+    let mut living: Vec<_> = lab.states().await;
+    living.retain(|(_, state)| *state == LedgerState::Running);
+    let names: Vec<_> = living.iter().map(|(who, _)| who.as_str()).collect();
+    assert!(names.contains(&"bob/only"), "{names:?}");
+    assert!(!names.contains(&"alice/a"), "{names:?}");
+}
+
+#[tokio::test]
 async fn a_create_that_fails_leaves_no_row() {
     let lab = Lab::new(Persistence::Ephemeral, 10).await;
     lab.fake.fail_creates(true);

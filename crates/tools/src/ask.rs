@@ -74,7 +74,11 @@ pub(crate) async fn settle(
     let answer = match verdict {
         Verdict::Run(cleared) => Ok(cleared),
         Verdict::Refuse(refusal) => {
-            tracing::warn!(by = ?refusal.by(), "refused");
+            let by = match refusal.by() {
+                RefusedBy::Floor => "floor",
+                RefusedBy::Deny { .. } => "approvals.deny",
+            };
+            tracing::warn!(by, "refused");
             decided(Judged::Refused(&refusal))?;
             return Err(Blocked::refused(&refusal));
         }

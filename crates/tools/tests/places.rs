@@ -72,6 +72,7 @@ fn native(state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
 fn local(wishes: &Wishes, state: &Path) -> Arc<dyn Backend> {
     let (workdir, home) = ground(wishes, state);
     let local = hermetic_local::Local::open(hermetic_local::Config {
+        open_files: None,
         state: state.to_owned(),
         program: hermetic_embedded::WARDEN,
         workdir,

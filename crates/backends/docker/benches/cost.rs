@@ -187,6 +187,7 @@ impl Bench {
             persistence: Persistence::Ephemeral,
             lifetime: Duration::from_secs(600),
             most: 10,
+            most_each: 10,
             pool: 2,
         }
     }

@@ -121,7 +121,11 @@ impl Host {
 
     async fn end(&self, found: &Container, ended: Ended) {
         let id = &found.owned.id;
-        tracing::warn!(sandbox = %id, ?ended, "stopped at its limit");
+        let limit = match ended {
+            Ended::DiskLimit => "disk",
+            Ended::FileLimit => "files",
+        };
+        tracing::warn!(sandbox = %id, limit, "stopped at its limit");
         self.watch.note(id, ended);
         let Ok(docker) = self.engine.docker().await else {
             return;

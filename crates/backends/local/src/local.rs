@@ -17,6 +17,8 @@ use hermetic_sandbox::{
     Readiness, Spec,
 };
 use hermetic_types::{BackendKind, SandboxId};
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::process::{Child, Command};
 
 use crate::folder::Folder;
@@ -32,6 +34,9 @@ pub struct Config {
     /// What a login on this host has and a command cannot do without: `PATH`, `HOME`, `USER`,
     /// `LANG`. A sandbox's own variables are set on top.
     pub env: BTreeMap<String, String>,
+    /// The soft limit on open files that commands are to have: ours may be raised, and some programs walk
+    /// through every number up to it. `None` leaves it.
+    pub open_files: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -160,6 +165,9 @@ impl Host {
         let child = self
             .spawn(spec, socket.into())
             .map_err(|source| BackendError::failed("start the warden", source))?;
+        // Before there is a link: no command has started yet.
+        self.limit_files(&child)
+            .map_err(|source| BackendError::failed("limit the warden's open files", source))?;
         // Dropping the child does not end it: the runtime collects it when it ends by itself.
         child
             .id()
@@ -190,6 +198,23 @@ impl Host {
             // Signals of the terminal are the gateway's, not the sandbox's.
             .process_group(0)
             .spawn()
+    }
+
+    fn limit_files(&self, child: &Child) -> io::Result<()> {
+        let (Some(wanted), Some(pid)) = (self.config.open_files, child.id()) else {
+            return Ok(());
+        };
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let own = getrlimit(Resource::Nofile);
+        let ordinary = Rlimit {
+            current: Some(own.maximum.map_or(wanted, |hard| hard.min(wanted))),
+            maximum: own.maximum,
+        };
+        match prlimit(pid, Resource::Nofile, ordinary) {
+            // It ended already, which the next step will tell.
+            Err(Errno::SRCH) => Ok(()),
+            limited => Ok(limited.map(drop)?),
+        }
     }
 
     fn end(&self, id: &SandboxId) -> Result<(), BackendError> {

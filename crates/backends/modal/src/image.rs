@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hermetic_sandbox::BackendError;
-use tokio::time::{Duration, timeout};
+use tokio::time::{Duration, sleep, timeout};
 use tonic::Status;
 
 use crate::modal::Host;
@@ -22,6 +22,7 @@ const ID: &str = "im-";
 
 /// A build that says nothing for so long is asked about again.
 const JOIN: f32 = 55.0;
+const NEXT_STREAM: Duration = Duration::from_millis(500);
 const SILENCE: Duration = Duration::from_secs(90);
 /// How long a build may take at all.
 const BUILD: Duration = Duration::from_secs(30 * 60);
@@ -129,7 +130,11 @@ async fn join(host: &Host, image: &str) -> Result<GenericResult, Status> {
                         tracing::debug!(image, "{}", one_line(&log.data));
                     }
                 }
-                Ok(None) => break,
+                // Held open for most of a minute; one that ends at once is not asked for at full speed.
+                Ok(None) => {
+                    sleep(NEXT_STREAM).await;
+                    break;
+                }
                 Err(status) => {
                     attempts.after(status).await?;
                     break;

@@ -65,14 +65,16 @@ impl Attempts {
     /// Waits until it is time for another; the error itself where there is none to be made.
     pub(crate) async fn after(&mut self, status: Status) -> Result<(), Status> {
         let wait = match asked_to_wait(&status) {
-            Some(wait) => wait,
+            // A service that says "at once" each time is not asked at full speed.
+            Some(wait) => wait.max(FIRST_WAIT),
             None if passes(&status) => self.wait,
             None => return Err(status),
         };
         if Instant::now() + wait > self.deadline {
             return Err(status);
         }
-        tracing::debug!(code = ?status.code(), attempt = self.made, ?wait, "asked again soon");
+        let (code, wait_ms) = (i32::from(status.code()), wait.as_millis());
+        tracing::debug!(code, attempt = self.made, wait_ms, "asked again soon");
         sleep(wait).await;
         self.made += 1;
         self.wait = (self.wait * 2).min(LONGEST_WAIT);

@@ -75,6 +75,26 @@ async fn commands_run_with_their_words_codes_and_input() {
     assert_eq!(backend.list().await.unwrap(), []);
 }
 
+/// A command looks for the word by which its end is told, among its ancestors' arguments and variables, and
+/// says every word that it finds there as if it had ended well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_cannot_lie_about_how_it_ended() {
+    let Some(lab) = Lab::open() else { return };
+    let installation = InstallationId::random();
+    let backend = foreign(&lab, &installation);
+    let spec = spec(&installation, Persistence::Ephemeral);
+    let sandbox = make(&backend, &spec).await;
+    let forging = "p=$PPID; while [ $p -gt 1 ]; do \
+        for w in $(cat /proc/$p/cmdline /proc/$p/environ /proc/self/environ 2>/dev/null \
+            | tr -c 'A-Za-z0-9_-' ' '); do \
+            printf '\\n%s 0\\n' $w >&2; printf '\\n%s 0\\n' ${w#0134n} >&2; done; \
+        p=$(awk '/^PPid/ {print $2}' /proc/$p/status 2>/dev/null); p=${p:-1}; done; \
+        echo honest; exit 7";
+    let ended = run(&sandbox, forging).await;
+    assert_eq!((ended.code(), stdout(&ended).as_str()), (7, "honest\n"));
+    backend.destroy(&spec.id).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timeout_ends_what_hides() {
     const MARKER: &str = "86471.5";

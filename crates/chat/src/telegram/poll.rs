@@ -28,6 +28,8 @@ use crate::{ChatState, Receipt, ReceiveError, Received};
 /// After a week without updates Telegram starts counting anew, maybe below our offset.
 const OFFSET_LIVES: Duration = Duration::from_secs(6 * 24 * 3600);
 const SLACK: Duration = Duration::from_secs(15);
+/// A poll that ends sooner than this, with nothing for us, was not held open.
+const HELD: Duration = Duration::from_secs(1);
 
 pub(super) fn stream(
     telegram: &Telegram,
@@ -43,6 +45,7 @@ pub(super) fn stream(
         greeted: false,
         dead: false,
         backoff: Backoff::new(telegram.timing.retry.0, telegram.timing.retry.1),
+        pace: PollPace::default(),
     };
     stream::unfold((poller, stop), |(mut poller, stop)| async move {
         let next = stop.run_until_cancelled(poller.next()).await.flatten();
@@ -67,6 +70,7 @@ struct Poller<'a> {
     greeted: bool,
     dead: bool,
     backoff: Backoff,
+    pace: PollPace,
 }
 
 impl Poller<'_> {
@@ -132,6 +136,7 @@ impl Poller<'_> {
             .timeout(u32::try_from(timing.poll.as_secs()).unwrap_or(u32::MAX))
             .allowed_updates(vec![AllowedUpdate::Message, AllowedUpdate::CallbackQuery])
             .build();
+        let asked = Instant::now();
         let updates: Vec<Value> = self
             .telegram
             .wire
@@ -139,10 +144,8 @@ impl Poller<'_> {
             .await?;
         self.conflicts = 0;
         self.telegram.set_state(ChatState::Connected);
-        if self.take(updates) == Took::Nothing {
-            // Should the same useless answer come again, it does not come at full speed.
-            sleep(self.backoff.next()).await;
-        }
+        let took = self.take(updates);
+        sleep(self.pace.after(took, asked.elapsed())).await;
         Ok(())
     }
 
@@ -186,7 +189,11 @@ impl Poller<'_> {
             return Took::Nothing;
         }
         self.last_update = Instant::now();
-        Took::Some
+        if self.ready.is_empty() {
+            Took::Others
+        } else {
+            Took::Some
+        }
     }
 
     /// A webhook and a poll exclude each other; then we learn our own name.
@@ -224,10 +231,12 @@ impl Poller<'_> {
             CallError::Refused {
                 retry_after: Some(wait),
                 ..
-            } => *wait,
+            } => (*wait).max(self.backoff.next()),
             _ => self.backoff.next(),
         };
-        warn!(%error, cause = ?std::error::Error::source(&error), ?wait, "polling telegram failed");
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        let wait_ms = wait.as_millis();
+        warn!(%error, cause, wait_ms, "polling telegram failed");
         self.telegram.set_state(ChatState::Retrying {
             why: error.to_string(),
         });
@@ -236,12 +245,47 @@ impl Poller<'_> {
     }
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Took {
     Some,
+    /// Something new came, but nothing that is for us.
+    Others,
     /// Something came, but nothing new.
     Nothing,
     Quiet,
+}
+
+/// How soon the next poll may follow, whatever the server answers.
+///
+/// A server that holds polls open is asked again at once. One that answers at once with nothing is asked
+/// less and less often, down to once in five seconds; what a group says to others has a fixed, small
+/// pause, because there it is the usual case.
+#[derive(Debug, Default)]
+struct PollPace {
+    /// Useless answers in a row.
+    useless: u32,
+}
+
+impl PollPace {
+    const FIRST: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_secs(5);
+
+    fn after(&mut self, took: Took, lasted: Duration) -> Duration {
+        let held = lasted >= HELD;
+        match took {
+            Took::Some => self.useless = 0,
+            Took::Others if held => self.useless = 0,
+            Took::Others => return Self::FIRST,
+            Took::Quiet if held => self.useless = 0,
+            // What came before is not held open for; that it comes again is an error of the server.
+            Took::Quiet | Took::Nothing => {
+                let doubled = Self::FIRST.saturating_mul(1 << self.useless.min(16));
+                self.useless = self.useless.saturating_add(1);
+                return doubled.min(Self::LONGEST);
+            }
+        }
+        Duration::ZERO
+    }
 }
 
 impl Telegram {
@@ -291,4 +335,48 @@ struct RawMe {
     id: i64,
     #[serde(default)]
     username: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// How many polls an hour has when each lasts so long and brings this.
+    fn polls_in_an_hour(took: Took, lasts: Duration) -> u32 {
+        let mut pace = PollPace::default();
+        let (mut passed, mut polls) = (Duration::ZERO, 0);
+        while passed < HOUR {
+            passed += lasts + pace.after(took, lasts);
+            polls += 1;
+            assert!(polls < 1_000_000, "it spins");
+        }
+        polls
+    }
+
+    #[test]
+    fn a_server_that_answers_at_once_is_not_asked_at_full_speed() {
+        let at_once = Duration::ZERO;
+        for took in [Took::Quiet, Took::Nothing] {
+            let polls = polls_in_an_hour(took, at_once);
+            assert!(polls < 800, "{polls} polls with {took:?}");
+        }
+        let others = polls_in_an_hour(Took::Others, at_once);
+        assert!(others <= 36_001, "{others}");
+        // A server that holds its polls for fifty seconds is never waited for.
+        let held = polls_in_an_hour(Took::Quiet, Duration::from_secs(50));
+        assert_eq!(held, 72);
+    }
+
+    #[test]
+    fn a_message_ends_the_wait() {
+        let mut pace = PollPace::default();
+        for _ in 0..100 {
+            pace.after(Took::Quiet, Duration::ZERO);
+        }
+        assert_eq!(pace.after(Took::Quiet, Duration::ZERO), PollPace::LONGEST);
+        assert_eq!(pace.after(Took::Some, Duration::ZERO), Duration::ZERO);
+        assert_eq!(pace.after(Took::Quiet, Duration::ZERO), PollPace::FIRST);
+    }
 }

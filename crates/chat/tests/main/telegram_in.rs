@@ -367,3 +367,20 @@ async fn in_groups_only_what_is_meant_for_us() {
     assert_eq!(heard[5].place.thread, None);
     assert!(!heard[3].mentions_us);
 }
+
+#[tokio::test]
+async fn a_server_that_answers_at_once_with_nothing_is_not_asked_at_full_speed() {
+    // The server holds a poll for as long as it is asked to: not at all.
+    let lab = Lab::with(|config| config.timing.poll = std::time::Duration::ZERO).await;
+    let mut inbox = lab.listen();
+    let begun = tokio::time::Instant::now();
+    tokio::select! {
+        () = lab.server.wait_for_tries("getUpdates", 5) => {}
+        _ = inbox.next() => panic!("nobody wrote"),
+    }
+    // 100, 200, 400 and 800 ms between them, unless one took a second by itself: then it was held.
+    let least = std::time::Duration::from_secs(1);
+    assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
+    lab.server.says(7, "hello");
+    assert_eq!(next_message(&mut inbox).await.text, "hello");
+}

@@ -34,7 +34,13 @@ pub(super) fn keys() -> Vec<Key> {
             "gateway.max_sandboxes",
             count(1, 100_000),
             "",
-            "sandboxes alive at once; no bound if not written",
+            "sandboxes alive at once; as many as the machine has memory and descriptors for if not written",
+        ),
+        key(
+            "gateway.max_sandboxes_per_user",
+            count(1, 100_000),
+            "",
+            "of these, one person's in all their conversations; idle ones make room; a quarter if not written",
         ),
         key(
             "gateway.max_turns_per_user",

@@ -16,7 +16,10 @@ pub struct Gateway {
     pub sandbox_lifetime: Duration,
     /// Sandboxes kept ready.
     pub sandbox_pool: usize,
+    /// `None` for as many as the machine can take.
     pub max_sandboxes: Option<usize>,
+    /// Of these, one person's. `None` for a share of all.
+    pub max_sandboxes_per_user: Option<usize>,
     /// Turns of one person at work at once, in all their conversations.
     pub max_turns_per_user: usize,
     pub delivery_ledger: bool,
@@ -47,6 +50,7 @@ impl Gateway {
             sandbox_lifetime: pick.seconds("gateway.sandbox_lifetime"),
             sandbox_pool: pick.count("gateway.sandbox_pool"),
             max_sandboxes: pick.maybe_count("gateway.max_sandboxes"),
+            max_sandboxes_per_user: pick.maybe_count("gateway.max_sandboxes_per_user"),
             max_turns_per_user: pick.count("gateway.max_turns_per_user"),
             delivery_ledger: pick.flag("gateway.delivery_ledger"),
             connect_timeout: pick.seconds_or_never("gateway.platform_connect_timeout"),

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -68,6 +68,16 @@ const MOST_LEAVES: usize = 256;
 impl CertificateAuthority {
     /// Reads the authority of this installation, or makes one.
     pub fn open(folder: &Path) -> Result<Self, CaError> {
+        // In a fresh home nothing has been written yet.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|source| CaError::File {
+                act: "make",
+                path: folder.to_owned(),
+                source,
+            })?;
         let (key_path, certificate_path) = (folder.join(KEY_FILE), folder.join(CERTIFICATE_FILE));
         let key = match read_key(&key_path)? {
             Some(key) => key,

@@ -3,7 +3,8 @@
 /// Whom the image's services run as where nobody else was named.
 const USER: (u32, u32) = (1000, 1000);
 
-/// Expects the binary beside it. Nothing is fetched but the base image and its certificates.
+/// Expects the binary beside it. Nothing is fetched but the base image, its certificates and the Python that
+/// `execute_code` and `/py` run on: a native sandbox shows what the image has.
 pub fn dockerfile(user: Option<(u32, u32)>) -> String {
     let (user, group) = user.unwrap_or(USER);
     DOCKERFILE
@@ -17,7 +18,7 @@ const DOCKERFILE: &str = r#"# Written by `hermetic compose`. Build it with: dock
 FROM debian:12-slim
 
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates \
+ && apt-get install -y --no-install-recommends ca-certificates python3 \
  && rm -rf /var/lib/apt/lists/* \
  && groupadd --non-unique --gid @GROUP@ hermetic \
  && useradd --non-unique --create-home --uid @USER@ --gid @GROUP@ hermetic \
@@ -42,6 +43,11 @@ mod tests {
         let user = lines.iter().position(|line| *line == "USER hermetic");
         let entry = lines.iter().position(|line| line.starts_with("ENTRYPOINT"));
         assert!(user.is_some() && user < entry, "{lines:?}");
+    }
+
+    #[test]
+    fn code_can_be_run_in_it() {
+        assert!(dockerfile(None).contains(" python3 "));
     }
 
     #[test]

@@ -64,8 +64,9 @@ acl literal_v6 dstdom_regex -n :
 acl CONNECT method CONNECT
 ";
 
-/// Fails rather than write a list that says less than the rules do.
-pub fn squid_allowlist(rules: &RulesText) -> Result<String, SquidError> {
+/// Fails rather than write a list that says less than the rules do. `left_out` is what Squid has no words
+/// for, said at the top of the list.
+pub fn squid_allowlist(rules: &RulesText, left_out: &[String]) -> Result<String, SquidError> {
     if rules.mode == Some(Mode::Open) {
         return Err(SquidError::Open);
     }
@@ -76,7 +77,13 @@ pub fn squid_allowlist(rules: &RulesText) -> Result<String, SquidError> {
     };
     let denied = parse(&rules.deny)?;
 
-    let mut text = HEAD.to_owned();
+    let mut text = String::new();
+    for note in left_out {
+        // One line each, whatever a rule is called.
+        let note = note.replace(char::is_control, " ");
+        line(&mut text, format_args!("# Not in this list: {note}"));
+    }
+    text.push_str(HEAD);
     for range in NOT_PUBLIC {
         line(&mut text, format_args!("acl not_public dst {range}"));
     }
@@ -107,36 +114,54 @@ fn write_denied(text: &mut String, denied: &[Rule]) {
 fn write_allowed(text: &mut String, allowed: &[Rule]) {
     for (port, rules) in by(allowed, |rule| rule.port().unwrap_or(DEFAULT_PORT)) {
         line(text, format_args!("\nacl on_{port} port {port}"));
-        write_names(text, &format!("hosts_{port}"), &rules);
-        let below_only: Vec<&Rule> = uncovered(&rules)
-            .into_iter()
-            .filter(|rule| !rule.is_exact())
-            .filter(|rule| {
-                !rules
-                    .iter()
-                    .any(|other| other.is_exact() && other.host() == rule.host())
-            })
-            .collect();
-        for rule in &below_only {
-            line(
-                text,
-                format_args!("acl apex_{port} dstdomain -n {}", rule.host()),
-            );
+        // Port 443 takes TLS only, and so does what a `tcp://` rule allows: both come by a tunnel. On
+        // every other port a request may be plain HTTP as well.
+        let (tunnels, hosts): (Vec<&Rule>, Vec<&Rule>) = rules
+            .iter()
+            .partition(|rule| port == DEFAULT_PORT || rule.is_plain_tcp());
+        for (kind, method, some) in [("hosts", "", hosts), ("tunnels", "CONNECT ", tunnels)] {
+            if !some.is_empty() {
+                write_port(text, &format!("{kind}_{port}"), method, port, &some, &rules);
+            }
         }
-        if !below_only.is_empty() {
-            line(text, format_args!("http_access deny apex_{port} on_{port}"));
-        }
-        // The name first: only names on the list are ever resolved.
+    }
+}
+
+fn write_port(
+    text: &mut String,
+    acl: &str,
+    method: &str,
+    port: u16,
+    rules: &[&Rule],
+    all: &[&Rule],
+) {
+    write_names(text, acl, rules);
+    let below_only: Vec<&Rule> = uncovered(rules)
+        .into_iter()
+        .filter(|rule| !rule.is_exact())
+        .filter(|rule| {
+            !all.iter()
+                .any(|other| other.is_exact() && other.host() == rule.host())
+        })
+        .collect();
+    for rule in &below_only {
         line(
             text,
-            format_args!("http_access deny hosts_{port} on_{port} not_public"),
-        );
-        let method = if port == 80 { "" } else { "CONNECT " };
-        line(
-            text,
-            format_args!("http_access allow {method}hosts_{port} on_{port}"),
+            format_args!("acl apex_{acl} dstdomain -n {}", rule.host()),
         );
     }
+    if !below_only.is_empty() {
+        line(text, format_args!("http_access deny apex_{acl} on_{port}"));
+    }
+    // The name first: only names on the list are ever resolved.
+    line(
+        text,
+        format_args!("http_access deny {acl} on_{port} not_public"),
+    );
+    line(
+        text,
+        format_args!("http_access allow {method}{acl} on_{port}"),
+    );
 }
 
 fn write_names(text: &mut String, acl: &str, rules: &[&Rule]) {
@@ -229,13 +254,19 @@ mod tests {
                 "*.githubusercontent.com",
                 "deb.debian.org:80",
                 "tcp://github.com:22",
+                "registry.test:5000",
+                "*.mixed.test:8443",
+                "tcp://raw.test:8443",
             ]
             .map(RuleText::from)
             .into(),
-            deny: vec!["bad.githubusercontent.com".into()],
+            deny: vec![
+                "bad.githubusercontent.com".into(),
+                "registry.test:5001".into(),
+            ],
             ..RulesText::default()
         };
-        insta::assert_snapshot!(squid_allowlist(&rules).unwrap());
+        insta::assert_snapshot!(squid_allowlist(&rules, &["a budget".to_owned()]).unwrap());
     }
 
     #[test]
@@ -244,10 +275,10 @@ mod tests {
             mode: Some(Mode::Open),
             ..RulesText::default()
         };
-        assert_eq!(squid_allowlist(&open), Err(SquidError::Open));
+        assert_eq!(squid_allowlist(&open, &[]), Err(SquidError::Open));
         let ranged = RulesText::allowing(["a.lan in 10.0.0.0/8"]);
         assert!(matches!(
-            squid_allowlist(&ranged),
+            squid_allowlist(&ranged, &[]),
             Err(SquidError::Ranges { .. })
         ));
         let closed = RulesText {
@@ -255,7 +286,7 @@ mod tests {
             ..RulesText::allowing(["a.test"])
         };
         assert!(
-            !squid_allowlist(&closed)
+            !squid_allowlist(&closed, &[])
                 .unwrap()
                 .contains("http_access allow")
         );

@@ -17,7 +17,9 @@ mod tunnel;
 use std::fmt;
 use std::sync::Arc;
 
+use hermetic_listen::TrackedConnection;
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -138,6 +140,22 @@ impl Proxy {
         self.tend(Wire::new(stream), conversation, stop).await;
     }
 
+    /// The same for a connection of a port that counts them. One that is cut to make room ends.
+    pub(crate) async fn handle_tracked(
+        &self,
+        stream: TcpStream,
+        tracked: TrackedConnection,
+        conversation: Arc<Conversation>,
+        stop: CancellationToken,
+    ) {
+        let tracked = Arc::new(tracked);
+        let client = Wire::new(stream).tracked_by(Arc::clone(&tracked));
+        tokio::select! {
+            () = self.tend(client, conversation, stop) => {}
+            () = tracked.cut() => {}
+        }
+    }
+
     /// The same for a stream whose bytes are in memory already, as those out of a warden are.
     pub async fn handle_buffered(
         &self,
@@ -230,6 +248,7 @@ impl Proxy {
                 return Err(Refusal::too_large(error.to_string()));
             }
         };
+        client.request_came();
         let refuse = |error: HeadError| Refusal::bad_request("", error.to_string());
         RequestHead::parse(&bytes).map(Some).map_err(refuse)
     }

@@ -82,7 +82,10 @@ impl Proxy {
                         .serve(&mut client, head, &front, &mut kept, conversation)
                         .await
                     {
-                        Ok(Next::Again) if !stop.is_cancelled() => continue,
+                        Ok(Next::Again) if !stop.is_cancelled() => {
+                            client.answered();
+                            continue;
+                        }
                         Ok(Next::Again | Next::End) => {
                             super::linger(client).await;
                             return None;

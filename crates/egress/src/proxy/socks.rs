@@ -51,6 +51,7 @@ impl Proxy {
         let asked = timeout(self.0.limits.head_time, negotiate(&mut client)).await;
         match asked.unwrap_or(Asked::Gone) {
             Asked::Target(target) => {
+                client.request_came();
                 self.tunnel(client, target, Greeter::Socks, conversation, stop)
                     .await
             }

@@ -19,6 +19,7 @@ use hermetic_egress::{
     CertificateAuthority, Conversation, Credential, Limits, Proxy, Roots, Rules, RulesText, Trust,
     sandbox_env, serve,
 };
+use hermetic_listen::{BoundedListener, ConnectionBounds};
 use hermetic_types::ConversationKey;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -52,6 +53,7 @@ async fn listen(
 ) -> Listening {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
+    let listener = BoundedListener::new(listener, ConnectionBounds::of(64));
     let limits = Limits::default();
     let folder = tempfile::tempdir().unwrap();
     let mut proxy = Proxy::new(

@@ -25,7 +25,7 @@ async fn squid_reads_the_list_without_a_word() {
     };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("squid.conf");
-    let text = squid_allowlist(&rules).unwrap();
+    let text = squid_allowlist(&rules, &[]).unwrap();
     std::fs::write(&file, format!("http_port 127.0.0.1:3128\n{text}")).unwrap();
     let mut command = Command::new(squid);
     command

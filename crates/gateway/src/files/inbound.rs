@@ -56,7 +56,7 @@ impl Gateway {
                         .map_or("kind not told".to_owned(), |mime| safe(&mime.replace('/', "-"))),
                 ),
                 Err(error) => {
-                    tracing::warn!(message = message.row().0, %error, "a file did not come along");
+                    tracing::warn!(row = message.row().0, %error, "a file did not come along");
                     format!("\n[A file called {name} did not come along: {error}.]")
                 }
             });
@@ -80,7 +80,7 @@ impl Gateway {
             let mut pieces = chat.download(attachment, limit).await?;
             let lease = self
                 .sandboxes
-                .lease(message.conversation())
+                .lease_for(message.conversation(), &crate::toolbox::holder_of(message))
                 .await
                 .map_err(|error| {
                     tracing::error!(%error, "no sandbox for a file");

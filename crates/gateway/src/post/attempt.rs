@@ -15,6 +15,8 @@ use crate::wording::{POSSIBLE_DUPLICATE, now};
 /// With pauses of up to five minutes, about a day.
 const MOST_TRIES: u32 = 300;
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// A platform that asks for no pause is not asked again at full speed.
+const SHORTEST_THROTTLE: Duration = Duration::from_millis(500);
 const LONGEST_THROTTLE: Duration = Duration::from_secs(3600);
 
 /// A reply on its way.
@@ -167,7 +169,9 @@ impl Post {
                 .await?;
         }
         let pause = match failure {
-            SendFailure::Throttled { retry_after } => retry_after.min(LONGEST_THROTTLE),
+            SendFailure::Throttled { retry_after } => {
+                retry_after.clamp(SHORTEST_THROTTLE, LONGEST_THROTTLE)
+            }
             _ => Duration::from_secs(1 << letter.tries.min(9)).min(LONGEST_PAUSE),
         };
         Ok(Left::TryAgain(Box::new(letter), Instant::now() + pause))

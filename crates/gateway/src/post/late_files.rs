@@ -90,7 +90,7 @@ impl Post {
     ) -> Result<(), FileFailure> {
         let fetched = self.files.fetch(letter.platform, conversation, path);
         let mut file = fetched.await.map_err(|error| {
-            tracing::warn!(%conversation, cause = ?error, "a file was not sent");
+            tracing::warn!(%conversation, %error, "a file was not sent");
             FileFailure::Final(error.to_string())
         })?;
         let marks = [

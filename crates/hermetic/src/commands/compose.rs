@@ -94,7 +94,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         ("Dockerfile", dockerfile(args.user)),
     ];
     if args.squid {
-        let list = squid_allowlist(&rules)
+        let list = squid_allowlist(&rules, &[])
             .map_err(|error| Failure::caused(&error, "leave --squid out"))?;
         files.push(("squid-allowlist.conf", list));
     }
@@ -112,15 +112,40 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// What was asked for, and in any case where the configured chats are: without them the gateway is deaf.
 fn hosts(config: &Config, args: &Args) -> (Vec<String>, Vec<String>) {
     let (mut allow, mut presets) = (args.allow.clone(), args.preset.clone());
-    if allow.is_empty() && presets.is_empty() {
+    let nothing_asked = allow.is_empty() && presets.is_empty();
+    if nothing_asked {
         presets.push(USUAL_PRESET.to_owned());
-        if config.platforms().telegram.platform.enabled {
-            allow.push(TELEGRAM.to_owned());
+    }
+    let telegram = &config.platforms().telegram;
+    let no_chat = config.platforms().enabled().next().is_none();
+    if telegram.platform.enabled || (nothing_asked && no_chat) {
+        let base = telegram.base_url.as_deref();
+        let host = base
+            .and_then(rule_for)
+            .unwrap_or_else(|| TELEGRAM.to_owned());
+        if !allow.contains(&host) {
+            allow.push(host);
         }
     }
     (allow, presets)
+}
+
+/// `host` or `host:port` of an address.
+fn rule_for(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let authority = authority.rsplit('@').next()?;
+    if authority.is_empty() {
+        return None;
+    }
+    let has_port = authority.contains(':');
+    Some(match scheme {
+        "http" if !has_port => format!("{authority}:80"),
+        _ => authority.to_owned(),
+    })
 }
 
 fn write(folder: &Path, name: &str, text: &str, force: bool) -> Result<(), Failure> {
@@ -151,4 +176,18 @@ fn user(text: &str) -> Result<(u32, u32), String> {
         user.parse().map_err(|_| wrong())?,
         group.parse().map_err(|_| wrong())?,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_made_of_an_address() {
+        let rule = |url| rule_for(url).unwrap_or_default();
+        assert_eq!(rule("https://api.example.org/bot"), "api.example.org");
+        assert_eq!(rule("http://bots.lan"), "bots.lan:80");
+        assert_eq!(rule("http://u:p@bots.lan:8081/x"), "bots.lan:8081");
+        assert_eq!(rule("bots.lan"), "");
+    }
 }

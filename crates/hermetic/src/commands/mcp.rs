@@ -66,7 +66,8 @@ async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let installation = wiring::installation(config.home())?;
     let backend = wiring::backend(&config, &installation, kind, CALLER)?;
     let spec = spec(&config, args, kind, installation)?;
-    let most = config.gateway().max_sandboxes.unwrap_or(MOST);
+    let most = config.gateway().max_sandboxes;
+    let most = most.unwrap_or_else(|| wiring::SandboxBounds::of(&config).all.min(MOST));
     let gate = match kind.boundary() {
         Boundary::Sealed => wiring::gate(&config, None)?,
         Boundary::Judged => None,

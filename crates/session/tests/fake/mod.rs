@@ -12,7 +12,7 @@ use hermetic_sandbox::{
     Backend, BackendError, Found, FoundState, Lifeline, Link, Network, Persistence, Readiness,
     Spec, SystemView,
 };
-use hermetic_session::{Lease, LeaseError, Plan, Sandboxes};
+use hermetic_session::{Holder, Lease, LeaseError, Plan, Sandboxes};
 use hermetic_store::{LedgerState, Store};
 use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, Platform, SandboxId};
 use hermetic_warden::protocol::hello;
@@ -64,6 +64,7 @@ impl Lab {
             persistence,
             lifetime: Duration::from_secs(1800),
             most,
+            most_each: most,
             pool: 0,
         };
         let fake = Arc::new(Fake::default());
@@ -140,6 +141,20 @@ impl Lab {
 
     pub(crate) async fn lease(&self, who: &str) -> Result<Lease, LeaseError> {
         self.sandboxes.lease(&ConversationKey::new(who)).await
+    }
+
+    /// The same lab, where one person may have so many.
+    pub(crate) fn with_most_each(mut self, most_each: usize) -> Self {
+        self.plan.most_each = most_each;
+        self.sandboxes = open(&self.plan, &self.fake, &self.store);
+        self
+    }
+
+    /// A conversation of somebody who may have others.
+    pub(crate) async fn lease_for(&self, who: &str, topic: &str) -> Result<Lease, LeaseError> {
+        let conversation = ConversationKey::new(format!("{who}/{topic}"));
+        let holder = Holder::named(who);
+        self.sandboxes.lease_for(&conversation, &holder).await
     }
 
     /// The same home after the process died.

@@ -136,6 +136,7 @@ impl Lab {
             persistence: setup.persistence,
             lifetime: Duration::from_secs(600),
             most: 8,
+            most_each: 8,
             pool: 0,
         };
         let sandboxes = Sandboxes::new(

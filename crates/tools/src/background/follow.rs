@@ -53,7 +53,7 @@ pub(super) async fn follow(shared: &Shared, process: &Process, link: Option<(Run
     };
     process.ended(end);
     let code = end.code();
-    tracing::info!(process = %process.row.id, ?code, "a background process has ended");
+    tracing::info!(process = %process.row.id, code, "a background process has ended");
     if tells_end && process.terms.origin.is_some() {
         tell(shared, process, "end".to_owned(), Noticed::Ended { code }).await;
     } else {

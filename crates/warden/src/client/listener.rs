@@ -108,10 +108,9 @@ pub(super) async fn greet_relay(link: Arc<Link>, stream: MuxStream) {
     let Ok(listener) = decode::<u32>(&frame.payload, "listener") else {
         return;
     };
-    let relay = Relay {
-        stream,
-        unread: frames.into_rest(),
-    };
+    let unread = frames.into_rest();
+    stream.taken(unread.len());
+    let relay = Relay { stream, unread };
     if let Some(listener) = link.listeners().get(&listener) {
         let _ = listener.try_send(relay);
     }

@@ -1,9 +1,11 @@
 //! Many streams over one, by yamux. Nothing outside this module knows which multiplexer it is.
 
 mod plug;
+mod received;
 mod stream;
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use thiserror::Error;
@@ -14,6 +16,7 @@ use yamux::{Config, Connection, ConnectionError, Mode};
 use crate::protocol::MAX_DATA;
 use crate::protocol::frame::HEADER;
 use plug::Plug;
+use received::Received;
 pub(crate) use stream::{MuxStream, StreamError};
 
 /// Streams on one link, both directions together. yamux ends the whole link beyond it, so callers
@@ -49,10 +52,12 @@ pub(crate) struct Driver<T> {
     connection: Connection<Plug<T>>,
     asked: mpsc::Receiver<oneshot::Sender<MuxStream>>,
     waiting: Option<oneshot::Sender<MuxStream>>,
+    received: Arc<Received>,
 }
 
 pub(crate) fn over<T: AsyncRead + AsyncWrite + Unpin>(io: T, side: Side) -> (Opener, Driver<T>) {
     let mut config = Config::default();
+    // More than is ever held: what a link may leave with us is counted, see [`received`].
     config.set_max_connection_receive_window(None);
     config.set_max_num_streams(MAX_STREAMS);
     config.set_max_connection_receive_window(Some(
@@ -66,10 +71,12 @@ pub(crate) fn over<T: AsyncRead + AsyncWrite + Unpin>(io: T, side: Side) -> (Ope
         Side::Warden => Mode::Server,
     };
     let (ask, asked) = mpsc::channel(16);
+    let received = Arc::new(Received::default());
     let driver = Driver {
-        connection: Connection::new(Plug::new(io), config, mode),
+        connection: Connection::new(Plug::new(io, Arc::clone(&received)), config, mode),
         asked,
         waiting: None,
+        received,
     };
     (Opener(ask), driver)
 }
@@ -84,6 +91,11 @@ impl Opener {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
+    #[cfg(test)]
+    pub(crate) fn received(&self) -> &Arc<Received> {
+        &self.received
+    }
+
     /// Runs until the link ends, handing over each stream that the other side opens.
     pub(crate) async fn run(mut self, mut inbound: impl FnMut(MuxStream)) -> Result<(), MuxError> {
         poll_fn(|cx| self.poll(cx, &mut inbound)).await
@@ -97,7 +109,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
         loop {
             match self.connection.poll_next_inbound(cx) {
                 Poll::Ready(Some(Ok(stream))) => {
-                    inbound(MuxStream::new(stream));
+                    inbound(MuxStream::new(stream, &self.received));
                     continue;
                 }
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
@@ -115,7 +127,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
                 Poll::Ready(Ok(stream)) => {
                     if let Some(give) = self.waiting.take() {
                         // A caller that lost interest drops the stream, which resets it.
-                        let _ = give.send(MuxStream::new(stream));
+                        let _ = give.send(MuxStream::new(stream, &self.received));
                     }
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),

@@ -5,10 +5,13 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::received::Received;
 
 /// Pieces up to this size are collected; larger ones are handed through.
 const SMALL: usize = 4096;
@@ -17,14 +20,16 @@ pub(super) struct Plug<T> {
     io: T,
     unsent: BytesMut,
     unread: BytesMut,
+    received: Arc<Received>,
 }
 
 impl<T> Plug<T> {
-    pub(super) fn new(io: T) -> Self {
+    pub(super) fn new(io: T, received: Arc<Received>) -> Self {
         Self {
             io,
             unsent: BytesMut::new(),
             unread: BytesMut::new(),
+            received,
         }
     }
 }
@@ -91,10 +96,14 @@ impl<T: AsyncRead + Unpin> futures::io::AsyncRead for Plug<T> {
         wanted: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if !this.received.has_room(cx) {
+            return Poll::Pending;
+        }
         if this.unread.is_empty() {
             if wanted.len() >= SMALL {
                 let mut buffer = ReadBuf::new(wanted);
                 ready!(Pin::new(&mut this.io).poll_read(cx, &mut buffer))?;
+                this.received.note(buffer.filled());
                 return Poll::Ready(Ok(buffer.filled().len()));
             }
             this.unread.resize(SMALL, 0);
@@ -106,6 +115,7 @@ impl<T: AsyncRead + Unpin> futures::io::AsyncRead for Plug<T> {
         }
         let given = wanted.len().min(this.unread.len());
         this.unread.copy_to_slice(&mut wanted[..given]);
+        this.received.note(&wanted[..given]);
         Poll::Ready(Ok(given))
     }
 }

@@ -11,6 +11,7 @@ use futures::Stream as _;
 use futures::io::AsyncWrite as _;
 use thiserror::Error;
 
+use super::received::{Received, Share};
 use crate::protocol::frame::{Frame, FrameError, Frames, HEADER, Kind, header};
 
 /// A handle; clones are the same stream. It is reset when the last one goes, or by [`reset`].
@@ -19,7 +20,13 @@ use crate::protocol::frame::{Frame, FrameError, Frames, HEADER, Kind, header};
 #[derive(Clone)]
 pub(crate) struct MuxStream {
     /// `None` after a reset. The lock is only ever held for one poll.
-    inner: Arc<Mutex<Option<yamux::Stream>>>,
+    inner: Arc<Mutex<Option<Counted>>>,
+}
+
+/// A stream and what came on it that nobody has taken.
+struct Counted {
+    stream: yamux::Stream,
+    share: Share,
 }
 
 #[derive(Debug, Error)]
@@ -33,9 +40,10 @@ pub(crate) enum StreamError {
 }
 
 impl MuxStream {
-    pub(super) fn new(stream: yamux::Stream) -> Self {
+    pub(super) fn new(stream: yamux::Stream, received: &Arc<Received>) -> Self {
+        let share = received.share(stream.id().val());
         Self {
-            inner: Arc::new(Mutex::new(Some(stream))),
+            inner: Arc::new(Mutex::new(Some(Counted { stream, share }))),
         }
     }
 
@@ -52,16 +60,34 @@ impl MuxStream {
 
     /// The next bytes as they came; `None` at the end.
     pub(crate) fn poll_chunk(&self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        let chunk = ready!(self.poll_uncounted(cx));
+        if let Some(Ok(chunk)) = &chunk {
+            self.taken(chunk.len());
+        }
+        Poll::Ready(chunk)
+    }
+
+    /// The same, where the bytes are still held by us: of a frame that has not come to its end.
+    fn poll_uncounted(&self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         match self.lock().as_mut() {
             None => Poll::Ready(None),
-            Some(stream) => Pin::new(stream).poll_next(cx).map_ok(Bytes::from_owner),
+            Some(inner) => Pin::new(&mut inner.stream)
+                .poll_next(cx)
+                .map_ok(Bytes::from_owner),
+        }
+    }
+
+    /// So many bytes went to whoever they are for.
+    pub(crate) fn taken(&self, bytes: usize) {
+        if let Some(inner) = self.lock().as_ref() {
+            inner.share.taken(bytes);
         }
     }
 
     pub(crate) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.lock().as_mut() {
             None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-            Some(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Some(inner) => Pin::new(&mut inner.stream).poll_write(cx, bytes),
         }
     }
 
@@ -69,7 +95,7 @@ impl MuxStream {
     pub(crate) fn poll_close(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.lock().as_mut() {
             None => Poll::Ready(Ok(())),
-            Some(stream) => Pin::new(stream).poll_close(cx),
+            Some(inner) => Pin::new(&mut inner.stream).poll_close(cx),
         }
     }
 
@@ -106,16 +132,17 @@ impl MuxStream {
     ) -> Poll<Result<Option<Frame>, StreamError>> {
         loop {
             if let Some(frame) = frames.next_frame()? {
+                self.taken(HEADER + frame.payload.len());
                 return Poll::Ready(Ok(Some(frame)));
             }
-            match ready!(self.poll_chunk(cx)) {
+            match ready!(self.poll_uncounted(cx)) {
                 Some(chunk) => frames.push(chunk?),
                 None => return Poll::Ready(Ok(None)),
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<yamux::Stream>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Counted>> {
         // A poisoned lock only means that a poll panicked; the stream is still a stream.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

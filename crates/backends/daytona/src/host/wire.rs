@@ -122,11 +122,14 @@ impl Wire {
                 Trouble::Lost { .. } => ask.repeat == Repeat::Freely,
                 _ => false,
             };
-            let pause = told.unwrap_or(wait);
+            // Not sooner than we would ourselves: a service that says "at once" each time is not asked
+            // at full speed.
+            let pause = told.unwrap_or(wait).max(FIRST_WAIT);
             if !hope || Instant::now() + pause > deadline {
                 return Err(trouble);
             }
-            tracing::debug!(url = %ask.url, %trouble, "asked again in {pause:?}");
+            let pause_ms = pause.as_millis();
+            tracing::debug!(url = %ask.url, %trouble, pause_ms, "asked again soon");
             sleep(pause).await;
             wait = (wait * 2).min(LONGEST_WAIT);
         }

@@ -237,7 +237,13 @@ impl Watched {
     }
 
     fn end(&self, ended: Ended) {
-        tracing::warn!(sandbox = %self.folder.id, ?ended, "stopped at its limit");
+        let limit = match ended {
+            Ended::DiskLimit => "disk",
+            Ended::MemoryLimit => "memory",
+            Ended::OpenFiles => "open files",
+            Ended::TcpBuffers => "TCP buffers",
+        };
+        tracing::warn!(sandbox = %self.folder.id, limit, "stopped at its limit");
         if let Err(error) = self.folder.note_ended(ended) {
             tracing::warn!(sandbox = %self.folder.id, %error, "the reason could not be kept");
         }

@@ -303,7 +303,10 @@ fn warden_layer(placed: Placed) -> Layer {
         Placed::Warden => (LayerState::Active, "placed in ~/.hermetic there".to_owned()),
         Placed::Nothing(why) => (
             LayerState::Weaker,
-            format!("a plain shell instead, without files, a lasting shell or a way back: {why}"),
+            format!(
+                "a plain shell instead, without files, a lasting shell or a way back, and a program \
+                 of that account that reads its parent's memory can lie about how it ended: {why}"
+            ),
         ),
     };
     Layer {

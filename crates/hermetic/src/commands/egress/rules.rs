@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use hermetic_config::Config;
+use hermetic_config::{Config, EgressMode};
 use hermetic_egress::deploy::squid_allowlist;
 use hermetic_egress::{BookError, Listing, Preset, RuleText, RulesText, Scope, WrittenRule};
 use serde::Serialize;
+use tracing::warn;
 
 use super::super::load;
 use crate::cli::Cli;
@@ -185,10 +186,73 @@ fn verb(list: Listing) -> &'static str {
 
 pub(super) fn squid(cli: &Cli) -> Result<(), Failure> {
     let config = load(cli)?;
-    let text = squid_allowlist(&wiring::rules_text(&config)).map_err(|error| {
+    let (rules, left_out) = for_squid(&config)?;
+    for note in &left_out {
+        warn!("⚠ not in this list: {note}");
+    }
+    let text = squid_allowlist(&rules, &left_out).map_err(|error| {
         Failure::caused(&error, "`hermetic egress serve` keeps what Squid cannot")
     })?;
     output::print(&text)
+}
+
+/// The rules of everybody, and what a proxy that knows no conversations cannot keep. Whatever is denied to
+/// some is denied to all, and what is allowed to some to nobody: the list may be stricter than the rules,
+/// never laxer.
+fn for_squid(config: &Config) -> Result<(RulesText, Vec<String>), Failure> {
+    let mut rules = wiring::rules_text(config);
+    let mut left_out = vec![
+        "that a tunnel's TLS name is the one that was asked for, and that its bytes are TLS"
+            .to_owned(),
+    ];
+    let egress = config.egress();
+    for addition in &egress.additions {
+        let whom = &addition.whom;
+        for rule in addition.allow.iter().chain(&addition.presets) {
+            left_out.push(format!("allow {rule} for {whom}, whom Squid does not know"));
+        }
+        for rule in &addition.deny {
+            left_out.push(format!(
+                "that deny {rule} is for {whom} only: here it is for all"
+            ));
+            rules.deny.push(rule.as_str().into());
+        }
+        if let Some(mode) = addition.mode {
+            let mode = match mode {
+                EgressMode::Allowlist => "allowlist",
+                EgressMode::Open => "open",
+                EgressMode::Closed => "closed",
+            };
+            left_out.push(format!("mode {mode} for {whom}, whom Squid does not know"));
+        }
+    }
+    for written in wiring::rule_book(config).read()? {
+        match (&written.scope, written.list) {
+            (None, _) => rules = rules.and(&written.as_text()),
+            (Some(whom), Listing::Allow) => {
+                let rule = &written.rule;
+                left_out.push(format!("allow {rule} for {whom}, whom Squid does not know"));
+            }
+            (Some(whom), Listing::Deny) => {
+                let rule = &written.rule;
+                left_out.push(format!(
+                    "that deny {rule} is for {whom} only: here it is for all"
+                ));
+                rules = rules.and(&written.as_text());
+            }
+        }
+    }
+    if egress.ask {
+        left_out.push("that a person is asked about unknown hosts: they are refused".to_owned());
+    }
+    if let Some(bytes) = egress.budget_bytes {
+        left_out.push(format!("the budget of {bytes} bytes for each conversation"));
+    }
+    for credential in &egress.credentials {
+        let host = &credential.host;
+        left_out.push(format!("the credential for {host}: it is not put in"));
+    }
+    Ok((rules, left_out))
 }
 
 impl From<BookError> for Failure {

@@ -8,6 +8,7 @@ use hermetic_egress::{
     Allowing, Authority, Conversation, Drained, Limits, LogRecord, Proxy, Rules, RulesText,
     SystemResolver, publish,
 };
+use hermetic_listen::{BoundedListener, ConnectionBounds, descriptors};
 use hermetic_types::ConversationKey;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -48,6 +49,11 @@ pub(super) struct Args {
     publish: Vec<(SocketAddr, Authority)>,
 }
 
+/// Connections at once, where there are descriptors for them.
+const MOST_CONNECTIONS: usize = 16_384;
+/// Of one port that is published, two descriptors each.
+const MOST_PUBLISHED: usize = 256;
+
 /// How long open connections get when we are asked to end.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -67,15 +73,21 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 async fn serve(args: &Args, rules: Rules) -> Result<(), Failure> {
+    let files = usize::try_from(descriptors::raise()).unwrap_or(usize::MAX);
+    // Two descriptors each, and a quarter of all for everything else.
+    let connections = (files / 8 * 3).min(MOST_CONNECTIONS);
     let listener = listen(args.listen).await?;
     let stop = stop_on_signal()?;
     let published = TaskTracker::new();
     for (at, to) in &args.publish {
         let door = listen(*at).await?;
         info!(%at, %to, "published");
+        let door = BoundedListener::new(door, ConnectionBounds::of(MOST_PUBLISHED.min(files / 16)));
         published.spawn(publish(door, to.clone(), stop.clone()));
     }
     let limits = Limits {
+        // The port counts its connections itself, and makes room.
+        connections: usize::MAX,
         budget: args.budget,
         // One conversation here is a whole deployment.
         lookups: 128,
@@ -97,6 +109,7 @@ async fn serve(args: &Args, rules: Rules) -> Result<(), Failure> {
         .local_addr()
         .map_err(|error| Failure::caused(&error, "report this as a bug"))?;
     info!(%address, "the proxy listens");
+    let listener = BoundedListener::new(listener, ConnectionBounds::of(connections));
     match hermetic_egress::serve(listener, proxy, conversation, stop, GRACE).await {
         Drained::Clean => info!("stopped"),
         Drained::CutShort { connections } => warn!(connections, "stopped; some were cut"),

@@ -35,13 +35,15 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         // Fails only for who leads a group already, and then there is nothing to leave.
         let _ = rustix::process::setsid();
     }
+    // Before anything is derived from it.
+    let open_files = hermetic_listen::descriptors::raise();
     let config = load(cli)?;
     let resolved = resolve_gateway_backend(&config)?;
     let lock = GatewayLock::take(config.home())?;
     let id = RunId::random();
     let span = info_span!("gateway", run = %id);
 
-    span.in_scope(|| announce(&config, &resolved));
+    span.in_scope(|| announce(&config, &resolved, open_files));
     let mut state = GatewayState::of_this_process(
         id.to_string(),
         resolved.backend.to_string(),
@@ -127,7 +129,14 @@ fn stop_on_signal() -> io::Result<CancellationToken> {
     Ok(stop)
 }
 
-fn announce(config: &Config, resolved: &Resolved) {
+fn announce(config: &Config, resolved: &Resolved, open_files: u64) {
+    let bounds = wiring::SandboxBounds::of(config);
+    info!(
+        sandboxes = bounds.all,
+        each_person = bounds.each,
+        open_files,
+        "how many sandboxes may live at once"
+    );
     info!(
         backend = %resolved.backend,
         image = resolved.image.as_deref().unwrap_or("none"),

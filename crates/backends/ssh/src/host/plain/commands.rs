@@ -18,6 +18,7 @@ use tokio::process::ChildStdin;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
+use super::last_word::LastWord;
 use super::line::{Work, carry, command, end_marked, run_mark, sandbox_mark};
 use crate::host::channel::Channel;
 use crate::host::ssh::Host;
@@ -148,7 +149,6 @@ impl Commands {
             env: &env,
             argv: &run.argv,
             merged: run.output == Output::Merged,
-            last_word: &last_word,
         });
         let line = carry(&script).ok_or_else(|| refused("too long for a plain shell's line"))?;
         match self.host.open(&line).await {
@@ -166,7 +166,10 @@ impl Commands {
         end_asked: &Notify,
     ) -> Result<(Status, Option<Cut>), Failure> {
         let voice = caller.voice();
-        let (stdin, mut stdout, mut stderr, _open) = channel.apart();
+        let (mut stdin, mut stdout, mut stderr, _open) = channel.apart();
+        // Not in the script, where the command could read it. A channel that does not take it is gone,
+        // which is told below.
+        let _ = stdin.write_all(format!("{last_word}\n").as_bytes()).await;
         let out = pump(&mut stdout, Kind::Out, &voice);
         let listen = async {
             let mut out = std::pin::pin!(out);
@@ -267,41 +270,19 @@ async fn until_last_word(
     word: &str,
     voice: &Voice,
 ) -> Option<i32> {
-    let begin = format!("\n{word} ");
-    let mut held: Vec<u8> = Vec::new();
+    let mut last = LastWord::new(word);
     let mut buffer = vec![0; CHUNK];
-    loop {
-        let length = from
-            .read(&mut buffer)
-            .await
-            .ok()
-            .filter(|length| *length > 0);
-        held.extend_from_slice(&buffer[..length.unwrap_or(0)]);
-        let found = held
-            .windows(begin.len())
-            .position(|bytes| bytes == begin.as_bytes());
-        if let Some(at) = found {
-            let rest = &held[at + begin.len()..];
-            if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                for piece in held[..at].chunks(CHUNK) {
-                    voice.say(Kind::Err, piece).await;
-                }
-                return std::str::from_utf8(&rest[..end]).ok()?.parse().ok();
-            }
-        }
-        // The word may be cut in two; as much as it could be is held back.
-        let free = found.unwrap_or(held.len().saturating_sub(begin.len()));
-        for piece in held[..free].chunks(CHUNK) {
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        let (said, code) = last.push(&buffer[..length]);
+        for piece in said.chunks(CHUNK) {
             voice.say(Kind::Err, piece).await;
         }
-        held.drain(..free);
-        if length.is_none() {
-            for piece in held.chunks(CHUNK) {
-                voice.say(Kind::Err, piece).await;
-            }
-            return None;
+        if code.is_some() {
+            return code;
         }
     }
+    voice.say(Kind::Err, &last.rest()).await;
+    None
 }
 
 /// A command for a shell that does not last.

@@ -73,22 +73,24 @@ pub(super) struct Work<'a> {
     pub(super) env: &'a [(Vec<u8>, Vec<u8>)],
     pub(super) argv: &'a [ByteString],
     pub(super) merged: bool,
-    /// Begins the line that says how it ended.
-    pub(super) last_word: &'a str,
 }
 
 /// Goes where the command is to start, sets its variables, runs its words, says how that ended: the
 /// channel itself would wait for all that was left in the background.
+///
+/// The word that begins the last line is the first line of the input. In the script it could be read by
+/// the command, among its parent's arguments; this way only this shell's memory holds it. The command is
+/// put in its place by `exec`, so that no builtin of this shell, which knows the word, is ever run.
 pub(super) fn command(work: &Work<'_>) -> Vec<u8> {
-    let last_word = work.last_word;
-    let mut script =
-        format!("ended() {{ printf \"\\n{last_word} %d\\n\" $1 >&2; exit $1; }}\n").into_bytes();
+    let mut script = b"read -r last_word || exit 125\n\
+        ended() { printf \"\\n%s %d\\n\" \"$last_word\" $1 >&2; exit $1; }\n"
+        .to_vec();
     script.extend_from_slice(b"cd -- ");
     match work.cwd {
         Some(cwd) => script.extend(quoted(&cwd.0)),
         None => script.extend_from_slice(format!("\"{}\"", work.default_cwd).as_bytes()),
     }
-    script.extend_from_slice(b" || ended 126\n");
+    script.extend_from_slice(b" || ended 126\n(");
     for (name, value) in work.env {
         script.extend_from_slice(b"export ");
         script.extend_from_slice(name);
@@ -96,6 +98,7 @@ pub(super) fn command(work: &Work<'_>) -> Vec<u8> {
         script.extend(quoted(value));
         script.push(b'\n');
     }
+    script.extend_from_slice(b"exec ");
     for word in work.argv {
         script.extend(quoted(&word.0));
         script.push(b' ');
@@ -103,7 +106,7 @@ pub(super) fn command(work: &Work<'_>) -> Vec<u8> {
     if work.merged {
         script.extend_from_slice(b"2>&1");
     }
-    script.extend_from_slice(b"\nended $?\n");
+    script.extend_from_slice(b")\nended $?\n");
     script
 }
 
@@ -131,15 +134,72 @@ mod tests {
             env: &[],
             argv: &argv,
             merged: false,
-            last_word: "over",
         });
         let line = carry(&script).unwrap();
         for shell in ["sh", "bash"] {
-            let out = Command::new(shell).args(["-c", &line]).output().unwrap();
+            let out = output(shell, &line, "over\n");
             let said = String::from_utf8(out.stdout).unwrap();
             assert_eq!(said, "it's|a\nb|$HOME `x` \\|%s\\n|ü!||");
             assert_eq!(String::from_utf8(out.stderr).unwrap(), "\nover 0\n");
         }
+    }
+
+    /// The word is known to nothing that a command can run by its name.
+    #[test]
+    fn no_builtin_of_the_shell_is_run() {
+        let lines = [["set", ""], ["ended", "0"], ["eval", "echo $last_word"]].map(|words| {
+            let argv = words.map(ByteString::from);
+            let script = command(&Work {
+                cwd: Some(&"/".into()),
+                default_cwd: "",
+                env: &[],
+                argv: &argv,
+                merged: true,
+            });
+            carry(&script).unwrap()
+        });
+        for shell in ["sh", "bash"] {
+            for line in &lines {
+                let out = output(shell, line, "secret-word\nrest of the input");
+                let stdout = String::from_utf8(out.stdout).unwrap();
+                assert!(!stdout.contains("secret-word"), "{shell}: {stdout}");
+                let stderr = String::from_utf8(out.stderr).unwrap();
+                assert_eq!(stderr, "\nsecret-word 127\n", "{shell}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rest_of_the_input_is_the_commands() {
+        let argv = ["cat"].map(ByteString::from);
+        let script = command(&Work {
+            cwd: Some(&"/".into()),
+            default_cwd: "",
+            env: &[],
+            argv: &argv,
+            merged: false,
+        });
+        let line = carry(&script).unwrap();
+        for shell in ["sh", "bash"] {
+            let out = output(shell, &line, "word\nall of this\nis left");
+            assert_eq!(out.stdout, b"all of this\nis left", "{shell}");
+        }
+    }
+
+    fn output(shell: &str, line: &str, input: &str) -> std::process::Output {
+        use std::io::Write;
+        use std::process::Stdio;
+        let mut child = Command::new(shell)
+            .args(["-c", line])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        child.wait_with_output().unwrap()
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! refused: a shell that lasts, a terminal, files by descriptor, picking up after a broken link.
 
 mod commands;
+mod last_word;
 mod line;
 mod lodge;
 
