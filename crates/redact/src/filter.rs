@@ -28,12 +28,18 @@ fn fold(bytes: u32) -> Key {
 
 impl Filter {
     pub(crate) fn new(keys: impl IntoIterator<Item = Key>) -> Self {
-        let mut words = vec![0_u64; 1 << (BITS - 6)].into_boxed_slice();
+        let mut filter = Self {
+            words: vec![0_u64; 1 << (BITS - 6)].into_boxed_slice(),
+        };
         for key in keys {
-            let bit = hash(key);
-            words[bit >> 6] |= 1 << (bit & 63);
+            filter.add(key);
         }
-        Self { words }
+        filter
+    }
+
+    pub(crate) fn add(&mut self, key: Key) {
+        let bit = hash(key);
+        self.words[bit >> 6] |= 1 << (bit & 63);
     }
 
     /// The first position at or after `from` where something may start, among those with three bytes
