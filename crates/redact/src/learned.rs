@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use zeroize::Zeroizing;
 
-use crate::filter::{Filter, key};
+use crate::filter::{Filter, Start};
 use crate::window::{NeedMore, Rest};
 
 /// More of them in one text are a list, and every row of it has its name.
@@ -38,11 +38,11 @@ impl Learned {
             && self.values.len() < MOST
             && is_telling(value)
             && !self.values.iter().any(|known| known.as_slice() == value);
-        let (true, Some(three)) = (worth, value.first_chunk()) else {
+        let (true, Some(start)) = (worth, Start::of(value)) else {
             return;
         };
         let filter = self.filter.get_or_insert_with(|| usual.clone());
-        filter.add(key(*three));
+        filter.add(start);
         self.values.push(Zeroizing::new(value.to_vec()));
     }
 

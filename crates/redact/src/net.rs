@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use hermetic_types::Secret;
 
-use crate::filter::{Filter, Key, key};
+use crate::filter::{Filter, Start, key};
 use crate::forms::Forms;
 use crate::learned::Learned;
 use crate::needles::{Breaks, Needles};
@@ -41,8 +41,8 @@ impl Net {
         };
         let plain = Needles::new(forms.plain, Breaks::Matter);
         let wrapped = Needles::new(forms.wrapped, Breaks::Skip);
-        let starts = plain.iter().chain(wrapped.iter()).filter_map(first_key);
-        let filter = Filter::new(starts.chain(triggers.keys()));
+        let starts = plain.iter().chain(wrapped.iter()).filter_map(Start::of);
+        let filter = Filter::new(starts.chain(triggers.starts()));
         let longest_form = plain.iter().map(<[u8]>::len).max().unwrap_or(0);
         // A wrapped form grows by a line break for each of its characters at the worst.
         let longest_wrapped = wrapped.iter().map(|form| form.len() * 2).max().unwrap_or(0);
@@ -109,10 +109,6 @@ impl Marks {
     fn add(&mut self, mark: Option<Range<usize>>) {
         self.places.extend(mark.filter(|range| !range.is_empty()));
     }
-}
-
-fn first_key(form: &[u8]) -> Option<Key> {
-    form.first_chunk().map(|three| key(*three))
 }
 
 /// The character that the value shares with what follows, and the padding.

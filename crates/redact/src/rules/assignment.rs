@@ -15,6 +15,9 @@ use crate::window::{Ahead, Found, NeedMore};
 /// A longer string is a document, not a password.
 const LONGEST: usize = 4096;
 
+/// How far the end of a value in a tag, or an escape that ends a line, is looked for.
+const LONGEST_LINE: usize = 512;
+
 /// How far behind a telling name a value that looks drawn still belongs to it.
 const NEAR: usize = 64;
 
@@ -188,7 +191,7 @@ impl Assignment<'_> {
     /// `<password>…</password>`, `<entry key="password">…</entry>`.
     fn in_tag(&self, from: usize) -> Found {
         let ahead = self.ahead;
-        let end = ahead.short_run(from, LONGEST, |byte| {
+        let end = ahead.short_run(from, LONGEST_LINE, |byte| {
             byte != b'<' && byte != b'\n' && byte != b'\r'
         })?;
         let bytes = ahead.slice(from..end);
@@ -264,7 +267,8 @@ impl Assignment<'_> {
 /// A line break that is written as an escape ends a line as well.
 fn up_to_escape(value: &[u8]) -> &[u8] {
     let breaks = |pair: &[u8]| pair == b"\\n" || pair == b"\\r";
-    let end = value.windows(2).position(breaks).unwrap_or(value.len());
+    let looked_at = &value[..value.len().min(LONGEST_LINE)];
+    let end = looked_at.windows(2).position(breaks).unwrap_or(value.len());
     &value[..end]
 }
 

@@ -20,7 +20,7 @@ mod vendor;
 
 use std::ops::Range;
 
-use crate::filter::{Key, key};
+use crate::filter::{Key, Start, key};
 use crate::window::{Ahead, NeedMore};
 
 #[derive(Clone, Copy)]
@@ -81,7 +81,7 @@ impl Rule {
 }
 
 /// Which rules start where: a table by the hash of their first bytes.
-pub(crate) struct Triggers(Vec<Vec<(Key, Rule)>>);
+pub(crate) struct Triggers(Vec<Vec<(Start, Rule)>>);
 
 const SLOTS: usize = 1 << 12;
 
@@ -92,7 +92,7 @@ impl Triggers {
 
     pub(crate) fn all() -> Self {
         let mut table = Self::none();
-        for (key, rule) in [
+        for (start, rule) in [
             (start_of("authorization"), Rule::Authorization),
             (start_of("bearer"), Rule::Bearer),
             (start_of("cookie"), Rule::Cookie),
@@ -108,11 +108,11 @@ impl Triggers {
             (start_of(":aa"), Rule::TelegramToken),
             (start_of("://"), Rule::Userinfo),
         ] {
-            table.add(key, rule);
+            table.add(start, rule);
         }
         for row in vendor::PREFIXES {
-            for key in row.keys() {
-                table.add(key, Rule::Vendor(row));
+            for start in row.starts() {
+                table.add(start, Rule::Vendor(row));
             }
         }
         for word in &names::WORDS {
@@ -122,7 +122,7 @@ impl Triggers {
             table.add(start_of(path), Rule::WebhookPath(path));
         }
         for three in platform::discord_starts() {
-            table.add(key(three), Rule::DiscordToken);
+            table.add(Start::Three(key(three)), Rule::DiscordToken);
         }
         for start in &command::HASHES {
             table.add(start_of(start), Rule::PasswordHash(start));
@@ -137,24 +137,24 @@ impl Triggers {
             table.add(start_of(title), Rule::PuttyKey(title));
         }
         for key in assigned::keys() {
-            table.add(key, Rule::Assigned);
+            table.add(Start::Three(key), Rule::Assigned);
         }
         table
     }
 
-    fn add(&mut self, key: Key, rule: Rule) {
-        self.0[slot(key)].push((key, rule));
+    fn add(&mut self, start: Start, rule: Rule) {
+        self.0[slot(start.key())].push((start, rule));
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
-        self.0.iter().flatten().map(|(key, _)| *key)
+    pub(crate) fn starts(&self) -> impl Iterator<Item = Start> {
+        self.0.iter().flatten().map(|(start, _)| *start)
     }
 
     pub(crate) fn at(&self, key: Key) -> impl Iterator<Item = Rule> {
         let entries = &self.0[slot(key)];
         entries
             .iter()
-            .filter(move |entry| entry.0 == key)
+            .filter(move |entry| entry.0.key() == key)
             .map(|entry| entry.1)
     }
 }
@@ -163,10 +163,7 @@ fn slot(key: Key) -> usize {
     (key.wrapping_mul(0x9E37_79B1) >> 16) as usize % SLOTS
 }
 
-fn start_of(text: &str) -> Key {
-    match text.as_bytes() {
-        [a, b, c, ..] => key([*a, *b, *c]),
-        // No table holds a shorter start; this one matches nothing but itself.
-        _ => key([0, 0, 0]),
-    }
+fn start_of(text: &str) -> Start {
+    // No table holds a shorter start; this one matches nothing but itself.
+    Start::of(text.as_bytes()).unwrap_or(Start::Three(key([0, 0, 0])))
 }

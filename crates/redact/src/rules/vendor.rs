@@ -7,7 +7,7 @@ use Begins::{Anywhere, Word};
 
 use super::random::is_random;
 use crate::class::Class::{self, Alnum, Base64, Dotted, Hex, Padded, Token, Upper};
-use crate::filter::{Key, key};
+use crate::filter::{Start, key};
 use crate::window::{Ahead, Found, is_token, starts_word};
 
 #[derive(Debug)]
@@ -208,7 +208,6 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("hvs.", Token, 20, Anywhere),
     row("hvb.", Token, 20, Anywhere),
     row("hvr.", Token, 20, Anywhere),
-    row("s.", Alnum, 24, Word),
     row("b.AAAAA", Token, 40, Word),
     row("dp.pt.", Alnum, 40, Anywhere),
     row("dp.st.", Dotted, 40, Anywhere),
@@ -246,7 +245,6 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("ops_eyJ", Base64, 60, Anywhere),
     row("A3-", Token, 30, Word),
     row("infisical_", Dotted, 30, Word),
-    row("st.", Dotted, 60, Word),
     row("akmut_", Token, 20, Word),
     row("akab-", Dotted, 30, Word),
     row("tr_dev_", Alnum, 16, Anywhere),
@@ -337,7 +335,6 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("re_", Token, 30, Word),
     row("md-", Token, 20, Word),
     row("SK", Hex, 32, Word),
-    row("AC", Hex, 32, Word),
     row("EAA", Alnum, 80, Word),
     row("IGQV", Token, 80, Word),
     row("mfa.", Token, 60, Word),
@@ -446,7 +443,6 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("ingest_", Token, 40, Word),
     row("xaat-", Token, 30, Word),
     row("xapt-", Token, 30, Word),
-    row("u+", Alnum, 20, Word),
     row("oaa", Dotted, 60, Word),
     row("na1.", Base64, 80, Word),
     row("eu01xx", Hex, 26, Word),
@@ -468,14 +464,13 @@ pub(crate) static PREFIXES: &[Prefix] = &[
 impl Prefix {
     /// The beginnings that make a closer look worth its while. A prefix of two letters has one for each
     /// character that may follow.
-    pub(crate) fn keys(&self) -> Vec<Key> {
+    pub(crate) fn starts(&self) -> Vec<Start> {
         match self.text.as_bytes() {
-            [a, b, c, ..] => vec![key([*a, *b, *c])],
             [a, b] => (0..=u8::MAX)
                 .filter(|byte| self.made_of.fits(*byte))
-                .map(|byte| key([*a, *b, byte]))
+                .map(|byte| Start::Three(key([*a, *b, byte])))
                 .collect(),
-            _ => Vec::new(),
+            longer => Start::of(longer).into_iter().collect(),
         }
     }
 
@@ -538,7 +533,7 @@ mod tests {
     fn every_prefix_is_long_enough_for_the_filter() {
         for row in PREFIXES {
             assert!(row.text.len() >= 2, "{}", row.text);
-            assert!(!row.keys().is_empty(), "{}", row.text);
+            assert!(!row.starts().is_empty(), "{}", row.text);
             assert!(row.text.bytes().all(|byte| byte.is_ascii_graphic()));
         }
     }
