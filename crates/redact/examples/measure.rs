@@ -69,7 +69,11 @@ fn count_cases(
             .collect();
         let class = text("class");
         if !visible.is_empty() && shown == Some(class.as_str()) {
-            println!("--- {} {}\n{left}\nvisible: {visible:?}", text("detector"), text("name"));
+            println!(
+                "--- {} {}\n{left}\nvisible: {visible:?}",
+                text("detector"),
+                text("name")
+            );
         }
         let counted = classes.entry(class).or_default();
         counted.cases += 1;

@@ -99,8 +99,7 @@ impl Filter {
         let found = rest.windows(4).position(|four| {
             let four = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
             let three = fold(four);
-            self.three.has(three)
-                && (self.only_three.has(three) || self.four.has(fold_four(four)))
+            self.three.has(three) && (self.only_three.has(three) || self.four.has(fold_four(four)))
         });
         if let Some(offset) = found {
             return Some(from + offset);

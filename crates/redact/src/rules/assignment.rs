@@ -198,8 +198,10 @@ impl Assignment<'_> {
         let value = bytes.trim_ascii();
         let start = from + bytes.len() - bytes.trim_ascii_start().len();
         let closed = ahead.at(end)? == Some(b'<');
-        Ok((closed && !value.contains(&b' ') && is_secret(value, Style::Quoted, self.claim))
-            .then_some(start..start + value.len()))
+        Ok(
+            (closed && !value.contains(&b' ') && is_secret(value, Style::Quoted, self.claim))
+                .then_some(start..start + value.len()),
+        )
     }
 
     /// `| name | value |`, as tables of Markdown and of database clients have it.
@@ -241,9 +243,7 @@ impl Assignment<'_> {
     fn beside(&self, from: usize) -> Found {
         const WORD: &str = "value";
         let ahead = self.ahead;
-        let at = ahead.short_run(from, 40, |byte| {
-            byte.is_ascii_whitespace() || byte == b','
-        })?;
+        let at = ahead.short_run(from, 40, |byte| byte.is_ascii_whitespace() || byte == b',')?;
         let at = quote(ahead, at)?;
         if at == from || !ahead.folds_to(at, WORD)? {
             return Ok(None);
@@ -289,7 +289,9 @@ fn near(ahead: Ahead<'_>, from: usize, lines: Gap) -> Found {
         let offset = at - from;
         let byte = gap[offset];
         breaks += usize::from(byte == b'\n');
-        if breaks > usize::from(lines == Gap::TwoLines) || gap[offset..].starts_with(&MASK.as_bytes()[..4]) {
+        if breaks > usize::from(lines == Gap::TwoLines)
+            || gap[offset..].starts_with(&MASK.as_bytes()[..4])
+        {
             return Ok(None);
         }
         if !byte.is_ascii_alphanumeric() {
@@ -299,8 +301,8 @@ fn near(ahead: Ahead<'_>, from: usize, lines: Gap) -> Found {
         let end = ahead.run(at, Class::Drawn)?;
         let token = ahead.slice(at..end);
         let between = &gap[..offset];
-        let next = lines == Gap::TwoLines
-            && between.iter().all(|byte| !byte.is_ascii_alphanumeric());
+        let next =
+            lines == Gap::TwoLines && between.iter().all(|byte| !byte.is_ascii_alphanumeric());
         let least = if next { LEAST_NEXT } else { LEAST_NEAR };
         // What a mask stands beside is the rest of something.
         let cut = touches_mask(ahead, at, end)?;
@@ -332,9 +334,22 @@ pub(super) fn is_of_a_hash(before: &[u8]) -> bool {
     mentions(
         before,
         &[
-            "sha1", "sha2", "sha3", "sha5", "sha-", "md5", "checksum", "integrity", "digest", "commit",
-            "hash", "revision", "fingerprint", "etag", "nonce", "uuid",
+            "sha1",
+            "sha2",
+            "sha3",
+            "sha5",
+            "sha-",
+            "md5",
+            "checksum",
+            "integrity",
+            "digest",
+            "commit",
+            "hash",
+            "revision",
+            "fingerprint",
+            "etag",
+            "nonce",
+            "uuid",
         ],
     )
 }
-

@@ -46,16 +46,16 @@ pub(crate) static OPTIONS: [PasswordOption; 5] = [
     },
 ];
 
-pub(super) fn password_option(
-    option: &PasswordOption,
-    behind: &[u8],
-    ahead: Ahead<'_>,
-) -> Found {
+pub(super) fn password_option(option: &PasswordOption, behind: &[u8], ahead: Ahead<'_>) -> Found {
     if !ahead.is(0, option.text)? || !mentions(line_of(behind), option.programs) {
         return Ok(None);
     }
     let from = option.text.len();
-    let start = if option.apart { spaces(ahead, from)? } else { from };
+    let start = if option.apart {
+        spaces(ahead, from)?
+    } else {
+        from
+    };
     value_at(ahead, start)
 }
 
@@ -109,7 +109,8 @@ pub(super) fn pgpass(behind: &[u8], ahead: Ahead<'_>) -> Found {
             byte != b':' && (byte.is_ascii_graphic() && !b"/\"'<>(){}[],;".contains(&byte))
         })?;
         let text = ahead.slice(from..end);
-        let port = text == b"*" || (4..=5).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
+        let port =
+            text == b"*" || (4..=5).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
         if text.is_empty() || ahead.at(end)? != Some(b':') || field == 0 && !port {
             return Ok(None);
         }

@@ -54,7 +54,10 @@ pub(super) fn bearer(behind: &[u8], ahead: Ahead<'_>) -> Found {
     }
     let end = ahead.run(WORD.len(), Class::Credential)?;
     let value = ahead.slice(WORD.len()..end);
-    Ok((value.len() >= 16 && (has_digit(value) || is_random(value, 16))).then_some(WORD.len()..end))
+    Ok(
+        (value.len() >= 16 && (has_digit(value) || is_random(value, 16)))
+            .then_some(WORD.len()..end),
+    )
 }
 
 /// `Cookie: a=b` and `Set-Cookie: a=b`, to the end of the line.

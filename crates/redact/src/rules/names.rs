@@ -27,28 +27,132 @@ pub(super) static WORDS: [&str; 15] = [
 
 /// Words behind a telling one that make the name speak of something about the secret.
 static ABOUT: [&str; 74] = [
-    "age", "alg", "algorithm", "algo", "arn", "at", "attribute", "bits", "bytes", "cache", "chars",
-    "class", "column", "count", "created", "dir", "directory", "enabled", "encoding", "endpoint",
-    "env", "error", "exists", "expiration", "expires", "expiry", "field", "file", "filename",
-    "fingerprint", "format", "generator", "handler", "hash", "header", "hint", "id", "ids", "index",
-    "input", "issuer", "kind", "label", "len", "length", "lifetime", "limit", "list", "location",
-    "manager", "max", "message", "min", "mode", "name", "names", "option", "parameter", "path",
-    "pattern", "policy", "prefix", "prompt", "provider", "ref", "regex", "rotation", "scope",
-    "selector", "size", "ttl", "type", "uri", "url",
+    "age",
+    "alg",
+    "algorithm",
+    "algo",
+    "arn",
+    "at",
+    "attribute",
+    "bits",
+    "bytes",
+    "cache",
+    "chars",
+    "class",
+    "column",
+    "count",
+    "created",
+    "dir",
+    "directory",
+    "enabled",
+    "encoding",
+    "endpoint",
+    "env",
+    "error",
+    "exists",
+    "expiration",
+    "expires",
+    "expiry",
+    "field",
+    "file",
+    "filename",
+    "fingerprint",
+    "format",
+    "generator",
+    "handler",
+    "hash",
+    "header",
+    "hint",
+    "id",
+    "ids",
+    "index",
+    "input",
+    "issuer",
+    "kind",
+    "label",
+    "len",
+    "length",
+    "lifetime",
+    "limit",
+    "list",
+    "location",
+    "manager",
+    "max",
+    "message",
+    "min",
+    "mode",
+    "name",
+    "names",
+    "option",
+    "parameter",
+    "path",
+    "pattern",
+    "policy",
+    "prefix",
+    "prompt",
+    "provider",
+    "ref",
+    "regex",
+    "rotation",
+    "scope",
+    "selector",
+    "size",
+    "ttl",
+    "type",
+    "uri",
+    "url",
 ];
 
 /// Words before `token` and its like that make it a piece of text.
 static PUBLIC: [&str; 14] = [
-    "next", "page", "continuation", "pad", "eos", "bos", "unk", "mask", "sep", "cls", "public",
-    "csrf_field", "max", "num",
+    "next",
+    "page",
+    "continuation",
+    "pad",
+    "eos",
+    "bos",
+    "unk",
+    "mask",
+    "sep",
+    "cls",
+    "public",
+    "csrf_field",
+    "max",
+    "num",
 ];
 
 /// Words before `key` that make it one to a door.
 static KEYS: [&str; 30] = [
-    "api", "access", "secret", "private", "signing", "encryption", "master", "auth", "account",
-    "shared", "service", "storage", "session", "admin", "deploy", "ssh", "license", "app", "client",
-    "x-api", "sharedaccess", "webhook", "write", "server", "integration", "subscription", "jwt",
-    "function", "host", "user",
+    "api",
+    "access",
+    "secret",
+    "private",
+    "signing",
+    "encryption",
+    "master",
+    "auth",
+    "account",
+    "shared",
+    "service",
+    "storage",
+    "session",
+    "admin",
+    "deploy",
+    "ssh",
+    "license",
+    "app",
+    "client",
+    "x-api",
+    "sharedaccess",
+    "webhook",
+    "write",
+    "server",
+    "integration",
+    "subscription",
+    "jwt",
+    "function",
+    "host",
+    "user",
 ];
 
 /// How much of a name stands behind its telling word.
@@ -68,10 +172,7 @@ pub(super) enum Suffix {
 /// Where the name ends whose telling word ends at `from`, and what the rest of it says. `None` where
 /// the word only goes on (`tokenizer`, `keyboard`), or where the name speaks of something else
 /// (`password_file`).
-pub(super) fn suffix(
-    ahead: Ahead<'_>,
-    from: usize,
-) -> Result<Option<(usize, Suffix)>, NeedMore> {
+pub(super) fn suffix(ahead: Ahead<'_>, from: usize) -> Result<Option<(usize, Suffix)>, NeedMore> {
     let end = ahead.short_run(from, LONGEST_SUFFIX, |byte| is_token(byte) || byte == b'.')?;
     let rest = ahead.slice(from..end);
     // A dot at the end closes a sentence, or opens a call.
@@ -100,7 +201,10 @@ pub(super) fn suffix(
         if ABOUT.iter().any(is) {
             return Ok(None);
         }
-        if !["base", "base64", "b64", "value"].iter().any(|known| is(&known)) {
+        if !["base", "base64", "b64", "value"]
+            .iter()
+            .any(|known| is(&known))
+        {
             says = Suffix::Which;
         }
     }
@@ -216,7 +320,11 @@ impl<'a> Name<'a> {
         let Some(rest) = self.behind.strip_suffix(b" ") else {
             return false;
         };
-        let length = rest.iter().rev().take_while(|byte| is_token(**byte)).count();
+        let length = rest
+            .iter()
+            .rev()
+            .take_while(|byte| is_token(**byte))
+            .count();
         let word = &rest[rest.len() - length..];
         KEYS.iter()
             .filter(|known| !["user", "host", "app"].contains(known))
@@ -251,7 +359,14 @@ impl<'a> Name<'a> {
     /// Nothing but indentation, `- `, `export ` or a quote stands before the name.
     pub(super) fn starts_line(&self) -> bool {
         const OPENINGS: [&[u8]; 8] = [
-            b"-", b"export", b"set", b"\"", b"'", b"declare -x", b"ENV", b"setenv",
+            b"-",
+            b"export",
+            b"set",
+            b"\"",
+            b"'",
+            b"declare -x",
+            b"ENV",
+            b"setenv",
         ];
         let line = self
             .behind
@@ -259,7 +374,10 @@ impl<'a> Name<'a> {
             .next()
             .unwrap_or_default();
         // A name with dots in it begins earlier.
-        let line = match line.iter().rposition(|byte| !is_token(*byte) && *byte != b'.') {
+        let line = match line
+            .iter()
+            .rposition(|byte| !is_token(*byte) && *byte != b'.')
+        {
             Some(_) if !line.ends_with(b".") => line,
             Some(last) => &line[..=last],
             None => b"",

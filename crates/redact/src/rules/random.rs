@@ -33,7 +33,9 @@ pub(super) fn is_random(token: &[u8], least: usize) -> bool {
     }
     let letters = made.upper + made.lower;
     if made.hex == made.total && (made.upper == 0 || made.lower == 0) {
-        return made.total >= 24 && letters * 8 >= made.total && made.digits * 8 >= made.total
+        return made.total >= 24
+            && letters * 8 >= made.total
+            && made.digits * 8 >= made.total
             && made.changes * 5 >= made.total;
     }
     if made.upper >= 2 && made.lower >= 2 {

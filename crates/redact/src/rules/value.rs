@@ -41,7 +41,9 @@ pub(super) fn is_secret(value: &[u8], style: Style, claim: Claim) -> bool {
     }
     let value = &value[..value.len().min(LOOKED_AT)];
     if claim == Claim::Doubtful {
-        let hex = value.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+        let hex = value
+            .iter()
+            .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
         return is_random(value, 20) && !is_uuid(value) && !is_code(value) && !hex;
     }
     let drawn = is_random(value, 16);
@@ -79,10 +81,40 @@ pub(super) fn is_secret(value: &[u8], style: Style, claim: Claim) -> bool {
 /// What people write where a secret would stand.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     const WORDS: [&str; 34] = [
-        "none", "null", "nil", "true", "false", "undefined", "required", "optional", "string",
-        "redacted", "secret", "password", "token", "str", "value", "write", "read", "include", "omit",
-        "same-origin", "default", "auto", "inherit", "enabled", "disabled", "hidden", "empty", "masked",
-        "unknown", "example", "invalid", "missing", "count", "number",
+        "none",
+        "null",
+        "nil",
+        "true",
+        "false",
+        "undefined",
+        "required",
+        "optional",
+        "string",
+        "redacted",
+        "secret",
+        "password",
+        "token",
+        "str",
+        "value",
+        "write",
+        "read",
+        "include",
+        "omit",
+        "same-origin",
+        "default",
+        "auto",
+        "inherit",
+        "enabled",
+        "disabled",
+        "hidden",
+        "empty",
+        "masked",
+        "unknown",
+        "example",
+        "invalid",
+        "missing",
+        "count",
+        "number",
     ];
     /// What stands somewhere in such a word.
     const PIECES: [&str; 5] = ["***", "xxxx", "...", "\u{2026}", "<your"];
@@ -120,7 +152,11 @@ fn without_number(value: &[u8]) -> &[u8] {
         .iter()
         .rposition(|byte| !byte.is_ascii_digit())
         .map_or(0, |last| last + 1);
-    if value.starts_with(b"value") { &value[..end] } else { value }
+    if value.starts_with(b"value") {
+        &value[..end]
+    } else {
+        value
+    }
 }
 
 /// A quote, possibly escaped because it stands within another string. Gives back where it ends, or
@@ -151,8 +187,17 @@ fn speaks_of_itself(value: &[u8]) -> bool {
         && mentions(
             value,
             &[
-                "token", "secret", "password", "passwd", "credential", "key", "example", "dummy", "fake",
-                "sample", "test-",
+                "token",
+                "secret",
+                "password",
+                "passwd",
+                "credential",
+                "key",
+                "example",
+                "dummy",
+                "fake",
+                "sample",
+                "test-",
             ],
         )
 }

@@ -492,7 +492,11 @@ impl Prefix {
     }
 
     /// A short alphabet that ends in the middle of a word was met by chance.
-    fn ends_in_a_word(&self, ahead: Ahead<'_>, end: usize) -> Result<bool, crate::window::NeedMore> {
+    fn ends_in_a_word(
+        &self,
+        ahead: Ahead<'_>,
+        end: usize,
+    ) -> Result<bool, crate::window::NeedMore> {
         let short = matches!(self.made_of, Hex | Upper | Alnum) && self.begins == Word;
         let goes_on = |byte: u8| is_token(byte) && byte != b'-';
         Ok(short && ahead.at(end)?.is_some_and(goes_on))
@@ -511,9 +515,7 @@ fn looks_drawn(body: &[u8]) -> bool {
     // Words with a number among them are a name.
     let mut parts = body.split(|byte| b"_-.".contains(byte));
     let plain = |part: &[u8]| {
-        part.iter().all(u8::is_ascii_alphabetic)
-            && !is_long_run(part)
-            && !is_random(part, 16)
+        part.iter().all(u8::is_ascii_alphabetic) && !is_long_run(part) && !is_random(part, 16)
             || part.len() <= 4 && part.iter().all(u8::is_ascii_digit)
     };
     !parts.all(plain) && (digit || is_long_run(body) || is_random(body, LEAST_DRAWN))
