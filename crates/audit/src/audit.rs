@@ -12,6 +12,7 @@ use hermetic_types::Timestamp;
 use thiserror::Error;
 
 use crate::line::Head;
+use crate::seal::{HeadFile, Key, Witness, head_file, key_file, witness};
 use crate::tail::{Scrap, Tail};
 use crate::{Event, LONGEST_LINE};
 
@@ -19,6 +20,8 @@ use crate::{Event, LONGEST_LINE};
 #[derive(Debug)]
 pub struct Audit {
     path: PathBuf,
+    key: Key,
+    noted: HeadFile,
     open: Mutex<Open>,
 }
 
@@ -37,6 +40,9 @@ pub enum AppendError {
     Broken { path: PathBuf },
     #[error("a record of {bytes} bytes is too long")]
     TooLong { bytes: usize },
+    /// A new key would make everything before it look forged.
+    #[error("the key of {} is gone: put {} back, or move the record and its note aside to begin a new one", path.display(), key.display())]
+    NoKey { path: PathBuf, key: PathBuf },
 }
 
 #[derive(Debug)]
@@ -54,12 +60,25 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Audit {
     /// Opens the file, or begins it. Its folder is there already.
     pub fn open(path: &Path) -> Result<Self, AppendError> {
-        let file = open(path).map_err(|source| AppendError::Io {
+        let io = |source| AppendError::Io {
             path: path.to_owned(),
             source,
-        })?;
+        };
+        let file = open(path).map_err(io)?;
+        let key = match Key::load(path).map_err(io)? {
+            Some(key) => key,
+            None if is_sealed(path, &file).map_err(io)? => {
+                return Err(AppendError::NoKey {
+                    path: path.to_owned(),
+                    key: key_file(path),
+                });
+            }
+            None => Key::create(path).map_err(io)?,
+        };
         Ok(Self {
             path: path.to_owned(),
+            key,
+            noted: HeadFile::open(path).map_err(io)?,
             open: Mutex::new(Open {
                 file,
                 head: Head::START,
@@ -90,28 +109,60 @@ impl Audit {
         at: Timestamp,
     ) -> Result<Head, AppendError> {
         let length = open.file.metadata().map_err(|error| self.io(error))?.len();
-        if length == open.length {
+        // A file that nobody has written to may follow one that was moved away.
+        let looked_at = length > 0 || open.head != Head::START;
+        if length == open.length && looked_at {
             return self.write(open, b"", event, at);
         }
-        let tail = Tail::read(&open.file, length, open.head);
-        match tail.map_err(|error| self.io(error))? {
-            Tail::Whole {
-                head,
-                scrap,
-                open: unended,
-            } if !open.went_back(head) => {
-                (open.head, open.length) = (head, length);
-                let mut end: &[u8] = if unended { b"\n" } else { b"" };
-                if let Some(scrap) = scrap {
-                    self.write(open, end, &vouch_for(&scrap), at)?;
-                    end = b"";
-                }
-                self.write(open, end, event, at)
-            }
-            _ => Err(AppendError::Broken {
-                path: self.path.clone(),
-            }),
+        let noted = witness(&self.path, &self.key).map_err(|error| self.io(error))?;
+        let before = match noted {
+            // The file was moved away: the chain goes on after it.
+            Witness::Head(head) if open.head == Head::START => head,
+            _ => open.head,
+        };
+        let broken = || AppendError::Broken {
+            path: self.path.clone(),
+        };
+        let tail = Tail::read(&open.file, length, before).map_err(|error| self.io(error))?;
+        let Tail::Whole {
+            head,
+            seal,
+            begun,
+            scrap,
+            open: unended,
+        } = tail
+        else {
+            return Err(broken());
+        };
+        let ours = seal == Some(self.key.seal(head.hash));
+        if open.went_back(head) || seal.is_some() && !ours {
+            return Err(broken());
         }
+        let note = match noted {
+            // A chain that was sealed does not go on without seals, nor from another record.
+            Witness::Head(noted) if begun && !ours || noted.seq == head.seq && noted != head => {
+                return Err(broken());
+            }
+            Witness::Head(noted) if noted.seq > head.seq => Some(resumed(head, noted.to_string())),
+            Witness::Head(_) => None,
+            _ if begun && !ours => Some(Event::Sealed {
+                key: self.key.name(),
+            }),
+            Witness::Missing if !begun => None,
+            Witness::Missing => Some(resumed(head, "nothing".to_owned())),
+            Witness::Unreadable => Some(resumed(head, "something unreadable".to_owned())),
+        };
+        (open.head, open.length) = (head, length);
+        let mut end: &[u8] = if unended { b"\n" } else { b"" };
+        if let Some(scrap) = scrap {
+            self.write(open, end, &vouch_for(&scrap), at)?;
+            end = b"";
+        }
+        if let Some(note) = note {
+            self.write(open, end, &note, at)?;
+            end = b"";
+        }
+        self.write(open, end, event, at)
     }
 
     fn write(
@@ -121,7 +172,7 @@ impl Audit {
         event: &Event,
         at: Timestamp,
     ) -> Result<Head, AppendError> {
-        let (line, head) = open.head.next(at, event);
+        let (line, head) = open.head.next(at, event, &self.key);
         if line.len() > LONGEST_LINE {
             return Err(AppendError::TooLong { bytes: line.len() });
         }
@@ -132,6 +183,10 @@ impl Audit {
             .map_err(|error| self.io(error))?;
         open.head = head;
         open.length += bytes.len() as u64;
+        // Behind the line: a death in between leaves a sealed line too many, never one too few.
+        self.noted
+            .note(head, &self.key)
+            .map_err(|error| self.io(error))?;
         Ok(head)
     }
 
@@ -174,6 +229,21 @@ impl Open {
     fn went_back(&self, head: Head) -> bool {
         let known = self.length > 0;
         known && (head.seq < self.head.seq || head.seq == self.head.seq && head != self.head)
+    }
+}
+
+/// Whether a key made something of this once.
+fn is_sealed(path: &Path, file: &File) -> io::Result<bool> {
+    let length = file.metadata()?.len();
+    let tail = Tail::read(file, length, Head::START)?;
+    let noted = fs::metadata(head_file(path)).is_ok_and(|file| file.len() > 0);
+    Ok(noted || matches!(tail, Tail::Whole { seal: Some(_), .. }))
+}
+
+fn resumed(found: Head, noted: String) -> Event {
+    Event::Resumed {
+        found: found.to_string(),
+        noted,
     }
 }
 

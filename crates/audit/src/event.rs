@@ -64,6 +64,16 @@ pub enum Event {
         by: Words,
     },
     Egress(Egress),
+    /// From here on each record carries a seal by this key; those before have none.
+    Sealed {
+        key: String,
+    },
+    /// The record does not end where it was noted to: lines were cut off, or lost in a power cut, or the
+    /// note was taken away.
+    Resumed {
+        found: String,
+        noted: String,
+    },
     /// A write before this one was cut off; these are its bytes, which are no record.
     Mended {
         bytes: u64,

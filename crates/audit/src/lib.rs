@@ -2,8 +2,9 @@
 //!
 //! One file, one JSON object a line. Each line holds the hash of the one before, so that a changed,
 //! missing, added or moved line shows when the chain is walked ([`walk`]), offline and without any
-//! key. What a chain cannot show by itself is an end that was cut off: whoever cares notes the
-//! [`Head`] elsewhere and asks later whether it is still there.
+//! key. Each line is sealed by a key besides, and where the chain stands is noted in a file of its own,
+//! so that a record that was written anew or cut shows where the key is. Whoever can read the key and
+//! write all three files can still forge them: against that, the [`Head`] is noted elsewhere.
 //!
 //! Several processes write to one file (the gateway and the command line). Each takes the kernel's
 //! lock, reads how the file ends now, and adds one line with one write: the chain cannot fork. A
@@ -18,6 +19,7 @@
 mod audit;
 mod event;
 mod line;
+mod seal;
 mod tail;
 mod walk;
 mod words;
@@ -25,7 +27,7 @@ mod words;
 pub use audit::{AppendError, Audit};
 pub use event::{Act, Answer, Decision, Egress, Event, Pairing, Subject};
 pub use line::{Digest, Head, InvalidHead, Record};
-pub use walk::{Flaw, Report, Walk, WalkError, walk};
+pub use walk::{Flaw, Proof, Report, Walk, WalkError, walk};
 pub use words::Words;
 
 /// No line is longer, so that whoever reads one knows how much memory that takes.

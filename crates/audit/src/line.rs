@@ -1,10 +1,11 @@
 //! One line of the file: a record and its hash.
 //!
 //! ```text
-//! {"hash":"<64 hex>","record":{"seq":1,"at":<ms>,"prev":"<64 hex>","event":{…}}}
+//! {"hash":"<64 hex>","seal":"<64 hex>","record":{"seq":1,"at":<ms>,"prev":"<64 hex>","event":{…}}}
 //! ```
 //!
-//! The hash is over the record's own bytes, which hold the hash of the line before. The frame has one
+//! The hash is over the record's own bytes, which hold the hash of the line before. The seal is over the
+//! hash, by a key ([`crate::seal`]); lines of earlier versions have none. The frame has one
 //! spelling only, so that it can be taken apart without asking what else JSON would allow.
 
 use std::fmt;
@@ -16,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::Event;
+use crate::seal::{Key, Seal};
 
 /// A SHA-256, written as 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub struct InvalidHead {
 /// What a line turned out to be.
 #[derive(Debug)]
 pub(crate) enum Read {
-    Record(Record, Digest),
+    Record(Record, Digest, Option<Seal>),
     /// A whole line whose content and hash do not belong together.
     Forged,
     /// Not a whole line of ours: what a cut write leaves behind.
@@ -63,6 +65,7 @@ struct Written<'a> {
 }
 
 const OPENING: &[u8] = b"{\"hash\":\"";
+const SEAL: &[u8] = b"\",\"seal\":\"";
 const MIDDLE: &[u8] = b"\",\"record\":";
 const CLOSING: &[u8] = b"}";
 
@@ -74,7 +77,7 @@ impl Head {
     };
 
     /// The line after this one, with its end of line, and where the chain stands then.
-    pub(crate) fn next(self, at: Timestamp, event: &Event) -> (Vec<u8>, Self) {
+    pub(crate) fn next(self, at: Timestamp, event: &Event, key: &Key) -> (Vec<u8>, Self) {
         let written = Written {
             seq: self.seq + 1,
             at,
@@ -83,9 +86,11 @@ impl Head {
         };
         let body = serde_json::to_vec(&written).expect("plain data of strings and numbers");
         let hash = Digest::of_record(&body);
-        let mut line = Vec::with_capacity(body.len() + 100);
+        let mut line = Vec::with_capacity(body.len() + 200);
         line.extend_from_slice(OPENING);
         line.extend_from_slice(hash.to_string().as_bytes());
+        line.extend_from_slice(SEAL);
+        line.extend_from_slice(key.seal(hash).to_string().as_bytes());
         line.extend_from_slice(MIDDLE);
         line.extend_from_slice(&body);
         line.extend_from_slice(CLOSING);
@@ -104,10 +109,17 @@ pub(crate) fn read(line: &[u8]) -> Read {
         .strip_prefix(OPENING)
         .and_then(|rest| rest.split_at_checked(64))
         .and_then(|(hash, rest)| {
+            let (seal, rest) = match rest.strip_prefix(SEAL) {
+                Some(sealed) => {
+                    let (seal, rest) = sealed.split_at_checked(64)?;
+                    (Some(std::str::from_utf8(seal).ok()?), rest)
+                }
+                None => (None, rest),
+            };
             let body = rest.strip_prefix(MIDDLE)?.strip_suffix(CLOSING)?;
-            Some((std::str::from_utf8(hash).ok()?, body))
+            Some((std::str::from_utf8(hash).ok()?, seal, body))
         });
-    let Some((hash, body)) = framed else {
+    let Some((hash, seal, body)) = framed else {
         return Read::Scrap;
     };
     // Whole JSON in a whole frame was not cut by anything.
@@ -115,8 +127,13 @@ pub(crate) fn read(line: &[u8]) -> Read {
         let whole = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
         return if whole { Read::Forged } else { Read::Scrap };
     };
+    let seal = match seal.map(str::parse) {
+        None => None,
+        Some(Ok(seal)) => Some(seal),
+        Some(Err(_)) => return Read::Forged,
+    };
     match hash.parse() {
-        Ok(hash) if hash == Digest::of_record(body) => Read::Record(record, hash),
+        Ok(hash) if hash == Digest::of_record(body) => Read::Record(record, hash, seal),
         _ => Read::Forged,
     }
 }
@@ -124,6 +141,14 @@ pub(crate) fn read(line: &[u8]) -> Read {
 impl Digest {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
     }
 
     fn of_record(body: &[u8]) -> Self {

@@ -6,12 +6,17 @@ use std::os::unix::fs::FileExt;
 
 use crate::LONGEST_LINE;
 use crate::line::{Digest, Head, Read, read};
+use crate::seal::Seal;
 
 #[derive(Debug)]
 pub(crate) enum Tail {
     /// The chain can go on from here, over the scrap where there is some.
     Whole {
         head: Head,
+        /// Of the last record, where it has one.
+        seal: Option<Seal>,
+        /// Whether there is a record at all.
+        begun: bool,
         scrap: Option<Scrap>,
         /// The last line has no end yet.
         open: bool,
@@ -53,24 +58,26 @@ impl Tail {
                 return Ok(Self::Broken);
             }
             match read(&window[start..line_end]) {
-                Read::Record(record, hash) => {
+                Read::Record(record, hash, seal) => {
                     let head = Head {
                         seq: record.seq,
                         hash,
                     };
-                    return Ok(Self::whole(head, &window, end));
+                    return Ok(Self::whole(head, seal, true, &window, end));
                 }
                 Read::Forged => return Ok(Self::Broken),
                 Read::Scrap => end = start,
             }
         }
-        Ok(Self::whole(before, &window, 0))
+        Ok(Self::whole(before, None, false, &window, 0))
     }
 
-    fn whole(head: Head, window: &[u8], end: usize) -> Self {
+    fn whole(head: Head, seal: Option<Seal>, begun: bool, window: &[u8], end: usize) -> Self {
         let behind = &window[end..];
         Self::Whole {
             head,
+            seal,
+            begun,
             scrap: (!behind.is_empty()).then(|| Scrap::of(behind)),
             open: window.last().is_some_and(|byte| *byte != b'\n'),
         }

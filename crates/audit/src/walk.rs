@@ -8,6 +8,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::line::{Digest, Head, Read, read};
+use crate::seal::{Key, Seal, Witness, witness};
 use crate::{LONGEST_LINE, Record};
 
 /// A file whose chain holds.
@@ -21,6 +22,30 @@ pub struct Report {
     pub mended: u64,
     /// Bytes of a cut write at the very end, which the next writer will vouch for.
     pub torn: u64,
+    /// Records whose seal was held against the key.
+    pub sealed: u64,
+    /// Times the record went on although it did not end where it was noted to.
+    pub resumed: u64,
+    /// Where the chain was noted to stand, once the walk is at its end and the key is there.
+    pub noted: Option<Head>,
+    pub proof: Proof,
+}
+
+/// How much is proven against somebody who may write the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// All of it, and that nothing was cut off.
+    Whole,
+    /// The first records are older than the key.
+    OldBeginning,
+    /// Nothing carries a seal.
+    Unsealed,
+    /// The key is not there: a record that was written anew as a whole would look the same.
+    #[default]
+    NoKey,
+    /// Nothing says where the chain stood: its end may have been cut off.
+    NoNote,
 }
 
 #[derive(Debug, Error)]
@@ -50,6 +75,16 @@ pub enum Flaw {
     NoRecord,
     #[error("it is longer than any record")]
     TooLong,
+    #[error("it carries no seal, and others do: it was not written by us")]
+    Unsealed,
+    #[error("its seal is not ours: it was forged, or the key was replaced")]
+    ForeignSeal,
+    #[error(
+        "records that were noted behind it are missing: they were cut off, or lost in a power cut"
+    )]
+    Cut,
+    #[error("the record that was noted to stand there is another one")]
+    Replaced,
 }
 
 /// The records of a file, each held against the one before.
@@ -64,19 +99,23 @@ pub struct Walk {
     scrap_at: u64,
     report: Report,
     ended: bool,
+    key: Option<Key>,
+    noted: Option<Witness>,
 }
 
 /// Opens a file to walk it. Writers are waited for only as long as it takes to learn its length:
 /// what they add later is not looked at.
 pub fn walk(path: &Path) -> Result<Walk, WalkError> {
     let open = || {
+        let key = Key::load(path)?;
         let file = File::open(path)?;
         file.lock_shared()?;
         let length = file.metadata()?.len();
+        let noted = key.as_ref().map(|key| witness(path, key)).transpose();
         file.unlock()?;
-        Ok(BufReader::new(file.take(length)))
+        Ok((BufReader::new(file.take(length)), key, noted?))
     };
-    let lines = open().map_err(|source| WalkError::Io {
+    let (lines, key, noted) = open().map_err(|source| WalkError::Io {
         path: path.to_owned(),
         source,
     })?;
@@ -88,6 +127,8 @@ pub fn walk(path: &Path) -> Result<Walk, WalkError> {
         scrap_at: 0,
         report: Report::default(),
         ended: false,
+        key,
+        noted,
     })
 }
 
@@ -116,7 +157,7 @@ impl Walk {
             })?;
             if line.is_empty() {
                 self.report.torn = self.scrap.len() as u64;
-                return Ok(None);
+                return self.close().map(|()| None);
             }
             self.at += 1;
             if line.len() > LONGEST_LINE {
@@ -125,13 +166,60 @@ impl Walk {
             match read(line.strip_suffix(b"\n").unwrap_or(&line)) {
                 Read::Forged => return Err(self.flaw(self.at, Flaw::Changed)),
                 // Cut at its last byte, the end of line, it is whole all the same.
-                Read::Record(record, hash) => {
+                Read::Record(record, hash, seal) => {
+                    self.check_seal(hash, seal)?;
                     self.chain(&record, hash)?;
                     return Ok(Some(record));
                 }
                 Read::Scrap => self.keep_scrap(&line)?,
             }
         }
+    }
+
+    fn check_seal(&mut self, hash: Digest, seal: Option<Seal>) -> Result<(), WalkError> {
+        match (&self.key, seal) {
+            (Some(key), Some(seal)) if key.seal(hash) != seal => {
+                Err(self.flaw(self.at, Flaw::ForeignSeal))
+            }
+            (_, None) if self.report.sealed > 0 => Err(self.flaw(self.at, Flaw::Unsealed)),
+            (_, seal) => {
+                self.report.sealed += u64::from(seal.is_some());
+                Ok(())
+            }
+        }
+    }
+
+    /// Holds the end against the note of where it stood.
+    fn close(&mut self) -> Result<(), WalkError> {
+        let Report {
+            records,
+            sealed,
+            head,
+            ..
+        } = self.report;
+        if let Some(Witness::Head(noted)) = self.noted {
+            self.report.noted = Some(noted);
+            let here = head.map_or(0, |head| head.seq);
+            // What was noted was sealed; a chain without seals is not the one.
+            if records > 0 && sealed == 0 {
+                return Err(self.flaw(self.at, Flaw::Unsealed));
+            }
+            if records > 0 && here < noted.seq {
+                return Err(self.flaw(self.at, Flaw::Cut));
+            }
+            if head.is_some_and(|head| head.seq == noted.seq && head != noted) {
+                return Err(self.flaw(self.at, Flaw::Replaced));
+            }
+        }
+        self.report.proof = match self.noted {
+            None => Proof::NoKey,
+            Some(_) if records > 0 && sealed == 0 => Proof::Unsealed,
+            Some(Witness::Head(_)) if sealed < records => Proof::OldBeginning,
+            Some(Witness::Head(_)) => Proof::Whole,
+            Some(_) if records == 0 => Proof::Whole,
+            Some(_) => Proof::NoNote,
+        };
+        Ok(())
     }
 
     fn keep_scrap(&mut self, line: &[u8]) -> Result<(), WalkError> {
@@ -162,6 +250,15 @@ impl Walk {
             self.scrap.clear();
             self.report.mended += 1;
         }
+        // Passing the note on the way, another record must not stand in its place.
+        if let Some(Witness::Head(noted)) = self.noted
+            && noted.seq == record.seq
+            && noted.hash != hash
+        {
+            return Err(self.flaw(self.at, Flaw::Replaced));
+        }
+        let kind = record.event.get("kind").and_then(|kind| kind.as_str());
+        self.report.resumed += u64::from(kind == Some("resumed"));
         self.report.records += 1;
         self.report.first.get_or_insert(record.seq);
         self.report.head = Some(Head {

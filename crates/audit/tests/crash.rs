@@ -10,11 +10,13 @@ const CHILD: &str = "HERMETIC_AUDIT_TEST_FILE";
 
 #[test]
 fn a_write_cut_at_any_byte_is_vouched_for_by_the_next() {
-    let lab = Lab::with(2);
+    let lab = Lab::with(1);
+    let noted = lab.noted();
+    lab.append();
     let whole = lab.bytes();
     let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     for cut in first + 1..whole.len() - 1 {
-        lab.put(&whole[..cut]);
+        lab.die_at(&whole[..cut], &noted);
         let torn = lab.verify().unwrap();
         assert_eq!((torn.records, torn.torn), (1, (cut - first) as u64));
         lab.append();
@@ -24,7 +26,7 @@ fn a_write_cut_at_any_byte_is_vouched_for_by_the_next() {
         assert!(lab.bytes().starts_with(&whole[..cut]));
     }
     // Only the end of its line is missing: it is a record.
-    lab.put(&whole[..whole.len() - 1]);
+    lab.die_at(&whole[..whole.len() - 1], &noted);
     lab.append();
     let report = lab.verify().unwrap();
     assert_eq!((report.records, report.mended), (3, 0));
@@ -32,13 +34,15 @@ fn a_write_cut_at_any_byte_is_vouched_for_by_the_next() {
 
 #[test]
 fn the_record_that_mends_may_be_cut_as_well() {
-    let lab = Lab::with(2);
+    let lab = Lab::with(1);
+    let noted = lab.noted();
+    lab.append();
     let whole = lab.bytes();
-    lab.put(&whole[..whole.len() - 20]);
+    lab.die_at(&whole[..whole.len() - 20], &noted);
     lab.append();
     let mended = lab.bytes();
     for cut in whole.len() - 19..mended.len() {
-        lab.put(&mended[..cut]);
+        lab.die_at(&mended[..cut], &noted);
         lab.append();
         let report = lab.verify().unwrap();
         assert!(report.mended >= 1 && report.torn == 0, "{cut}: {report:?}");
@@ -50,7 +54,7 @@ fn the_very_first_record_may_be_cut() {
     let lab = Lab::with(1);
     let whole = lab.bytes();
     for cut in 1..whole.len() - 1 {
-        lab.put(&whole[..cut]);
+        lab.die_at(&whole[..cut], b"");
         lab.append();
         let report = lab.verify().unwrap();
         assert_eq!(

@@ -55,6 +55,24 @@ impl Lab {
         fs::write(self.path(), bytes).unwrap();
     }
 
+    /// As a death in the middle of a write leaves it: what was not written whole was not noted.
+    pub(crate) fn die_at(&self, bytes: &[u8], noted: &[u8]) {
+        self.put(bytes);
+        fs::write(self.note(), noted).unwrap();
+    }
+
+    pub(crate) fn note(&self) -> PathBuf {
+        self.path().with_extension("head")
+    }
+
+    pub(crate) fn key(&self) -> PathBuf {
+        self.path().with_extension("key")
+    }
+
+    pub(crate) fn noted(&self) -> Vec<u8> {
+        fs::read(self.note()).unwrap_or_default()
+    }
+
     pub(crate) fn put_lines(&self, lines: &[String]) {
         self.put(format!("{}\n", lines.join("\n")).as_bytes());
     }

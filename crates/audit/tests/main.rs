@@ -9,5 +9,6 @@
 mod bounds;
 mod crash;
 mod lab;
+mod seals;
 mod tampering;
 mod writers;

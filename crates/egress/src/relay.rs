@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::account::BudgetSpent;
 use crate::audit::Meter;
-use crate::credential::Redactor;
+use crate::credential::{FrameRedactor, Unsearchable};
 use crate::splice::Channel;
 use crate::stream::{Buffered, Wire, with_scratch};
 
@@ -26,6 +26,8 @@ pub(crate) enum RelayError {
     Idle { after: Duration },
     #[error(transparent)]
     Budget(#[from] BudgetSpent),
+    #[error(transparent)]
+    Unsearchable(#[from] Unsearchable),
     #[error("the connection broke")]
     Broken(#[from] io::Error),
 }
@@ -36,7 +38,7 @@ pub(crate) async fn relay(
     upstream: Wire,
     meter: &Meter,
     idle: Duration,
-    redactor: Option<Redactor>,
+    redactor: Option<FrameRedactor>,
 ) -> Result<(), RelayError> {
     Relay {
         client,
@@ -76,7 +78,7 @@ struct Flow {
     written: usize,
     /// Of what lies ready at the sender: what the meter knows of already.
     counted: usize,
-    redactor: Option<Redactor>,
+    redactor: Option<FrameRedactor>,
     state: FlowState,
     needs_flush: bool,
     /// Much came at once: worth a pipe, where both ends are sockets.
@@ -292,7 +294,7 @@ impl Flow {
                 self.left = if read.is_empty() {
                     redactor.finish()
                 } else {
-                    redactor.push(read)
+                    redactor.push(read)?
                 };
                 if read.is_empty() {
                     self.state = FlowState::Closing;

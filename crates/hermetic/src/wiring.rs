@@ -359,6 +359,9 @@ impl From<AppendError> for Failure {
             AppendError::Broken { .. } => {
                 "look with `hermetic audit verify`; move it aside and a new file goes on"
             }
+            AppendError::NoKey { .. } => {
+                "without it nobody could tell a forged record; `hermetic audit verify` shows what is there"
+            }
             AppendError::TooLong { .. } => "report this as a bug",
         };
         Self::caused(&error, remedy)

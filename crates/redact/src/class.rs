@@ -19,6 +19,14 @@ pub(crate) enum Class {
     Path,
     /// What stands behind `Bearer`.
     Credential,
+    /// A token with dots, slashes and padding in it.
+    Padded,
+    /// Base64 in either alphabet, with its padding.
+    Base64,
+    /// What `crypt` writes.
+    Crypt,
+    /// What a key that was drawn is made of.
+    Drawn,
     /// A value that no quotes surround.
     Bare,
     /// The rest of a line.
@@ -48,7 +56,11 @@ impl Class {
             Self::Token => is_token,
             Self::Dotted => is_token || byte == b'.',
             Self::Path => is_token || byte == b'/',
-            Self::Credential => is_token || b".~+/=:!$%*".contains(&byte),
+            Self::Credential => is_token || b".~+/=:!$%*|".contains(&byte),
+            Self::Padded => is_token || b"./=+".contains(&byte),
+            Self::Base64 => is_token || b"+/=".contains(&byte),
+            Self::Crypt => is_token || b"./$,=+".contains(&byte),
+            Self::Drawn => is_token || b".~+/%".contains(&byte),
             Self::Bare => !byte.is_ascii_whitespace() && !b"\"'`,;&)}]|<>#".contains(&byte),
             Self::Line => !is_break,
             Self::Unquoted => !is_break && !b"\"'`".contains(&byte),

@@ -3,7 +3,8 @@
 //! One pass from left to right finds two kinds of things. *Known values* are the secrets the
 //! configuration holds; they are looked for as they are and in the forms a command would print them
 //! in ([`Redactor::new`] lists them). *Shapes* are what keys look like when nobody told us about
-//! them: vendor prefixes, headers, private keys, passwords in URLs, assignments.
+//! them: vendor prefixes, headers, private keys, passwords in URLs, assignments. What was recognised
+//! once is gone from the rest of that text as well, and from a text given whole everywhere.
 //!
 //! A filter over every three bytes decides whether a place deserves a closer look, so that ordinary
 //! text costs about a memory access per byte. Each rule sees a bounded window ahead of its place and
@@ -18,6 +19,7 @@
 mod class;
 mod filter;
 mod forms;
+mod learned;
 mod needles;
 mod net;
 mod redacted;

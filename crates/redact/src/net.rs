@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use hermetic_types::Secret;
 
-use crate::filter::{Filter, Key, key};
+use crate::filter::{Filter, Start, key};
 use crate::forms::Forms;
+use crate::learned::Learned;
 use crate::needles::{Breaks, Needles};
 use crate::redactor::Settings;
 use crate::rules::Triggers;
@@ -40,8 +41,8 @@ impl Net {
         };
         let plain = Needles::new(forms.plain, Breaks::Matter);
         let wrapped = Needles::new(forms.wrapped, Breaks::Skip);
-        let starts = plain.iter().chain(wrapped.iter()).filter_map(first_key);
-        let filter = Filter::new(starts.chain(triggers.keys()));
+        let starts = plain.iter().chain(wrapped.iter()).filter_map(Start::of);
+        let filter = Filter::new(starts.chain(triggers.starts()));
         let longest_form = plain.iter().map(<[u8]>::len).max().unwrap_or(0);
         // A wrapped form grows by a line break for each of its characters at the worst.
         let longest_wrapped = wrapped.iter().map(|form| form.len() * 2).max().unwrap_or(0);
@@ -64,12 +65,17 @@ impl Net {
         self.plain.iter().count() + self.wrapped.iter().count()
     }
 
-    pub(crate) fn next_candidate(&self, text: &[u8], from: usize) -> Option<usize> {
-        self.filter.next(text, from)
+    pub(crate) fn filter(&self) -> &Filter {
+        &self.filter
     }
 
     /// What is to be masked because of what starts with `rest`. Ranges are counted from there.
-    pub(crate) fn look(&self, behind: &[u8], rest: Rest<'_>) -> Result<Marks, NeedMore> {
+    pub(crate) fn look(
+        &self,
+        behind: &[u8],
+        rest: Rest<'_>,
+        learned: &Learned,
+    ) -> Result<Marks, NeedMore> {
         let behind = &behind[behind.len().saturating_sub(BEHIND)..];
         let mut marks = Marks::default();
         let exact = Ahead::new(rest, self.longest_form + 4);
@@ -77,10 +83,14 @@ impl Net {
         if let Some(length) = self.wrapped.longest(exact)? {
             marks.add(Some(0..tail_of_encoding(exact, length)?));
         }
+        marks.add(learned.longest(rest)?.map(|length| 0..length));
+        marks.known = marks.places.len();
         if let Some(three) = rest.bytes.first_chunk() {
             let ahead = Ahead::new(rest, AHEAD);
             for rule in self.triggers.at(key(*three)) {
-                marks.add(rule.look(behind, ahead)?);
+                for found in rule.look(behind, ahead)? {
+                    marks.add(Some(found));
+                }
             }
         }
         Ok(marks)
@@ -89,16 +99,16 @@ impl Net {
 
 /// Places found at one position; rarely more than one.
 #[derive(Default)]
-pub(crate) struct Marks(pub(crate) Vec<Range<usize>>);
+pub(crate) struct Marks {
+    pub(crate) places: Vec<Range<usize>>,
+    /// How many of them, the first ones, are of values that were known before.
+    pub(crate) known: usize,
+}
 
 impl Marks {
     fn add(&mut self, mark: Option<Range<usize>>) {
-        self.0.extend(mark.filter(|range| !range.is_empty()));
+        self.places.extend(mark.filter(|range| !range.is_empty()));
     }
-}
-
-fn first_key(form: &[u8]) -> Option<Key> {
-    form.first_chunk().map(|three| key(*three))
 }
 
 /// The character that the value shares with what follows, and the padding.

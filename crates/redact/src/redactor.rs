@@ -45,10 +45,14 @@ impl Redactor {
         Redacted::new(text)
     }
 
+    /// What is recognised in the text is gone everywhere in it, before that place and after it.
     pub fn redact_bytes(&self, bytes: &[u8]) -> Redacted<Vec<u8>> {
         let mut stream = self.stream();
-        let mut whole = stream.push(bytes).into_inner();
-        whole.extend(stream.finish().into_inner());
+        let mut whole = pass(&mut stream, bytes);
+        // What was recognised at one place may have stood at an earlier one.
+        if let Some(mut again) = stream.again() {
+            whole = pass(&mut again, bytes);
+        }
         Redacted::new(whole)
     }
 
@@ -61,6 +65,12 @@ impl Redactor {
     pub fn ignored(&self) -> usize {
         self.0.ignored()
     }
+}
+
+fn pass(stream: &mut StreamRedactor, bytes: &[u8]) -> Vec<u8> {
+    let mut whole = stream.push(bytes).into_inner();
+    whole.extend(stream.give_rest().into_inner());
+    whole
 }
 
 impl fmt::Debug for Redactor {

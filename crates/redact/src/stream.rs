@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::MASK;
 use crate::class::Runs;
+use crate::learned::Learned;
 use crate::net::Net;
 use crate::redacted::Redacted;
 use crate::window::{BEHIND, Rest};
@@ -13,7 +14,8 @@ use crate::window::{BEHIND, Rest};
 /// Redacts a stream chunk by chunk.
 ///
 /// What may be the beginning of a secret is held back until more arrives or [`finish`] is called:
-/// never more than a rule may look ahead (16 KiB), or the longest known value.
+/// never more than a rule may look ahead (16 KiB), or the longest known value. A value that a rule
+/// recognised is gone from there on, wherever it stands.
 ///
 /// [`finish`]: StreamRedactor::finish
 pub struct StreamRedactor {
@@ -31,6 +33,8 @@ pub struct StreamRedactor {
     /// How many bytes of the stream came before those held.
     forgotten: usize,
     runs: Runs,
+    /// What was recognised so far.
+    learned: Learned,
     /// Do not look again before this much is held.
     enough: usize,
 }
@@ -46,8 +50,17 @@ impl StreamRedactor {
             blots: Vec::new(),
             forgotten: 0,
             runs: Runs::default(),
+            learned: Learned::default(),
             enough: 0,
         }
+    }
+
+    /// Begins again with what was recognised, for another pass over the same text.
+    pub(crate) fn again(self) -> Option<Self> {
+        (!self.learned.is_empty()).then(|| Self {
+            learned: self.learned,
+            ..Self::new(self.net)
+        })
     }
 
     pub fn push(&mut self, chunk: &[u8]) -> Redacted<Vec<u8>> {
@@ -63,6 +76,11 @@ impl StreamRedactor {
 
     /// The rest, once nothing more will come.
     pub fn finish(mut self) -> Redacted<Vec<u8>> {
+        self.give_rest()
+    }
+
+    /// What was held back.
+    pub(crate) fn give_rest(&mut self) -> Redacted<Vec<u8>> {
         let mut out = Vec::new();
         self.scan(true);
         self.give(&mut out);
@@ -71,7 +89,7 @@ impl StreamRedactor {
 
     fn scan(&mut self, last: bool) {
         self.enough = 0;
-        while let Some(at) = self.net.next_candidate(&self.held, self.next) {
+        while let Some(at) = self.next_candidate() {
             self.next = at;
             self.blot();
             let rest = Rest {
@@ -80,14 +98,18 @@ impl StreamRedactor {
                 place: self.forgotten + at,
                 runs: &self.runs,
             };
-            let Ok(found) = self.net.look(&self.held[..at], rest) else {
+            let Ok(found) = self.net.look(&self.held[..at], rest, &self.learned) else {
                 // Looking again at every byte that arrives would make a long candidate quadratic.
                 let waiting = self.held.len() - at;
                 self.enough = self.held.len() + waiting / 8;
                 return;
             };
             let place = |mark: Range<usize>| mark.start + at..mark.end + at;
-            for mark in found.0.into_iter().map(place) {
+            for shape in &found.places[found.known..] {
+                let value = &self.held[place(shape.clone())];
+                self.learned.learn(value, self.net.filter());
+            }
+            for mark in found.places.into_iter().map(place) {
                 join(&mut self.blots, mark.clone());
                 join(&mut self.marks, mark);
             }
@@ -95,6 +117,11 @@ impl StreamRedactor {
         }
         let unfinished = if last { 0 } else { 2 };
         self.next = self.next.max(self.held.len().saturating_sub(unfinished));
+    }
+
+    fn next_candidate(&self) -> Option<usize> {
+        let filter = self.learned.filter().unwrap_or(self.net.filter());
+        filter.next(&self.held, self.next)
     }
 
     /// Overwrites what was masked and passed. A rule that looks back then sees what a reader of the

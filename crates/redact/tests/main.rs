@@ -2,6 +2,7 @@
 
 mod attack;
 mod known;
+mod learned;
 mod left_alone;
 mod properties;
 mod shapes;

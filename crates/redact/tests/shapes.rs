@@ -179,7 +179,7 @@ fn assignments() {
         ),
         ("password = 'hunter2'", "password = '[redacted]'"),
         (
-            "let apiKey = \"abcd-efgh\";",
+            "let apiKey = \"abcd-3fgh\";",
             "let apiKey = \"[redacted]\";",
         ),
         ("mysql --password hunter2abc", "mysql --password [redacted]"),

@@ -6,11 +6,14 @@
 //! nothing.
 
 mod ca;
-mod forms;
+mod frames;
+mod reading;
 mod redactor;
 mod roots;
+mod spellings;
 
 use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,8 +21,11 @@ use hermetic_types::Secret;
 use thiserror::Error;
 
 pub use ca::{CaError, CertificateAuthority};
+pub(crate) use frames::{FrameRedactor, Unsearchable};
 pub(crate) use redactor::Redactor;
 pub use roots::{Roots, RootsError, trust_bundle};
+
+use spellings::Spellings;
 
 use crate::http::fields::Fields;
 use crate::http::head::is_token;
@@ -33,6 +39,7 @@ pub struct Credential {
     scheme: Scheme,
     value: Secret,
     placeholder: String,
+    spellings: Arc<Spellings>,
 }
 
 /// How the value stands in the header.
@@ -110,7 +117,9 @@ impl Credential {
                 host: host.to_owned(),
             });
         }
+        let spellings = spellings(&scheme, text);
         Ok(Self {
+            spellings,
             target,
             header: header.to_owned(),
             scheme,
@@ -147,16 +156,20 @@ impl Credential {
     }
 
     /// Every spelling of the secret that must not come back.
-    pub(crate) fn forms(&self) -> Vec<Vec<u8>> {
-        let mut forms = forms::of(self.value.expose());
-        if let (Scheme::Basic, Some((_, password))) =
-            (&self.scheme, self.value.expose().split_once(':'))
-            && password.len() >= LEAST_BYTES
-        {
-            forms.extend(forms::of(password));
-        }
-        forms
+    pub(crate) fn spellings(&self) -> Arc<Spellings> {
+        Arc::clone(&self.spellings)
     }
+}
+
+/// The value, and the password in it where there is one.
+fn spellings(scheme: &Scheme, value: &str) -> Arc<Spellings> {
+    let mut values = vec![value];
+    if let (Scheme::Basic, Some((_, password))) = (scheme, value.split_once(':'))
+        && password.len() >= LEAST_BYTES
+    {
+        values.push(password);
+    }
+    Arc::new(Spellings::of(&values))
 }
 
 impl Scheme {

@@ -226,6 +226,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
         if !self.request.upgrade || !head.fields.lists("upgrade", "websocket") {
             return Err(ExchangeError::Switch);
         }
+        // We asked for none, and could not search what is compressed.
+        if self.redactor.is_some() && head.fields.has("sec-websocket-extensions") {
+            return Err(ExchangeError::Compressed);
+        }
         head.fields.strip_hop_by_hop();
         head.fields.push("Connection", b"Upgrade");
         head.fields.push("Upgrade", b"websocket");

@@ -41,12 +41,7 @@ impl Intercepted {
     }
 
     pub(super) fn redactor(&self) -> Redactor {
-        Redactor::new(
-            self.credentials
-                .iter()
-                .flat_map(Credential::forms)
-                .collect(),
-        )
+        Redactor::new(self.credentials.iter().map(Credential::spellings))
     }
 }
 

@@ -15,7 +15,7 @@ use super::rewrite::{absolute_target, check_host, origin_target, outgoing, wants
 use super::tunnel::Tunnel;
 use crate::audit::How;
 use crate::conversation::Conversation;
-use crate::credential::Redactor;
+use crate::credential::{FrameRedactor, Redactor};
 use crate::http::exchange::{self, Ended, ExchangeError, Failed};
 use crate::http::framing::Framing;
 use crate::http::head::RequestHead;
@@ -181,7 +181,7 @@ impl Proxy {
                     client,
                     upstream,
                     ticket,
-                    redactor,
+                    redactor: redactor.as_ref().map(FrameRedactor::new),
                     footing: footing(),
                 })))
             }

@@ -17,7 +17,7 @@ use super::first_flight::{FirstFlight, check_hello};
 use super::footing::Footing;
 use crate::audit::{How, Ticket};
 use crate::conversation::Conversation;
-use crate::credential::Redactor;
+use crate::credential::FrameRedactor;
 use crate::refusal::Refusal;
 use crate::relay::relay;
 use crate::rules::{Authority, Transport, Via};
@@ -29,7 +29,7 @@ pub(super) struct Tunnel {
     pub(super) client: Wire,
     pub(super) upstream: Wire,
     pub(super) ticket: Ticket,
-    pub(super) redactor: Option<Redactor>,
+    pub(super) redactor: Option<FrameRedactor>,
     pub(super) footing: Footing,
 }
 

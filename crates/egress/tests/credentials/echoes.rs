@@ -47,6 +47,39 @@ async fn other_spellings_are_taken_out_too() {
     }
 }
 
+/// As servers in PHP, .NET and Java, mail programs and careless people write what they were sent.
+#[tokio::test]
+async fn an_escaped_folded_or_divided_echo_is_taken_out_too() {
+    let encoded = STANDARD.encode(format!("user:{SECRET}"));
+    let (one, two) = encoded.split_at(encoded.len() / 2);
+    for spelling in [
+        "ghp\\u005Frealtoken123456".to_owned(),
+        "ghp\\\\u005frealtoken123456".to_owned(),
+        "ghp%5Frealtoken123456".to_owned(),
+        "ghp&#95;realtoken123456".to_owned(),
+        "ghp=5Frealtoken123456".to_owned(),
+        "GHP_REALTOKEN123456".to_owned(),
+        "ghp_r ealto ken12 3456".to_owned(),
+        format!("{one} {two}"),
+    ] {
+        let body = spelling.replace(' ', "\r\n");
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nX-Echo: {spelling}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let said = bench(answer.leak()).await.get("").await;
+        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+        let seen: String = said.chars().filter(char::is_ascii_alphanumeric).collect();
+        let seen = seen.to_lowercase();
+        assert!(
+            !seen.contains("token123") && !seen.contains("ealtoken"),
+            "{spelling}: {said}"
+        );
+        let part: String = two.chars().take(12).collect();
+        assert!(!said.contains(&part), "{spelling}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_searched_is_not_passed_on() {
     for fields in [

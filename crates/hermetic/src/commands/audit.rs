@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use clap::Subcommand;
-use hermetic_audit::{Head, Record, Report, WalkError, walk};
+use hermetic_audit::{Head, Proof, Record, Report, WalkError, walk};
 use hermetic_config::Config;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -40,10 +40,13 @@ enum AuditCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Whether nothing in it was changed, removed or put in
+    /// Where the record stands now, to be noted somewhere else
+    Head,
+    /// Whether nothing in it was changed, removed, cut off or put in
     #[command(after_help = "\
-A chain cannot show by itself that its end was cut off. Note the head that this prints somewhere
-else, and later ask whether it is still there:
+Each record is sealed by a key, and where the record ends is noted in a file of its own. Whoever can
+read that key and write all of these files could still forge them: note the head that this prints
+somewhere else, and later ask whether it is still there:
   hermetic audit verify --head 1042:9f86d0…")]
     Verify {
         /// A head that was noted earlier, and has to be there still
@@ -70,6 +73,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             conversation.as_deref(),
             *json,
         ),
+        AuditCommand::Head => head(&config),
         AuditCommand::Verify { head, json } => verify(&config, *head, *json),
     }
 }
@@ -122,6 +126,20 @@ fn show(
     broken.map_or(Ok(Exit::Ok), |error| Err(error.into()))
 }
 
+fn head(config: &Config) -> Result<Exit, Failure> {
+    let path = wiring::audit_file(config);
+    let head = if path.exists() {
+        walk(&path)?.finish()?.head
+    } else {
+        None
+    };
+    match head {
+        Some(head) => output::print(&format!("{head}\n"))?,
+        None => output::print("nothing is recorded yet\n")?,
+    }
+    Ok(Exit::Ok)
+}
+
 fn verify(config: &Config, noted: Option<Head>, as_json: bool) -> Result<Exit, Failure> {
     let path = wiring::audit_file(config);
     if !path.exists() && noted.is_none() {
@@ -164,12 +182,50 @@ fn say(report: &Report, as_json: bool) -> Result<Exit, Failure> {
             report.torn
         );
     }
+    if report.resumed > 0 {
+        let _ = write!(
+            text,
+            ", {} times it went on behind an end that was not the noted one (look for \"resumed\")",
+            report.resumed
+        );
+    }
     text.push('\n');
+    if report.records > 0 {
+        let _ = writeln!(text, "{}", proven(report));
+    }
     if let Some(head) = report.head {
         let _ = writeln!(text, "head {head}");
     }
     output::print(&text)?;
     Ok(Exit::Ok)
+}
+
+/// What the walk proves against somebody who may write the file, and what it does not.
+fn proven(report: &Report) -> String {
+    match report.proof {
+        Proof::Whole => "proven by its key: every record, and that none was cut off".to_owned(),
+        Proof::OldBeginning => format!(
+            "proven by its key: the last {} records, and that none was cut off; not proven: the first \
+             {}, which are older than the key",
+            report.sealed,
+            report.records - report.sealed
+        ),
+        Proof::Unsealed => {
+            "not proven: no record carries a seal yet, so that one written anew as a \
+             whole would look the same"
+                .to_owned()
+        }
+        Proof::NoKey => {
+            "not proven: the key is not there (audit.key), so that a record written anew as \
+             a whole, or cut, would look the same"
+                .to_owned()
+        }
+        Proof::NoNote => {
+            "proven by its key: every record; not proven: that none was cut off, because \
+             the note of where it ended is gone (audit.head)"
+                .to_owned()
+        }
+    }
 }
 
 fn in_json(record: &Record) -> String {

@@ -1,262 +1,355 @@
-//! `API_KEY=…`, `"password": "…"`, `?token=…`, `--secret …`.
+//! `API_KEY=…`, `"password": "…"`, `?token=…`, `--secret …`, `<password>…</password>`, `| token | … |`.
 //!
-//! The hard part is leaving prose and code alone: the name has to *end* in a telling word
-//! (`max_tokens`, `password_field` and `tokenizer` do not), and the value has to look like one; see
-//! [`super::value`].
+//! The hard part is leaving prose and code alone: the name has to tell ([`super::names`]), and the value
+//! has to look like one ([`super::value`]). The less the name says, the more the value has to.
 
-use super::value::{Style, is_secret, quote, spaces};
+use std::ops::Range;
+
+use super::names::{Name, Suffix, ends_in_another_name, mentions, suffix};
+use super::random::{is_random, is_uuid};
+use super::value::{Claim, Style, is_secret, quote, spaces};
+use crate::MASK;
 use crate::class::Class;
-use crate::window::{Ahead, Found, NeedMore, is_token};
-
-/// What a telling name ends in.
-pub(super) static WORDS: [&str; 12] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "pass",
-    "pwd",
-    "secret",
-    "token",
-    "key",
-    "credential",
-    "credentials",
-    "signature",
-    "sig",
-];
+use crate::window::{Ahead, Found, NeedMore};
 
 /// A longer string is a document, not a password.
 const LONGEST: usize = 4096;
 
-pub(super) fn look(word: &str, behind: &[u8], ahead: Ahead<'_>) -> Found {
+/// How far the end of a value in a tag, or an escape that ends a line, is looked for.
+const LONGEST_LINE: usize = 512;
+
+/// How far behind a telling name a value that looks drawn still belongs to it.
+const NEAR: usize = 64;
+
+/// How long such a value is at the least, and how long right behind the name.
+const LEAST_NEAR: usize = 20;
+const LEAST_NEXT: usize = 12;
+
+pub(super) fn look(
+    word: &str,
+    behind: &[u8],
+    ahead: Ahead<'_>,
+) -> Result<Vec<Range<usize>>, NeedMore> {
     if !ahead.folds_to(0, word)? {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    let end = end_of_name(ahead, word.len())?;
-    if ahead.at(end)?.is_some_and(is_token) {
-        return Ok(None);
-    }
+    let Some((end, suffix)) = suffix(ahead, word.len())? else {
+        return Ok(Vec::new());
+    };
     let name = Name::new(behind, ahead.slice(0..word.len()));
-    if !name.tells(word) {
-        return Ok(None);
+    let mere_key = name.is_mere_key(word);
+    if !mere_key && !name.tells(word) {
+        return Ok(Vec::new());
     }
-    let after = quote(ahead, end)?;
-    let at = spaces(ahead, after)?;
-    let (from, separator) = match ahead.at(at)? {
-        Some(b'=') if ahead.at(at + 1)? == Some(b'>') => (at + 2, Separator::Equals),
-        Some(b'=') => (at + 1, Separator::Equals),
-        Some(b':') if ahead.at(at + 1)? == Some(b'=') => (at + 2, Separator::Equals),
-        Some(b':') => (at + 1, Separator::Colon),
-        // `--password value`
-        Some(_) if at > end && name.is_flag() => (at, Separator::Space),
-        _ => return Ok(None),
+    let claim = match suffix {
+        Suffix::Plural => Claim::Doubtful,
+        _ if mere_key => Claim::Doubtful,
+        Suffix::None if is_password(word) => Claim::Password,
+        _ => Claim::Key,
     };
-    let tight = at == end;
-    let start = spaces(ahead, from)?;
-    let opened = quote(ahead, start)?;
-    if opened > start {
-        return quoted(ahead, opened);
-    }
-    let query = name.follows_query_mark();
-    let style = match separator {
-        Separator::Equals if tight && start == from && (name.is_upper() || query) => {
-            Style::Environment
+    let assignment = Assignment {
+        word,
+        name,
+        end,
+        claim,
+        ahead,
+    };
+    let mut found = Vec::new();
+    match assignment.value()? {
+        Some(value) => {
+            // Another one beside it: `token = '…' | '…'`.
+            found.extend(near(ahead, value.end, Gap::SameLine)?);
+            found.push(value);
         }
-        Separator::Colon if start > from && name.starts_line() => Style::Line,
-        _ if is_password(word) && (name.is_flag() || name.starts_line()) => Style::Password,
-        _ => Style::Bare,
-    };
-    let end = match style {
-        Style::Environment if name.starts_line() && !query => ahead.run(start, Class::Line)?,
-        Style::Line => ahead.run(start, Class::Line)?,
-        _ => ahead.run(start, Class::Bare)?,
-    };
-    let bytes = ahead.slice(start..end).trim_ascii_end();
-    if bytes.len() > LONGEST && style == Style::Bare {
-        return Ok(None);
+        None if claim == Claim::Doubtful => {}
+        None => found.extend(near(ahead, end, Gap::TwoLines)?),
     }
-    // More than one word after a colon is a sentence.
-    if style == Style::Line && bytes.contains(&b' ') {
-        return Ok(None);
-    }
-    Ok(is_secret(bytes, style).then_some(start..start + bytes.len()))
+    Ok(found)
 }
 
-/// A key is long; a password need not be.
+/// A key is long and drawn; a password need not be.
 fn is_password(word: &str) -> bool {
-    word.starts_with("pass") || word == "pwd"
+    word.starts_with("pass") || ["pwd", "psk", "secret"].contains(&word)
 }
 
+struct Assignment<'a> {
+    word: &'a str,
+    name: Name<'a>,
+    /// Where the name ends.
+    end: usize,
+    claim: Claim,
+    ahead: Ahead<'a>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Separator {
     Equals,
     Colon,
     Space,
 }
 
-/// `TOKEN_2`, `SECRET_KEY_BASE`.
-fn end_of_name(ahead: Ahead<'_>, from: usize) -> Result<usize, NeedMore> {
-    if ahead.folds_to(from, "_base64")? {
-        return Ok(from + 7);
-    }
-    if ahead.folds_to(from, "_base")? {
-        return Ok(from + 5);
-    }
-    let at = ahead.short_run(from, 1, |byte| byte == b'_')?;
-    let end = ahead.short_run(at, 2, |byte| byte.is_ascii_digit())?;
-    Ok(if end > at { end } else { from })
-}
-
-fn quoted(ahead: Ahead<'_>, from: usize) -> Found {
-    let class = match ahead.slice(from - 1..from) {
-        b"\"" => Class::InDouble,
-        b"'" => Class::InSingle,
-        _ => Class::InBacktick,
-    };
-    let escaped = ahead.slice(from.saturating_sub(2)..from - 1) == b"\\";
-    let mut end = ahead.run(from, class)?;
-    // Within an escaped string the backslash belongs to the closing quote.
-    while !escaped && end - from < LONGEST && ahead.at(end)? == Some(b'\\') {
-        end = ahead.run(end + 2, class)?;
-    }
-    let bytes = ahead.slice(from..end);
-    Ok((bytes.len() <= LONGEST && is_secret(bytes, Style::Quoted))
-        .then_some(from..from + bytes.len()))
-}
-
-/// The name in front of a value, as far as it can be seen.
-struct Name<'a> {
-    /// Up to the telling word.
-    before: &'a [u8],
-    word: &'a [u8],
-    /// What stands in front of the name.
-    behind: &'a [u8],
-}
-
-impl<'a> Name<'a> {
-    fn new(behind: &'a [u8], word: &'a [u8]) -> Self {
-        let length = behind
-            .iter()
-            .rev()
-            .take_while(|byte| is_token(**byte))
-            .count();
-        let (behind, before) = behind.split_at(behind.len() - length);
-        Self {
-            before,
-            word,
-            behind,
-        }
-    }
-
-    fn tells(&self, word: &str) -> bool {
-        const PUBLIC: [&str; 11] = [
-            "next",
-            "page",
-            "continuation",
-            "pad",
-            "eos",
-            "bos",
-            "unk",
-            "mask",
-            "sep",
-            "cls",
-            "public",
-        ];
-        const KEYS: [&str; 22] = [
-            "api",
-            "access",
-            "secret",
-            "private",
-            "signing",
-            "encryption",
-            "master",
-            "auth",
-            "account",
-            "shared",
-            "service",
-            "storage",
-            "session",
-            "admin",
-            "deploy",
-            "ssh",
-            "license",
-            "app",
-            "client",
-            "x-api",
-            "sharedaccess",
-            "webhook",
-        ];
-        let last = self.last_part();
-        let is = |known: &&str| last.eq_ignore_ascii_case(known.as_bytes());
-        if PUBLIC.iter().any(is) {
-            return false;
-        }
-        match word {
-            "key" => {
-                KEYS.iter().any(is)
-                    || self.follows_query_mark()
-                    || self.is_upper() && !last.is_empty()
+impl Assignment<'_> {
+    fn value(&self) -> Found {
+        let Self { ahead, end, .. } = *self;
+        let after = quote(ahead, end)?;
+        let at = spaces(ahead, after)?;
+        let next = ahead.at(at + 1)?;
+        let (from, separator) = match ahead.at(at)? {
+            Some(b'=') if next == Some(b'=') => return Ok(None),
+            Some(b'=') if next == Some(b'>') => (at + 2, Separator::Equals),
+            Some(b'=') => (at + 1, Separator::Equals),
+            Some(b':' | b'?') if next == Some(b'=') => (at + 2, Separator::Equals),
+            Some(b'-') if next == Some(b'>') && at > end => (at + 2, Separator::Equals),
+            Some(b'%') if ahead.folds_to(at, "%3d")? => (at + 3, Separator::Equals),
+            Some(b':') if next == Some(b':') => return Ok(None),
+            Some(b':') => (at + 1, Separator::Colon),
+            Some(b'>') if at == end && self.name.is_tag() || after > end && at == after => {
+                return self.in_tag(at + 1);
             }
-            "pass" => self.starts_part(),
-            "sig" | "signature" => self.follows_query_mark() || self.is_amz(),
-            _ => true,
-        }
-    }
-
-    /// `api` in `openai_api_key`, `openaiApiKey` and `apikey`.
-    fn last_part(&self) -> &'a [u8] {
-        let before = match self.before {
-            [rest @ .., b'_' | b'-'] => rest,
-            all => all,
+            Some(b'|') => return self.in_cell(at + 1),
+            Some(_) if at > end && after == end && self.takes_space() => (at, Separator::Space),
+            Some(b'i' | b'w') if at > after => return self.in_prose(at),
+            _ => return self.beside(after),
         };
-        let breaks = |index: &usize| {
-            let index = *index;
-            matches!(before[index - 1], b'_' | b'-')
-                || before[index].is_ascii_uppercase() && before[index - 1].is_ascii_lowercase()
-        };
-        let start = (1..before.len()).rev().find(breaks).unwrap_or(0);
-        &before[start..]
-    }
-
-    /// The telling word is a word of its own.
-    fn starts_part(&self) -> bool {
-        match self.before {
-            [.., b'_' | b'-'] | [] => true,
-            [.., last] => last.is_ascii_lowercase() && self.word[0].is_ascii_uppercase(),
+        let tight = at == end;
+        let start = spaces(ahead, from)?;
+        let opened = quote(ahead, start)?;
+        if opened > start {
+            return self.quoted(opened);
         }
+        let mere_key = self.word == "key" && self.claim == Claim::Doubtful;
+        if mere_key && !(tight && start == from) {
+            return Ok(None);
+        }
+        let query = self.name.follows_query_mark();
+        let style = match separator {
+            Separator::Equals if tight && start == from && query => Style::Query,
+            Separator::Equals if tight && start == from && self.name.is_upper() => {
+                Style::Environment
+            }
+            Separator::Colon if start > from && self.name.starts_line() => Style::Line,
+            Separator::Space if !self.name.is_flag() => Style::Environment,
+            _ if self.claim == Claim::Password
+                && (self.name.is_flag() || self.name.starts_line()) =>
+            {
+                Style::Password
+            }
+            _ => Style::Bare,
+        };
+        let end = match style {
+            Style::Environment if self.name.starts_line() => ahead.run(start, Class::Line)?,
+            Style::Line => ahead.run(start, Class::Line)?,
+            _ => ahead.run(start, Class::Bare)?,
+        };
+        let bytes = up_to_escape(ahead.slice(start..end)).trim_ascii_end();
+        if bytes.len() > LONGEST && style == Style::Bare {
+            return Ok(None);
+        }
+        // `private_key: PrivatePkcs8KeyDer<'_>` declares one.
+        if ahead.at(end)? == Some(b'<') && !is_random(bytes, LEAST_NEAR) {
+            return Ok(None);
+        }
+        // More than one word after a colon is a sentence.
+        if style == Style::Line && bytes.contains(&b' ') {
+            return Ok(None);
+        }
+        Ok(is_secret(bytes, style, self.claim).then_some(start..start + bytes.len()))
     }
 
-    fn is_upper(&self) -> bool {
-        !self
-            .before
-            .iter()
-            .chain(self.word)
-            .any(u8::is_ascii_lowercase)
+    /// `--password value`, `ENV NAME value`, and `login … password …` of a netrc file.
+    fn takes_space(&self) -> bool {
+        let line = self.name.line_before().trim_ascii();
+        self.name.is_flag()
+            || line == b"ENV"
+            || line == b"setenv"
+            || self.word == "password"
+                && self.end == self.word.len()
+                && mentions(self.name.behind(), &["login "])
     }
 
-    fn is_flag(&self) -> bool {
-        self.before.starts_with(b"--")
+    fn quoted(&self, from: usize) -> Found {
+        let ahead = self.ahead;
+        if self.word == "key" && self.claim == Claim::Doubtful {
+            return Ok(None);
+        }
+        let class = match ahead.slice(from - 1..from) {
+            b"\"" => Class::InDouble,
+            b"'" => Class::InSingle,
+            _ => Class::InBacktick,
+        };
+        let escaped = ahead.slice(from.saturating_sub(2)..from - 1) == b"\\";
+        let mut end = ahead.run(from, class)?;
+        // Within an escaped string the backslash belongs to the closing quote.
+        while !escaped && end - from < LONGEST && ahead.at(end)? == Some(b'\\') {
+            end = ahead.run(end + 2, class)?;
+        }
+        let bytes = ahead.slice(from..end);
+        let fits = bytes.len() <= LONGEST && is_secret(bytes, Style::Quoted, self.claim);
+        Ok(fits.then_some(from..from + bytes.len()))
     }
 
-    fn is_amz(&self) -> bool {
-        self.before.len() >= 6 && self.before[..6].eq_ignore_ascii_case(b"x-amz-")
+    /// `<password>…</password>`, `<entry key="password">…</entry>`.
+    fn in_tag(&self, from: usize) -> Found {
+        let ahead = self.ahead;
+        let end = ahead.short_run(from, LONGEST_LINE, |byte| {
+            byte != b'<' && byte != b'\n' && byte != b'\r'
+        })?;
+        let bytes = ahead.slice(from..end);
+        let value = bytes.trim_ascii();
+        let start = from + bytes.len() - bytes.trim_ascii_start().len();
+        let closed = ahead.at(end)? == Some(b'<');
+        Ok(
+            (closed && !value.contains(&b' ') && is_secret(value, Style::Quoted, self.claim))
+                .then_some(start..start + value.len()),
+        )
     }
 
-    fn follows_query_mark(&self) -> bool {
-        matches!(self.behind, [.., b'?' | b'&'])
+    /// `| name | value |`, as tables of Markdown and of database clients have it.
+    fn in_cell(&self, from: usize) -> Found {
+        let ahead = self.ahead;
+        let start = spaces(ahead, from)?;
+        let start = quote(ahead, start)?;
+        let end = ahead.run(start, Class::Bare)?;
+        let value = ahead.slice(start..end);
+        Ok(is_secret(value, Style::Bare, self.claim).then_some(start..end))
     }
 
-    /// Nothing but indentation, `- `, `export ` or a quote stands before the name.
-    fn starts_line(&self) -> bool {
-        let line = self
-            .behind
-            .rsplit(|byte| is_break(*byte))
-            .next()
-            .unwrap_or_default();
-        let line = line.trim_ascii();
-        line.is_empty()
-            || [&b"-"[..], b"export", b"set", b"\"", b"'", b"declare -x"].contains(&line)
+    /// `the password is …`.
+    fn in_prose(&self, at: usize) -> Found {
+        let ahead = self.ahead;
+        let mut from = at;
+        for verb in ["is ", "is:", "was ", "was:"] {
+            if ahead.folds_to(at, verb)? {
+                from = at + verb.len();
+            }
+        }
+        if from == at {
+            return Ok(None);
+        }
+        let start = spaces(ahead, from)?;
+        let start = ahead.short_run(start, 1, |byte| byte == b':')?;
+        let start = spaces(ahead, start)?;
+        let opened = quote(ahead, start)?;
+        if opened > start {
+            return self.quoted(opened);
+        }
+        let end = ahead.run(start, Class::Bare)?;
+        let bytes = ahead.slice(start..end);
+        let value = bytes.strip_suffix(b".").unwrap_or(bytes);
+        Ok(is_secret(value, Style::Bare, self.claim).then_some(start..start + value.len()))
+    }
+
+    /// `name="PASSWORD" value="…"`, `- name: PASSWORD` with `value: …` on the next line.
+    fn beside(&self, from: usize) -> Found {
+        const WORD: &str = "value";
+        let ahead = self.ahead;
+        let at = ahead.short_run(from, 40, |byte| byte.is_ascii_whitespace() || byte == b',')?;
+        let at = quote(ahead, at)?;
+        if at == from || !ahead.folds_to(at, WORD)? {
+            return Ok(None);
+        }
+        let at = quote(ahead, at + WORD.len())?;
+        let at = spaces(ahead, at)?;
+        if !matches!(ahead.at(at)?, Some(b'=' | b':')) {
+            return Ok(None);
+        }
+        let start = spaces(ahead, at + 1)?;
+        let opened = quote(ahead, start)?;
+        if opened > start {
+            return self.quoted(opened);
+        }
+        let end = ahead.run(start, Class::Bare)?;
+        let value = ahead.slice(start..end);
+        Ok(is_secret(value, Style::Line, self.claim).then_some(start..end))
     }
 }
 
-fn is_break(byte: u8) -> bool {
-    byte == b'\n' || byte == b'\r'
+/// A line break that is written as an escape ends a line as well.
+fn up_to_escape(value: &[u8]) -> &[u8] {
+    let breaks = |pair: &[u8]| pair == b"\\n" || pair == b"\\r";
+    let looked_at = &value[..value.len().min(LONGEST_LINE)];
+    let end = looked_at.windows(2).position(breaks).unwrap_or(value.len());
+    &value[..end]
+}
+
+/// How far a value may stand behind what tells of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gap {
+    SameLine,
+    TwoLines,
+}
+
+/// A value that looks drawn, shortly behind a name that tells.
+fn near(ahead: Ahead<'_>, from: usize, lines: Gap) -> Found {
+    let until = ahead.short_run(from, NEAR, |_| true)?;
+    let gap = ahead.slice(from..until);
+    let mut at = from;
+    let mut breaks = 0;
+    while at < until {
+        let offset = at - from;
+        let byte = gap[offset];
+        breaks += usize::from(byte == b'\n');
+        if breaks > usize::from(lines == Gap::TwoLines)
+            || gap[offset..].starts_with(&MASK.as_bytes()[..4])
+        {
+            return Ok(None);
+        }
+        if !byte.is_ascii_alphanumeric() {
+            at += 1;
+            continue;
+        }
+        let end = ahead.run(at, Class::Drawn)?;
+        let token = ahead.slice(at..end);
+        let between = &gap[..offset];
+        let next =
+            lines == Gap::TwoLines && between.iter().all(|byte| !byte.is_ascii_alphanumeric());
+        let least = if next { LEAST_NEXT } else { LEAST_NEAR };
+        // What a mask stands beside is the rest of something.
+        let cut = touches_mask(ahead, at, end)?;
+        let plain = next && token.len() >= LEAST_NEAR && is_letters_and_digits(token);
+        if !cut && (plain || is_random(token, least)) && !is_uuid(token) {
+            let other = is_of_a_hash(between) || ends_in_another_name(between);
+            return Ok((!other).then_some(at..end));
+        }
+        at = end;
+    }
+    Ok(None)
+}
+
+/// Whether a mask stands right before or behind these bytes.
+pub(super) fn touches_mask(ahead: Ahead<'_>, from: usize, end: usize) -> Result<bool, NeedMore> {
+    let before = ahead.slice(from.saturating_sub(1)..from);
+    Ok(before == b"]" || ahead.is(end, &MASK[..4])?)
+}
+
+/// One run of letters and digits, both of them there.
+fn is_letters_and_digits(token: &[u8]) -> bool {
+    token.iter().all(u8::is_ascii_alphanumeric)
+        && token.iter().any(u8::is_ascii_digit)
+        && token.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// Checksums look drawn as well, and say what they are.
+pub(super) fn is_of_a_hash(before: &[u8]) -> bool {
+    mentions(
+        before,
+        &[
+            "sha1",
+            "sha2",
+            "sha3",
+            "sha5",
+            "sha-",
+            "md5",
+            "checksum",
+            "integrity",
+            "digest",
+            "commit",
+            "hash",
+            "revision",
+            "fingerprint",
+            "etag",
+            "nonce",
+            "uuid",
+        ],
+    )
 }

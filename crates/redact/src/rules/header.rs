@@ -1,5 +1,6 @@
 //! Credentials on their way in a header.
 
+use super::random::is_random;
 use super::value::{is_placeholder, quote, spaces};
 use crate::class::Class;
 use crate::window::{Ahead, Found, starts_word};
@@ -24,6 +25,8 @@ pub(super) fn authorization(ahead: Ahead<'_>) -> Found {
         return Ok(None);
     }
     let at = spaces(ahead, at + 1)?;
+    // A list of one value, as some libraries print headers.
+    let at = ahead.short_run(at, 1, |byte| byte == b'[')?;
     let at = quote(ahead, at)?;
     for scheme in SCHEMES {
         if ahead.folds_to(at, scheme)? && ahead.at(at + scheme.len())? == Some(b' ') {
@@ -51,7 +54,10 @@ pub(super) fn bearer(behind: &[u8], ahead: Ahead<'_>) -> Found {
     }
     let end = ahead.run(WORD.len(), Class::Credential)?;
     let value = ahead.slice(WORD.len()..end);
-    Ok((value.len() >= 16 && has_digit(value)).then_some(WORD.len()..end))
+    Ok(
+        (value.len() >= 16 && (has_digit(value) || is_random(value, 16)))
+            .then_some(WORD.len()..end),
+    )
 }
 
 /// `Cookie: a=b` and `Set-Cookie: a=b`, to the end of the line.

@@ -5,7 +5,7 @@ use crate::window::{Ahead, Found};
 
 pub(super) fn look(ahead: Ahead<'_>) -> Found {
     // `{"` in base64 begins like this.
-    if !ahead.is(0, "eyJ")? {
+    if !ahead.is(0, "eyJ")? && !ahead.is(0, "ewo")? {
         return Ok(None);
     }
     let mut end = ahead.run(0, Class::Token)?;

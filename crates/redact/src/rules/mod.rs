@@ -3,56 +3,87 @@
 //! A rule is started by three bytes, looks at a window around its place and answers where the secret
 //! stands. Words before a secret (`password=`) stay, so that a reader sees what was taken out.
 
+mod assigned;
 mod assignment;
+mod command;
 mod header;
 mod jwt;
+mod kubernetes;
+mod names;
 mod pem;
 mod platform;
+mod random;
+mod services;
 mod url;
 mod value;
 mod vendor;
 
-use crate::filter::{Key, key};
-use crate::window::{Ahead, Found};
+use std::ops::Range;
+
+use crate::filter::{Key, Start, key};
+use crate::window::{Ahead, NeedMore};
 
 #[derive(Clone, Copy)]
 pub(crate) enum Rule {
     /// A row of the table in [`vendor`].
     Vendor(&'static vendor::Prefix),
+    Assigned,
     Assignment(&'static str),
     Authorization,
     Bearer,
     Cookie,
     DiscordToken,
     Jwt,
+    KubernetesData,
+    KubernetesKind,
+    PasswordHash(&'static str),
+    PasswordOption(&'static command::PasswordOption),
+    Pgpass,
     PrivateKey,
+    PuttyKey(&'static str),
+    RegistryAuth,
     TelegramToken,
+    UserOption(&'static str),
     Userinfo,
     WebhookPath(&'static str),
 }
 
 impl Rule {
-    pub(crate) fn look(self, behind: &[u8], ahead: Ahead<'_>) -> Found {
-        match self {
+    pub(crate) fn look(
+        self,
+        behind: &[u8],
+        ahead: Ahead<'_>,
+    ) -> Result<Vec<Range<usize>>, NeedMore> {
+        let found = match self {
             Self::Vendor(prefix) => prefix.look(behind, ahead),
-            Self::Assignment(word) => assignment::look(word, behind, ahead),
+            Self::Assigned => assigned::look(behind, ahead),
+            Self::Assignment(word) => return assignment::look(word, behind, ahead),
             Self::Authorization => header::authorization(ahead),
             Self::Bearer => header::bearer(behind, ahead),
             Self::Cookie => header::cookie(ahead),
             Self::DiscordToken => platform::discord_token(behind, ahead),
             Self::Jwt => jwt::look(ahead),
+            Self::KubernetesData => return kubernetes::above_kind(behind, ahead),
+            Self::KubernetesKind => return kubernetes::below_kind(behind, ahead),
+            Self::PasswordHash(start) => command::password_hash(start, ahead),
+            Self::PasswordOption(option) => command::password_option(option, behind, ahead),
+            Self::Pgpass => command::pgpass(behind, ahead),
             Self::PrivateKey => pem::look(ahead),
+            Self::PuttyKey(title) => pem::putty(title, ahead),
+            Self::RegistryAuth => command::registry_auth(behind, ahead),
             Self::TelegramToken => platform::telegram_token(behind, ahead),
+            Self::UserOption(text) => command::user_option(text, behind, ahead),
             Self::Userinfo => url::userinfo(ahead),
             Self::WebhookPath(path) => platform::webhook(path, ahead),
-        }
+        };
+        Ok(found?.into_iter().collect())
     }
 }
 
 /// Which rules start where: a table by the hash of their first bytes.
-pub(crate) struct Triggers(Vec<Vec<(Key, Rule)>>);
+pub(crate) struct Triggers(Vec<Vec<(Start, Rule)>>);
 
-const SLOTS: usize = 1 << 10;
+const SLOTS: usize = 1 << 12;
 
 impl Triggers {
     pub(crate) fn none() -> Self {
@@ -60,47 +91,70 @@ impl Triggers {
     }
 
     pub(crate) fn all() -> Self {
-        let mut rules = vec![
+        let mut table = Self::none();
+        for (start, rule) in [
             (start_of("authorization"), Rule::Authorization),
             (start_of("bearer"), Rule::Bearer),
             (start_of("cookie"), Rule::Cookie),
             (start_of("eyj"), Rule::Jwt),
+            (start_of("ewo"), Rule::Jwt),
             (start_of("-----begin"), Rule::PrivateKey),
+            (start_of("kind"), Rule::KubernetesKind),
+            (start_of("data"), Rule::KubernetesData),
+            (start_of("auth"), Rule::RegistryAuth),
+            (start_of(":54"), Rule::Pgpass),
+            (start_of(":64"), Rule::Pgpass),
+            (start_of(":*:"), Rule::Pgpass),
             (start_of(":aa"), Rule::TelegramToken),
             (start_of("://"), Rule::Userinfo),
-        ];
-        rules.extend(
-            vendor::PREFIXES
-                .iter()
-                .map(|row| (start_of(row.text), Rule::Vendor(row))),
-        );
-        rules.extend(
-            assignment::WORDS
-                .iter()
-                .map(|word| (start_of(word), Rule::Assignment(word))),
-        );
-        rules.extend(
-            platform::WEBHOOK_PATHS
-                .iter()
-                .map(|path| (start_of(path), Rule::WebhookPath(path))),
-        );
-        rules.extend(platform::discord_starts().map(|three| (key(three), Rule::DiscordToken)));
-        let mut table = Self::none();
-        for (key, rule) in rules {
-            table.0[slot(key)].push((key, rule));
+        ] {
+            table.add(start, rule);
+        }
+        for row in vendor::PREFIXES {
+            for start in row.starts() {
+                table.add(start, Rule::Vendor(row));
+            }
+        }
+        for word in &names::WORDS {
+            table.add(start_of(word), Rule::Assignment(word));
+        }
+        for path in &platform::WEBHOOK_PATHS {
+            table.add(start_of(path), Rule::WebhookPath(path));
+        }
+        for three in platform::discord_starts() {
+            table.add(Start::Three(key(three)), Rule::DiscordToken);
+        }
+        for start in &command::HASHES {
+            table.add(start_of(start), Rule::PasswordHash(start));
+        }
+        for option in &command::OPTIONS {
+            table.add(start_of(option.text), Rule::PasswordOption(option));
+        }
+        for text in [" -u", " --user"] {
+            table.add(start_of(text), Rule::UserOption(text));
+        }
+        for title in pem::PUTTY_TITLES {
+            table.add(start_of(title), Rule::PuttyKey(title));
+        }
+        for key in assigned::keys() {
+            table.add(Start::Three(key), Rule::Assigned);
         }
         table
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
-        self.0.iter().flatten().map(|(key, _)| *key)
+    fn add(&mut self, start: Start, rule: Rule) {
+        self.0[slot(start.key())].push((start, rule));
+    }
+
+    pub(crate) fn starts(&self) -> impl Iterator<Item = Start> {
+        self.0.iter().flatten().map(|(start, _)| *start)
     }
 
     pub(crate) fn at(&self, key: Key) -> impl Iterator<Item = Rule> {
         let entries = &self.0[slot(key)];
         entries
             .iter()
-            .filter(move |entry| entry.0 == key)
+            .filter(move |entry| entry.0.key() == key)
             .map(|entry| entry.1)
     }
 }
@@ -109,10 +163,7 @@ fn slot(key: Key) -> usize {
     (key.wrapping_mul(0x9E37_79B1) >> 16) as usize % SLOTS
 }
 
-fn start_of(text: &str) -> Key {
-    match text.as_bytes() {
-        [a, b, c, ..] => key([*a, *b, *c]),
-        // No table holds a shorter start; this one matches nothing but itself.
-        _ => key([0, 0, 0]),
-    }
+fn start_of(text: &str) -> Start {
+    // No table holds a shorter start; this one matches nothing but itself.
+    Start::of(text.as_bytes()).unwrap_or(Start::Three(key([0, 0, 0])))
 }

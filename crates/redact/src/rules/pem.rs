@@ -37,6 +37,31 @@ pub(super) fn look(ahead: Ahead<'_>) -> Found {
     Ok(holds_key(&rest[..length]).then_some(0..body + length))
 }
 
+/// The parts of a PuTTY key file that are secret, and how each begins.
+pub(super) const PUTTY_TITLES: [&str; 2] = ["Private-Lines: ", "Private-MAC: "];
+
+pub(super) fn putty(title: &str, ahead: Ahead<'_>) -> Found {
+    if !ahead.is(0, title)? {
+        return Ok(None);
+    }
+    let from = title.len();
+    let number = ahead.short_run(from, 64, |byte| byte.is_ascii_hexdigit())?;
+    if title == PUTTY_TITLES[1] {
+        return Ok((number - from >= 32).then_some(from..number));
+    }
+    let body = ahead.short_run(number, 2, |byte| byte == b'\r' || byte == b'\n')?;
+    let is_body = |byte: u8| is_digit(byte) || b"=\r\n".contains(&byte);
+    let end = ahead.short_run(body, 16 << 10, is_body)?;
+    // The title of the next part begins like a line of the key.
+    let next = b"Private";
+    let end = match ahead.slice(body..end) {
+        key if key.ends_with(next) => end - next.len(),
+        _ => end,
+    };
+    let key = ahead.slice(body..end).trim_ascii_end();
+    Ok((key.len() >= 32).then_some(body..body + key.len()))
+}
+
 /// Tells a key from source code that mentions the markers.
 fn holds_key(body: &[u8]) -> bool {
     let digits = body.iter().filter(|byte| is_digit(**byte)).count();

@@ -7,18 +7,40 @@ use crate::class::Class;
 use crate::window::{Ahead, Found, is_token, starts_word};
 
 /// Whoever knows the rest of such an address may write there.
-pub(super) static WEBHOOK_PATHS: [&str; 4] = [
+pub(super) static WEBHOOK_PATHS: [&str; 24] = [
     "hooks.slack.com/services/",
     "hooks.slack.com/workflows/",
+    "hooks.slack.com/triggers/",
     "discord.com/api/webhooks/",
     "discordapp.com/api/webhooks/",
+    "webhook.office.com/webhookb2/",
+    "outlook.office.com/webhook/",
+    "outlook.office365.com/webhook/",
+    "hooks.zapier.com/hooks/",
+    "maker.ifttt.com/trigger/",
+    "tines.com/webhook/",
+    "hook.eu1.make.com/",
+    "hook.us1.make.com/",
+    "hook.integromat.com/",
+    "m.pipedream.net/",
+    "events.pagerduty.com/integration/",
+    "loggly.com/inputs/",
+    "g.alchemy.com/v2/",
+    "infura.io/v3/",
+    "hc-ping.com/",
+    "open.feishu.cn/open-apis/bot/v2/hook/",
+    "open.larksuite.com/open-apis/bot/v2/hook/",
+    "webexapis.com/v1/webhooks/incoming/",
+    "hooks.chime.aws/incomingwebhooks/",
 ];
 
 pub(super) fn webhook(path: &str, ahead: Ahead<'_>) -> Found {
     if !ahead.is(0, path)? {
         return Ok(None);
     }
-    let end = ahead.run(path.len(), Class::Path)?;
+    let end = ahead.short_run(path.len(), 1024, |byte| {
+        Class::Path.fits(byte) || byte == b'@' || byte == b'.'
+    })?;
     Ok((end - path.len() >= 20).then_some(path.len()..end))
 }
 

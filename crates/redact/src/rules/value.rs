@@ -1,5 +1,7 @@
 //! Whether what follows a name is a secret, or code and prose about one.
 
+use super::names::mentions;
+use super::random::{is_random, is_uuid};
 use crate::MASK;
 use crate::window::{Ahead, NeedMore};
 
@@ -8,6 +10,8 @@ use crate::window::{Ahead, NeedMore};
 pub(super) enum Style {
     /// `NAME=value` with a name in capitals: a line of an environment.
     Environment,
+    /// `?name=value` in an address.
+    Query,
     Quoted,
     /// Alone after `name: ` at the start of a line, as in YAML.
     Line,
@@ -17,26 +21,66 @@ pub(super) enum Style {
     Bare,
 }
 
+/// What the name says of the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// People choose it: a word may be one.
+    Password,
+    /// A machine made it: it is no word.
+    Key,
+    /// The name speaks of keys and may mean something else.
+    Doubtful,
+}
+
 /// A value is judged by its beginning.
 const LOOKED_AT: usize = 512;
 
-pub(super) fn is_secret(value: &[u8], style: Style) -> bool {
-    if value.len() < 4 || is_placeholder(value) {
+pub(super) fn is_secret(value: &[u8], style: Style, claim: Claim) -> bool {
+    if value.len() < 4 || is_placeholder(value) || is_version(value) {
         return false;
     }
     let value = &value[..value.len().min(LOOKED_AT)];
+    if claim == Claim::Doubtful {
+        let hex = value
+            .iter()
+            .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+        return is_random(value, 20) && !is_uuid(value) && !is_code(value) && !hex;
+    }
+    let drawn = is_random(value, 16);
+    if speaks_of_itself(value) && !drawn && (claim == Claim::Key || !has_digit(value)) {
+        return style == Style::Environment && !value.iter().all(u8::is_ascii_alphabetic);
+    }
+    let made = claim == Claim::Password || has_digit(value) || drawn;
     match style {
         Style::Environment => !is_small_number(value),
-        Style::Quoted => !is_colour(value) && (!value.contains(&b' ') || has_digit(value)),
-        Style::Line => !is_small_number(value) && !is_code(value) && !is_type(value),
-        Style::Password => has_digit(value) && has_letter(value) && !is_code(value),
-        Style::Bare => value.len() >= 8 && has_digit(value) && has_letter(value) && !is_code(value),
+        Style::Query => made && !is_small_number(value),
+        Style::Quoted => {
+            made && !is_colour(value)
+                && (!value.contains(&b' ') || has_digit(value))
+                && (claim == Claim::Password || drawn || !is_identifier(value))
+        }
+        Style::Line => {
+            made && !is_small_number(value)
+                && (drawn || !is_code(value) && !is_type(value) && !is_identifier(value))
+        }
+        Style::Password => {
+            (has_digit(value) && has_letter(value) || is_random(value, 8)) && !is_code(value)
+        }
+        Style::Bare => {
+            drawn
+                || claim == Claim::Password && is_random(value, 8)
+                || value.len() >= 8
+                    && has_digit(value)
+                    && has_letter(value)
+                    && !is_code(value)
+                    && (claim == Claim::Password || !is_identifier(value))
+        }
     }
 }
 
 /// What people write where a secret would stand.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
-    const WORDS: [&str; 14] = [
+    const WORDS: [&str; 34] = [
         "none",
         "null",
         "nil",
@@ -51,7 +95,29 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         "password",
         "token",
         "str",
+        "value",
+        "write",
+        "read",
+        "include",
+        "omit",
+        "same-origin",
+        "default",
+        "auto",
+        "inherit",
+        "enabled",
+        "disabled",
+        "hidden",
+        "empty",
+        "masked",
+        "unknown",
+        "example",
+        "invalid",
+        "missing",
+        "count",
+        "number",
     ];
+    /// What stands somewhere in such a word.
+    const PIECES: [&str; 5] = ["***", "xxxx", "...", "\u{2026}", "<your"];
     let Some(first) = value.first() else {
         return true;
     };
@@ -61,6 +127,8 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
             .is_some_and(|next| next.is_ascii_alphabetic() || b"_{(".contains(next));
     let brackets = value.starts_with(b"<") && value.ends_with(b">")
         || value.starts_with(b"{") && value.ends_with(b"}")
+        || value.starts_with(b"{{")
+        || value.starts_with(b"%(")
         || value.starts_with(b"%") && value.ends_with(b"%");
     // A value without quotes ends before the closing bracket.
     let looked_at = &value[..value.len().min(LOOKED_AT)];
@@ -71,10 +139,24 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         || value.iter().all(|byte| byte == first)
         || WORDS
             .iter()
-            .any(|known| value.eq_ignore_ascii_case(known.as_bytes()))
+            .any(|known| without_number(value).eq_ignore_ascii_case(known.as_bytes()))
         || value
             .get(..4)
             .is_some_and(|start| start.eq_ignore_ascii_case(b"your"))
+        || mentions(looked_at, &PIECES)
+}
+
+/// `value2` is `value` once more. A `password1` is one, though.
+fn without_number(value: &[u8]) -> &[u8] {
+    let end = value
+        .iter()
+        .rposition(|byte| !byte.is_ascii_digit())
+        .map_or(0, |last| last + 1);
+    if value.starts_with(b"value") {
+        &value[..end]
+    } else {
+        value
+    }
 }
 
 /// A quote, possibly escaped because it stands within another string. Gives back where it ends, or
@@ -91,12 +173,60 @@ pub(super) fn spaces(ahead: Ahead<'_>, from: usize) -> Result<usize, NeedMore> {
     ahead.short_run(from, 16, |byte| byte == b' ' || byte == b'\t')
 }
 
-fn has_digit(value: &[u8]) -> bool {
+pub(super) fn has_digit(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_digit)
 }
 
-fn has_letter(value: &[u8]) -> bool {
+pub(super) fn has_letter(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// `test-token`, `MYTOKEN`, `my_secret_name`: a value that is called by the name it stands under.
+fn speaks_of_itself(value: &[u8]) -> bool {
+    value.len() <= 64
+        && mentions(
+            value,
+            &[
+                "token",
+                "secret",
+                "password",
+                "passwd",
+                "credential",
+                "key",
+                "example",
+                "dummy",
+                "fake",
+                "sample",
+                "test-",
+            ],
+        )
+}
+
+/// `1.2.1`, `^4.0`, `v2.1.0`.
+fn is_version(value: &[u8]) -> bool {
+    let digits = match value {
+        [b'v' | b'^' | b'~' | b'=', rest @ ..] => rest,
+        all => all,
+    };
+    digits.contains(&b'.')
+        && digits
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || *byte == b'.')
+}
+
+/// `_bindgen_ty_29`, `users_id_0123`, `oauthClientSecret`: a name of something.
+fn is_identifier(value: &[u8]) -> bool {
+    let value = value.strip_suffix(b",").unwrap_or(value);
+    let joined = value.iter().any(|byte| b"_-.".contains(byte));
+    let parts = value.split(|byte| b"_-.".contains(byte));
+    let plain = |part: &[u8]| {
+        part.iter().all(u8::is_ascii_alphabetic)
+            || part.len() <= 4 && part.iter().all(u8::is_ascii_digit)
+    };
+    let humps = value
+        .windows(2)
+        .any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
+    value.iter().all(u8::is_ascii_alphabetic) && humps || joined && parts.into_iter().all(plain)
 }
 
 /// `max_token: 4096` and its like.

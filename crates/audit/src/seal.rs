@@ -1,0 +1,156 @@
+//! What an editor of the file cannot make: seals, and a note of where the chain stood.
+//!
+//! The chain alone shows a change in its middle. Whoever may write the file can write a whole new one
+//! that holds, or cut its end. So each record carries a seal by a key that stands in a file of its own,
+//! next to the record and in no sandbox, and a third file notes after each write where the chain stood,
+//! sealed as well.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use crate::line::{Digest, Head};
+
+/// Made with the key over the hash of a record.
+pub(crate) type Seal = Digest;
+
+/// The key of one record. It never leaves the process.
+#[derive(Clone)]
+pub(crate) struct Key(Hmac<Sha256>);
+
+/// What a note of the head says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Witness {
+    Missing,
+    /// It is not ours, or a power cut tore it.
+    Unreadable,
+    Head(Head),
+}
+
+const KEY_BYTES: usize = 32;
+
+impl Key {
+    /// The key of the record at `path`, or `None` where there is none yet.
+    pub(crate) fn load(path: &Path) -> io::Result<Option<Self>> {
+        let text = match fs::read_to_string(key_file(path)) {
+            Ok(text) => Zeroizing::new(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let key: Digest = text.trim_end().parse().map_err(|wrong| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("the key: {wrong}"))
+        })?;
+        Ok(Some(Self::new(key.bytes())))
+    }
+
+    /// Makes a key. Of two processes at once one wins, and both use its key.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let mut bytes = Zeroizing::new([0; KEY_BYTES]);
+        getrandom::fill(bytes.as_mut_slice())
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        let text = Zeroizing::new(format!("{}\n", Digest::from_bytes(*bytes)));
+        let target = key_file(path);
+        let draft = target.with_extension(format!("key.{}", std::process::id()));
+        let _ = fs::remove_file(&draft);
+        let mut file = private(&draft, true)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        let linked = fs::hard_link(&draft, &target);
+        let _ = fs::remove_file(&draft);
+        match linked {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        Self::load(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn new(bytes: &[u8]) -> Self {
+        Self(Hmac::new_from_slice(bytes).expect("HMAC takes a key of any length"))
+    }
+
+    /// Says which key it is and nothing else about it.
+    pub(crate) fn name(&self) -> String {
+        let mut name = self.sealed(b"hermetic audit key\n", &[]).to_string();
+        name.truncate(16);
+        name
+    }
+
+    pub(crate) fn seal(&self, hash: Digest) -> Seal {
+        self.sealed(b"hermetic audit 2\n", hash.bytes())
+    }
+
+    fn seal_head(&self, head: Head) -> Seal {
+        let text = [&head.seq.to_be_bytes()[..], head.hash.bytes()].concat();
+        self.sealed(b"hermetic audit head 1\n", &text)
+    }
+
+    fn sealed(&self, domain: &[u8], text: &[u8]) -> Seal {
+        let mut mac = self.0.clone();
+        mac.update(domain);
+        mac.update(text);
+        Digest::from_bytes(mac.finalize().into_bytes().into())
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+/// The file that says where the chain stands.
+#[derive(Debug)]
+pub(crate) struct HeadFile(File);
+
+impl HeadFile {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        private(&head_file(path), false).map(Self)
+    }
+
+    /// One small write of one length, so that it is there whole or not at all.
+    pub(crate) fn note(&self, head: Head, key: &Key) -> io::Result<()> {
+        let Head { seq, hash } = head;
+        let text = format!("{seq:020}:{hash}:{}\n", key.seal_head(head));
+        self.0.write_all_at(text.as_bytes(), 0)
+    }
+}
+
+/// What was noted of the record at `path`. Without the key nothing can be said of it.
+pub(crate) fn witness(path: &Path, key: &Key) -> io::Result<Witness> {
+    let text = match fs::read_to_string(head_file(path)) {
+        Ok(text) if text.is_empty() => return Ok(Witness::Missing),
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Witness::Missing),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Witness::Unreadable),
+        Err(error) => return Err(error),
+    };
+    let noted = text.trim_end().rsplit_once(':').and_then(|(head, seal)| {
+        let (head, seal): (Head, Seal) = (head.parse().ok()?, seal.parse().ok()?);
+        (key.seal_head(head) == seal).then_some(head)
+    });
+    Ok(noted.map_or(Witness::Unreadable, Witness::Head))
+}
+
+pub(crate) fn key_file(path: &Path) -> PathBuf {
+    path.with_extension("key")
+}
+
+pub(crate) fn head_file(path: &Path) -> PathBuf {
+    path.with_extension("head")
+}
+
+fn private(path: &Path, new: bool) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .create_new(new)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}

@@ -1,0 +1,174 @@
+//! Somebody who may write the file, and does not have the key.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use hermetic_audit::{AppendError, Flaw, Proof, Report, WalkError};
+
+use crate::lab::{Lab, at, ran};
+
+fn flaw(result: Result<Report, WalkError>) -> Flaw {
+    match result {
+        Err(WalkError::Tampered { flaw, .. }) => flaw,
+        other => panic!("not noticed: {other:?}"),
+    }
+}
+
+/// A whole record of somebody else's, which holds by itself.
+fn forged(records: u64) -> Vec<u8> {
+    Lab::with(records).bytes()
+}
+
+/// Lines without seals, as they were written before there were any.
+fn without_seals(lab: &Lab) -> Vec<String> {
+    let strip = |line: &String| {
+        let (hash, rest) = line.split_once("\",\"seal\":\"").unwrap();
+        format!("{hash}{}", &rest[64..])
+    };
+    lab.lines().iter().map(strip).collect()
+}
+
+#[test]
+fn a_record_with_its_key_and_note_is_proven_whole() {
+    let lab = Lab::with(3);
+    let report = lab.verify().unwrap();
+    assert_eq!((report.proof, report.sealed), (Proof::Whole, 3));
+    assert_eq!(report.noted, report.head);
+    for file in [lab.key(), lab.note(), lab.path()] {
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    }
+}
+
+#[test]
+fn a_record_written_anew_as_a_whole_is_noticed() {
+    let lab = Lab::with(3);
+    for records in [1, 3, 5] {
+        lab.put(&forged(records));
+        assert_eq!(flaw(lab.verify()), Flaw::ForeignSeal);
+        let refused = lab.open().append(&ran("true"), at(1));
+        assert!(
+            matches!(refused, Err(AppendError::Broken { .. })),
+            "{refused:?}"
+        );
+    }
+    // Without seals it would have to be older than the key.
+    lab.put_lines(&without_seals(&Lab::with(3)));
+    assert_eq!(flaw(lab.verify()), Flaw::Unsealed);
+    let refused = lab.open().append(&ran("true"), at(1));
+    assert!(
+        matches!(refused, Err(AppendError::Broken { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn an_end_that_was_cut_off_is_noticed_and_goes_on_only_with_a_word_about_it() {
+    let lab = Lab::with(5);
+    let lines = lab.lines();
+    lab.put_lines(&lines[..3]);
+    assert_eq!(flaw(lab.verify()), Flaw::Cut);
+    lab.append();
+    let report = lab.verify().unwrap();
+    assert_eq!((report.records, report.resumed), (5, 1));
+    let said = &lab.lines()[3];
+    assert!(
+        said.contains("\"kind\":\"resumed\"") && said.contains("\"noted\":\"5:"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_forged_last_line_is_no_crash() {
+    let lab = Lab::with(3);
+    let mut lines = lab.lines();
+    let other = Lab::with(4).lines();
+    lines.push(other[3].clone());
+    lab.put_lines(&lines);
+    assert_eq!(flaw(lab.verify()), Flaw::ForeignSeal);
+    // Nor is one that carries no seal.
+    let bare = without_seals(&Lab::with(4));
+    lines[3].clone_from(&bare[3]);
+    lab.put_lines(&lines);
+    assert!(matches!(
+        flaw(lab.verify()),
+        Flaw::Unsealed | Flaw::Unchained
+    ));
+}
+
+#[test]
+fn a_line_that_was_written_and_not_noted_is_a_crash() {
+    let lab = Lab::with(2);
+    let noted = lab.noted();
+    lab.append();
+    fs::write(lab.note(), noted).unwrap();
+    let report = lab.verify().unwrap();
+    assert_eq!((report.records, report.proof), (3, Proof::Whole));
+    lab.append();
+    let report = lab.verify().unwrap();
+    assert_eq!((report.records, report.resumed), (4, 0));
+}
+
+#[test]
+fn a_record_from_before_there_were_seals_goes_on_and_says_from_where() {
+    let lab = Lab::with(2);
+    let old = without_seals(&lab);
+    for file in [lab.key(), lab.note()] {
+        fs::remove_file(file).unwrap();
+    }
+    lab.put_lines(&old);
+    assert_eq!(lab.verify().unwrap().proof, Proof::NoKey);
+    lab.append();
+    let report = lab.verify().unwrap();
+    assert_eq!(
+        (report.records, report.sealed, report.proof),
+        (4, 2, Proof::OldBeginning)
+    );
+    assert!(lab.lines()[2].contains("\"kind\":\"sealed\""));
+}
+
+#[test]
+fn without_its_key_a_record_is_not_written_and_says_what_is_not_proven() {
+    let lab = Lab::with(2);
+    fs::remove_file(lab.key()).unwrap();
+    assert_eq!(lab.verify().unwrap().proof, Proof::NoKey);
+    let refused = hermetic_audit::Audit::open(&lab.path());
+    assert!(
+        matches!(refused, Err(AppendError::NoKey { .. })),
+        "{refused:?}"
+    );
+    assert!(
+        !lab.key().exists(),
+        "no new key was made over the old record"
+    );
+}
+
+#[test]
+fn without_the_note_the_end_is_not_proven_and_the_next_writer_says_so() {
+    let lab = Lab::with(2);
+    for note in [
+        None,
+        Some("00000000000000000002:nonsense\n"),
+        Some("\0\0\0"),
+    ] {
+        match note {
+            None => fs::remove_file(lab.note()).unwrap(),
+            Some(text) => fs::write(lab.note(), text).unwrap(),
+        }
+        assert_eq!(lab.verify().unwrap().proof, Proof::NoNote);
+        let before = lab.verify().unwrap().resumed;
+        lab.append();
+        let report = lab.verify().unwrap();
+        assert_eq!((report.resumed, report.proof), (before + 1, Proof::Whole));
+    }
+}
+
+#[test]
+fn after_a_move_a_new_process_goes_on_where_the_old_one_stood() {
+    let lab = Lab::with(3);
+    let last = lab.verify().unwrap().head.unwrap();
+    fs::rename(lab.path(), lab.path().with_extension("1")).unwrap();
+    lab.append();
+    let report = lab.verify().unwrap();
+    assert_eq!((report.first, report.resumed), (Some(last.seq + 1), 0));
+}

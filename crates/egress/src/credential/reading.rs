@@ -1,0 +1,217 @@
+//! The ways a text can be read: as it stands, or with its escapes undone.
+//!
+//! Which one was meant cannot be known (`%41` may be an `A` or three characters), so each is tried.
+
+/// How the bytes of an answer are understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    Plain,
+    /// `\u002B`, `\x2b`, `\/`, `%2B`, `&#43;`, also once more escaped.
+    Unescaped,
+    /// `=2B`, and lines that end in `=`.
+    QuotedPrintable,
+}
+
+/// A character and where it stood in the answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Letter {
+    pub(super) byte: u8,
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// Reads an answer in one manner, byte by byte.
+#[derive(Clone)]
+pub(super) struct Reading {
+    manner: Manner,
+    /// The beginning of what may be an escape, and where it stands. What came before in an escape of an
+    /// escape is left out.
+    pending: Vec<u8>,
+    /// Where each pending byte stands.
+    places: Vec<u64>,
+}
+
+enum Escape {
+    /// It is not at its end.
+    Open,
+    /// It stands for this.
+    Is(u8),
+    /// It stands for the beginning of another one.
+    Again(u8),
+    /// It stands for nothing.
+    Nothing,
+    /// It is none.
+    None,
+}
+
+/// No escape is longer.
+const LONGEST: usize = 10;
+
+/// Stands for a character that no credential has.
+const OTHER: u8 = 0xff;
+
+impl Reading {
+    pub(super) fn new(manner: Manner) -> Self {
+        Self {
+            manner,
+            pending: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+
+    pub(super) fn manner(&self) -> Manner {
+        self.manner
+    }
+
+    pub(super) fn push(&mut self, byte: u8, at: u64, see: &mut impl FnMut(Letter)) {
+        if self.manner == Manner::Plain || self.pending.is_empty() && !self.opens(byte) {
+            see(Letter {
+                byte,
+                from: at,
+                to: at + 1,
+            });
+            return;
+        }
+        self.pending.push(byte);
+        self.places.push(at);
+        let from = self.places[0];
+        match self.escape() {
+            Escape::Open => {}
+            Escape::Is(byte) => {
+                self.clear();
+                see(Letter {
+                    byte,
+                    from,
+                    to: at + 1,
+                });
+            }
+            Escape::Again(byte) => {
+                self.clear();
+                self.pending.push(byte);
+                self.places.push(from);
+            }
+            Escape::Nothing => self.clear(),
+            Escape::None => self.give_up(see),
+        }
+    }
+
+    /// The first pending byte stands for itself; the others may begin an escape of their own.
+    fn give_up(&mut self, see: &mut impl FnMut(Letter)) {
+        let pending = std::mem::take(&mut self.pending);
+        let places = std::mem::take(&mut self.places);
+        for (index, (byte, from)) in pending.into_iter().zip(places).enumerate() {
+            if index == 0 {
+                see(Letter {
+                    byte,
+                    from,
+                    to: from + 1,
+                });
+            } else {
+                self.push(byte, from, see);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.pending.clear();
+        self.places.clear();
+    }
+
+    fn opens(&self, byte: u8) -> bool {
+        match self.manner {
+            Manner::Plain => false,
+            Manner::Unescaped => matches!(byte, b'\\' | b'%' | b'&'),
+            Manner::QuotedPrintable => byte == b'=',
+        }
+    }
+
+    fn escape(&self) -> Escape {
+        if self.pending.len() > LONGEST {
+            return Escape::None;
+        }
+        match self.pending.as_slice() {
+            [_] => Escape::Open,
+            [b'\\', rest @ ..] => backslash(rest),
+            [b'%', rest @ ..] => match number(rest, 16, 2) {
+                Some(Some(b'%')) => Escape::Again(b'%'),
+                Some(Some(byte)) => Escape::Is(byte),
+                Some(None) => Escape::Open,
+                None => Escape::None,
+            },
+            [b'&', rest @ ..] => entity(rest),
+            [b'=', b'\n'] | [b'=', b'\r', b'\n'] => Escape::Nothing,
+            [b'=', b'\r'] => Escape::Open,
+            [b'=', rest @ ..] => match number(rest, 16, 2) {
+                Some(Some(byte)) => Escape::Is(byte),
+                Some(None) => Escape::Open,
+                None => Escape::None,
+            },
+            _ => Escape::None,
+        }
+    }
+}
+
+fn backslash(rest: &[u8]) -> Escape {
+    let (digits, radix, count) = match rest {
+        // However often it was escaped.
+        [b'\\'] => return Escape::Again(b'\\'),
+        [b'/' | b'"' | b'\''] => return Escape::Is(rest[0]),
+        [b'n' | b'r'] => return Escape::Is(b'\n'),
+        [b't' | b'b' | b'f'] => return Escape::Is(b'\t'),
+        [b'u' | b'U', digits @ ..] => (digits, 16, 4),
+        [b'x' | b'X', digits @ ..] => (digits, 16, 2),
+        [b'0'..=b'7', ..] => (rest, 8, 3),
+        _ => return Escape::None,
+    };
+    match number(digits, radix, count) {
+        Some(Some(byte)) => Escape::Is(byte),
+        Some(None) => Escape::Open,
+        None => Escape::None,
+    }
+}
+
+fn entity(rest: &[u8]) -> Escape {
+    let Some((last, name)) = rest.split_last() else {
+        return Escape::Open;
+    };
+    if *last != b';' {
+        let fits = last.is_ascii_alphanumeric() || *last == b'#' && name.is_empty();
+        return if fits { Escape::Open } else { Escape::None };
+    }
+    let decimal = |digits: &[u8], radix| number(digits, radix, digits.len()).flatten();
+    match name {
+        [b'#', b'x' | b'X', digits @ ..] => decimal(digits, 16).map_or(Escape::None, Escape::Is),
+        [b'#', digits @ ..] => decimal(digits, 10).map_or(Escape::None, Escape::Is),
+        b"amp" => Escape::Again(b'&'),
+        b"lt" => Escape::Is(b'<'),
+        b"gt" => Escape::Is(b'>'),
+        b"quot" => Escape::Is(b'"'),
+        b"apos" => Escape::Is(b'\''),
+        b"plus" => Escape::Is(b'+'),
+        b"sol" => Escape::Is(b'/'),
+        b"equals" => Escape::Is(b'='),
+        _ => Escape::Is(OTHER),
+    }
+}
+
+/// A number of so many digits: `Some(None)` where some are missing, `None` where it is none.
+fn number(digits: &[u8], radix: u32, count: usize) -> Option<Option<u8>> {
+    let mut value = 0_u32;
+    for digit in digits {
+        let digit = char::from(*digit).to_digit(radix)?;
+        value = value.saturating_mul(radix).saturating_add(digit);
+    }
+    if digits.is_empty() && count == 0 {
+        return None;
+    }
+    if digits.len() < count {
+        return Some(None);
+    }
+    // What is no character of a credential need not be told apart.
+    Some(Some(
+        u8::try_from(value)
+            .ok()
+            .filter(u8::is_ascii)
+            .unwrap_or(OTHER),
+    ))
+}

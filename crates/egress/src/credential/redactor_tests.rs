@@ -1,0 +1,204 @@
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use proptest::prelude::*;
+
+use super::*;
+
+const SECRET: &str = "ghp_s3cr3t/with+\"odd\"/Letters=";
+
+/// Too few letters to pass over what stands between them.
+const SHORT: &str = "pa+ss/w0rd";
+
+fn through(secret: &str, text: &[u8], pieces: usize) -> Vec<u8> {
+    let mut redactor = Redactor::new([Arc::new(Spellings::of(&[secret]))]);
+    let mut out = Vec::new();
+    for piece in text.chunks(pieces) {
+        out.extend(redactor.push(piece));
+    }
+    out.extend(redactor.finish());
+    out
+}
+
+fn escaped(secret: &str, escape: impl Fn(u8) -> String) -> String {
+    secret.bytes().map(escape).collect()
+}
+
+/// Escapes what is no letter and no digit.
+fn some(secret: &str, escape: impl Fn(u8) -> String) -> String {
+    escaped(secret, |byte| {
+        if byte.is_ascii_alphanumeric() {
+            char::from(byte).to_string()
+        } else {
+            escape(byte)
+        }
+    })
+}
+
+fn folded(text: &str, width: usize, line_break: &str) -> String {
+    let lines: Vec<_> = text
+        .as_bytes()
+        .chunks(width)
+        .map(|line| String::from_utf8_lossy(line).into_owned())
+        .collect();
+    lines.join(line_break)
+}
+
+/// Every way in which an origin was seen to write what it was sent.
+fn spellings(secret: &str) -> Vec<String> {
+    let encoded = STANDARD.encode(format!("x-access-token:{secret}"));
+    let php = secret.replace('"', "\\\"").replace('/', "\\/");
+    vec![
+        secret.to_owned(),
+        serde_json::Value::from(format!("x{secret}y")).to_string(),
+        php.clone(),
+        serde_json::Value::from(php).to_string(),
+        some(secret, |byte| format!("\\u{byte:04X}")),
+        some(secret, |byte| format!("\\u{byte:04x}")),
+        some(secret, |byte| format!("\\\\u{byte:04x}")),
+        escaped(secret, |byte| format!("\\u{byte:04x}")),
+        escaped(secret, |byte| format!("\\x{byte:02x}")),
+        escaped(secret, |byte| format!("\\{byte:03o}")),
+        some(secret, |byte| format!("%{byte:02X}")),
+        some(secret, |byte| format!("%{byte:02x}")),
+        some(secret, |byte| format!("%25{byte:02X}")),
+        escaped(secret, |byte| format!("%{byte:02x}")),
+        some(secret, |byte| format!("&#{byte};")),
+        some(secret, |byte| format!("&#x{byte:X};")),
+        some(secret, |byte| format!("&amp;#{byte};")),
+        escaped(secret, |byte| format!("&#{byte};")),
+        some(secret, |byte| format!("={byte:02X}")),
+        // Lines end between two characters, never within an escape.
+        escaped(secret, |byte| match byte {
+            b'w' => "=\r\nw".to_owned(),
+            _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+            _ => format!("={byte:02X}"),
+        }),
+        encoded.clone(),
+        STANDARD.encode(format!("ab{secret}cd")),
+        URL_SAFE.encode(format!("a{secret}")),
+        folded(&encoded, 8, "\n"),
+        folded(&encoded, 12, "\r\n"),
+        escaped(secret, |byte| format!("{byte:02x}")),
+        escaped(secret, |byte| format!("{byte:02X}")),
+        secret.to_uppercase(),
+        secret.to_lowercase(),
+        secret.chars().rev().collect(),
+    ]
+}
+
+/// Only for a secret with letters enough.
+fn loose_spellings(secret: &str) -> Vec<String> {
+    let wide: Vec<u8> = secret.bytes().flat_map(|byte| [byte, 0]).collect();
+    vec![
+        escaped(secret, |byte| format!("{byte:02x} ")),
+        escaped(secret, |byte| format!("{byte:02X}:")),
+        escaped(secret, |byte| format!("0x{byte:02x}, ")),
+        escaped(secret, |byte| format!("{byte},")),
+        escaped(secret, |byte| {
+            format!("\"{}\", ", char::from(byte).escape_default())
+        }),
+        folded(&STANDARD.encode(secret), 20, "\r\n      "),
+        folded(secret, 5, "\n"),
+        String::from_utf8_lossy(&wide).into_owned(),
+        STANDARD.encode(&wide),
+    ]
+}
+
+#[test]
+fn every_spelling_is_found_at_every_cut() {
+    for secret in [SECRET, SHORT] {
+        let mut texts = spellings(secret);
+        if secret == SECRET {
+            texts.extend(loose_spellings(secret));
+        }
+        for text in texts {
+            let text = format!("before {text} after");
+            for pieces in (1..12).chain([31, text.len()]) {
+                let out = through(secret, text.as_bytes(), pieces);
+                assert_eq!(out.len(), text.len());
+                let seen = String::from_utf8_lossy(&out);
+                let stars = seen.matches('*').count();
+                let told = text.len() - "before  after".len() - stars;
+                assert!(
+                    stars >= 7 && told <= text.len() / 2,
+                    "{text} in pieces of {pieces} became {seen}"
+                );
+            }
+            // In one piece nothing of it is left but what stood around it.
+            let whole = String::from_utf8(through(secret, text.as_bytes(), text.len())).unwrap();
+            assert!(
+                whole.starts_with("before ") && whole.ends_with(" after"),
+                "{whole}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_part_of_sixteen_letters_does_not_come_back_either() {
+    let secret = "Zm9vYmFyQmF6UXV4Q29ycmVjdEhvcnNl";
+    for from in 0..=secret.len() - 16 {
+        let out = through(
+            secret,
+            format!("<{}>", &secret[from..from + 16]).as_bytes(),
+            3,
+        );
+        let seen = String::from_utf8(out).unwrap();
+        // The first three characters may have left before they were known to be the first.
+        assert!(seen.matches('*').count() >= 13, "{from}: {seen}");
+    }
+}
+
+#[test]
+fn an_event_is_not_held_back() {
+    let mut redactor = Redactor::new([Arc::new(Spellings::of(&[SECRET]))]);
+    for event in [
+        "data: hello\n\n",
+        "data: {\"a\": \"g\"}\n\n",
+        "data: gh\n\n",
+        "data: 67\n\n",
+    ] {
+        assert_eq!(redactor.push(event.as_bytes()), event.as_bytes());
+    }
+    assert_eq!(redactor.push(b"data: ghp_s3c"), b"data: ");
+    assert_eq!(redactor.push(b"on."), b"ghp_s3con.");
+    let echo = format!("data: {SECRET}\n\n");
+    let stars = redactor.push(echo.as_bytes());
+    assert_eq!(
+        stars.len(),
+        echo.len(),
+        "what was overwritten is not held back"
+    );
+}
+
+#[test]
+fn a_head_keeps_its_lines_and_names() {
+    let redactor = Redactor::new([Arc::new(Spellings::of(&[SECRET]))]);
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nX-A: {SECRET}\r\nX-B: ghp_s3cr3t/with\r\nX-C: +\"odd\"/Letters=\r\n\r\n"
+    );
+    let mut masked = head.clone().into_bytes();
+    redactor.mask(&mut masked);
+    let masked = String::from_utf8(masked).unwrap();
+    assert_eq!(masked.len(), head.len());
+    assert!(
+        masked.contains("\r\nX-A: ") && masked.contains("\r\nX-B: "),
+        "{masked}"
+    );
+    assert!(!masked.contains("s3cr3t/with+"), "{masked}");
+}
+
+proptest! {
+    #[test]
+    fn other_bytes_pass_unchanged(bytes in proptest::collection::vec(any::<u8>(), 0..500), pieces in 1usize..50) {
+        prop_assert_eq!(through(SECRET, &bytes, pieces), bytes);
+    }
+
+    #[test]
+    fn the_secret_never_passes(before in "[a-z_0-9]{0,40}", after in "[a-z_0-9]{0,40}", pieces in 1usize..30) {
+        let text = format!("{before}{SECRET}{SECRET}{after}");
+        let out = through(SECRET, text.as_bytes(), pieces);
+        let seen = String::from_utf8_lossy(&out).into_owned();
+        prop_assert!(!seen.contains("s3cr3t") && !seen.contains("odd"), "{}", seen);
+    }
+}

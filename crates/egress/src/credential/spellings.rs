@@ -1,0 +1,257 @@
+//! What is looked for in an answer: every spelling of a secret, as one automaton.
+//!
+//! A long spelling is compared by its letters and digits alone, whatever their case: what an encoder
+//! puts between them (line breaks, separators, quotes, `+` and `/` as it likes them) is passed over, and
+//! the same text is never the secret by chance. A short one is compared character by character.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use zeroize::Zeroizing;
+
+/// Letters and digits from which on nothing between them needs to be looked at.
+const LEAST_LOOSE: usize = 16;
+
+/// A spelling shorter than this would match by accident.
+const LEAST: usize = 8;
+
+/// A part of the secret of so many letters and digits must not come back either.
+const LEAST_PART: usize = 16;
+
+/// A longer spelling is looked for in parts that touch, so that the automaton stays small.
+const LONGEST: usize = 256;
+const PART: usize = 32;
+
+/// Passes over everything that is not one of its symbols, or over little of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Loose,
+    Strict,
+}
+
+/// The spellings of one secret.
+pub(crate) struct Spellings {
+    pub(super) automata: Vec<Automaton>,
+}
+
+impl Spellings {
+    /// All of `values` are spelt in every way we know of.
+    pub(super) fn of(values: &[&str]) -> Self {
+        let mut loose = Texts::new();
+        let mut strict = Texts::new();
+        for value in values {
+            add_value(value, &mut loose, &mut strict);
+        }
+        let kinds = [(Kind::Loose, loose), (Kind::Strict, strict)];
+        Self {
+            automata: kinds
+                .into_iter()
+                .filter(|(_, texts)| !texts.is_empty())
+                .map(|(kind, texts)| Automaton::new(kind, &texts))
+                .collect(),
+        }
+    }
+}
+
+type Texts = Vec<Zeroizing<Vec<u8>>>;
+
+fn add_value(value: &str, loose: &mut Texts, strict: &mut Texts) {
+    let bytes = value.as_bytes();
+    let wide: Zeroizing<Vec<u8>> =
+        Zeroizing::new(bytes.iter().flat_map(|byte| [*byte, 0]).collect());
+    let mut forms = vec![
+        bytes.to_vec(),
+        bytes.iter().rev().copied().collect(),
+        hex(bytes, ""),
+        hex(bytes, "0x"),
+        // As a list of numbers.
+        bytes
+            .iter()
+            .flat_map(|byte| byte.to_string().into_bytes())
+            .collect(),
+    ];
+    for text in [bytes, wide.as_slice()] {
+        for offset in 0..3 {
+            forms.push(inner_base64(text, offset));
+        }
+    }
+    for form in forms.into_iter().map(Zeroizing::new) {
+        let skeleton: Zeroizing<Vec<u8>> = Zeroizing::new(
+            form.iter()
+                .filter_map(|byte| Kind::Loose.symbol(*byte))
+                .collect(),
+        );
+        if skeleton.len() >= LEAST_LOOSE {
+            add_parts(&skeleton, loose);
+        } else if form.len() >= LEAST {
+            let folded = form.iter().filter_map(|byte| Kind::Strict.symbol(*byte));
+            strict.push(Zeroizing::new(folded.collect()));
+        }
+    }
+    let skeleton: Zeroizing<Vec<u8>> = Zeroizing::new(
+        bytes
+            .iter()
+            .filter_map(|byte| Kind::Loose.symbol(*byte))
+            .collect(),
+    );
+    let step = (skeleton.len() / 128).clamp(1, LEAST_PART);
+    for part in skeleton.windows(LEAST_PART).step_by(step) {
+        loose.push(Zeroizing::new(part.to_vec()));
+    }
+}
+
+fn add_parts(text: &[u8], texts: &mut Texts) {
+    if text.len() <= LONGEST {
+        texts.push(Zeroizing::new(text.to_vec()));
+        return;
+    }
+    for part in text.windows(PART).step_by(PART) {
+        texts.push(Zeroizing::new(part.to_vec()));
+    }
+    texts.push(Zeroizing::new(text[text.len() - PART..].to_vec()));
+}
+
+/// The characters that the secret alone decides, wherever in a longer text it was encoded.
+fn inner_base64(secret: &[u8], offset: usize) -> Vec<u8> {
+    let mut padded = Zeroizing::new(vec![0; offset]);
+    padded.extend_from_slice(secret);
+    let encoded = STANDARD_NO_PAD.encode(&*padded).into_bytes();
+    let start = (offset * 8).div_ceil(6);
+    let end = padded.len() * 8 / 6;
+    encoded.get(start..end).unwrap_or_default().to_vec()
+}
+
+fn hex(bytes: &[u8], before: &str) -> Vec<u8> {
+    bytes
+        .iter()
+        .flat_map(|byte| format!("{before}{byte:02x}").into_bytes())
+        .collect()
+}
+
+impl Kind {
+    const fn width(self) -> usize {
+        match self {
+            Self::Loose => 36,
+            Self::Strict => 128,
+        }
+    }
+
+    /// How many bytes in a row it passes over before what it saw is forgotten.
+    pub(super) const fn longest_gap(self) -> u32 {
+        match self {
+            Self::Loose => 16,
+            Self::Strict => 4,
+        }
+    }
+
+    /// What a byte counts as, if it is not passed over.
+    pub(super) fn symbol(self, byte: u8) -> Option<u8> {
+        match self {
+            Self::Loose => match byte {
+                b'0'..=b'9' => Some(byte - b'0'),
+                b'a'..=b'z' => Some(byte - b'a' + 10),
+                b'A'..=b'Z' => Some(byte - b'A' + 10),
+                _ => None,
+            },
+            Self::Strict => {
+                let passed = matches!(byte, b'\r' | b'\n' | 0) || byte >= 128;
+                // Encoders of base64 disagree about two characters.
+                let one = match byte.to_ascii_lowercase() {
+                    b'-' => b'+',
+                    b'_' => b'/',
+                    other => other,
+                };
+                (!passed).then_some(one)
+            }
+        }
+    }
+}
+
+/// Finds all spellings at once, a symbol at a time.
+pub(super) struct Automaton {
+    pub(super) kind: Kind,
+    /// The next state for each state and symbol.
+    next: Vec<u32>,
+    /// How much of a spelling each state has seen.
+    depth: Vec<u16>,
+    /// The length of the longest spelling that ends in each state, or 0.
+    found: Vec<u16>,
+}
+
+impl Automaton {
+    fn new(kind: Kind, texts: &Texts) -> Self {
+        const NONE: u32 = u32::MAX;
+        let width = kind.width();
+        let mut made = Self {
+            kind,
+            next: vec![NONE; width],
+            depth: vec![0],
+            found: vec![0],
+        };
+        for text in texts {
+            let mut state = 0_usize;
+            for (index, symbol) in text.iter().enumerate() {
+                let edge = state * width + usize::from(*symbol);
+                if made.next[edge] == NONE {
+                    made.next[edge] = u32::try_from(made.depth.len()).unwrap_or(0);
+                    made.next.extend(std::iter::repeat_n(NONE, width));
+                    made.depth
+                        .push(u16::try_from(index + 1).unwrap_or(u16::MAX));
+                    made.found.push(0);
+                }
+                state = made.next[edge] as usize;
+            }
+            made.found[state] = made.depth[state];
+        }
+        made.close(NONE);
+        made
+    }
+
+    /// Puts in where to go on when a spelling breaks off: breadth first, so that shorter ones are ready.
+    fn close(&mut self, none: u32) {
+        let width = self.kind.width();
+        let mut fallback = vec![0_u32; self.depth.len()];
+        let mut queue = std::collections::VecDeque::from([0_u32]);
+        while let Some(state) = queue.pop_front() {
+            let at = state as usize;
+            let back = fallback[at] as usize;
+            self.found[at] = self.found[at].max(self.found[back]);
+            for symbol in 0..width {
+                let edge = at * width + symbol;
+                let elsewhere = if at == 0 {
+                    0
+                } else {
+                    self.next[back * width + symbol]
+                };
+                let child = self.next[edge];
+                if child == none {
+                    self.next[edge] = elsewhere;
+                } else {
+                    fallback[child as usize] = elsewhere;
+                    queue.push_back(child);
+                }
+            }
+        }
+    }
+
+    pub(super) fn step(&self, state: u32, symbol: u8) -> u32 {
+        self.next[state as usize * self.kind.width() + usize::from(symbol)]
+    }
+
+    /// How many symbols of a spelling have been seen.
+    pub(super) fn depth(&self, state: u32) -> usize {
+        usize::from(self.depth[state as usize])
+    }
+
+    /// How many symbols back the longest spelling began that ends here.
+    pub(super) fn found(&self, state: u32) -> Option<usize> {
+        let found = usize::from(self.found[state as usize]);
+        (found > 0).then_some(found)
+    }
+}
+
+impl Drop for Automaton {
+    fn drop(&mut self) {
+        use zeroize::Zeroize as _;
+        self.next.zeroize();
+    }
+}

@@ -1,0 +1,160 @@
+//! Passwords on a command line, where no name stands before them, and files that are like one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::names::{line_of, mentions};
+use super::value::{has_digit, has_letter, is_placeholder, quote, spaces};
+use crate::class::Class;
+use crate::window::{Ahead, Found};
+
+/// A short option that takes a password, and the programs that have it.
+#[derive(Debug)]
+pub(crate) struct PasswordOption {
+    /// With the space before it.
+    pub(crate) text: &'static str,
+    programs: &'static [&'static str],
+    /// Whether the value may stand apart. `mysql -p name` asks for the password and opens `name`.
+    apart: bool,
+}
+
+pub(crate) static OPTIONS: [PasswordOption; 5] = [
+    PasswordOption {
+        text: " -p",
+        programs: &["mysql", "mariadb"],
+        apart: false,
+    },
+    PasswordOption {
+        text: " -p",
+        programs: &["sshpass", " login", "htpasswd"],
+        apart: true,
+    },
+    PasswordOption {
+        text: " -a",
+        programs: &["redis-cli", "valkey-cli"],
+        apart: true,
+    },
+    PasswordOption {
+        text: " -w",
+        programs: &["ldap", "lftp"],
+        apart: true,
+    },
+    PasswordOption {
+        text: " -P",
+        programs: &["ipmitool", "sqlcmd", "sqoop", "bcp "],
+        apart: true,
+    },
+];
+
+pub(super) fn password_option(option: &PasswordOption, behind: &[u8], ahead: Ahead<'_>) -> Found {
+    if !ahead.is(0, option.text)? || !mentions(line_of(behind), option.programs) {
+        return Ok(None);
+    }
+    let from = option.text.len();
+    let start = if option.apart {
+        spaces(ahead, from)?
+    } else {
+        from
+    };
+    value_at(ahead, start)
+}
+
+/// `curl -u user:password`, `--user user:password`, `smbclient -U user%password`.
+pub(super) fn user_option(text: &str, behind: &[u8], ahead: Ahead<'_>) -> Found {
+    if !ahead.folds_to(0, text)? {
+        return Ok(None);
+    }
+    let at = ahead.short_run(text.len(), 1, |byte| byte == b'=')?;
+    let at = spaces(ahead, at)?;
+    let at = quote(ahead, at)?;
+    let end = ahead.short_run(at, 64, |byte| {
+        !byte.is_ascii_whitespace() && !b":%\"'`|;&<>()".contains(&byte)
+    })?;
+    let divider = ahead.at(end)?;
+    if end == at || !matches!(divider, Some(b':' | b'%')) {
+        return Ok(None);
+    }
+    // `-u 1000:1000` is somebody else's option.
+    let line = ahead.short_run(end, 200, |byte| byte != b'\n')?;
+    let web = ["curl", "http", "ftp", "smbclient", "rpcclient", "wget"];
+    if !mentions(line_of(behind), &web) && !mentions(ahead.slice(end..line), &web[1..3]) {
+        return Ok(None);
+    }
+    value_at(ahead, end + 1)
+}
+
+/// The rest of a word on a command line.
+fn value_at(ahead: Ahead<'_>, start: usize) -> Found {
+    let start = quote(ahead, start)?;
+    let end = ahead.run(start, Class::Bare)?;
+    let value = ahead.slice(start..end);
+    let fits = value.len() >= 4 && !value.starts_with(b"-") && !is_placeholder(value);
+    Ok((fits && (value.len() >= 6 || has_digit(value))).then_some(start..end))
+}
+
+/// `host:5432:database:user:password`, a line of `.pgpass`.
+pub(super) fn pgpass(behind: &[u8], ahead: Ahead<'_>) -> Found {
+    let line = behind
+        .rsplit(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    if line.is_empty() || line.iter().any(|byte| b" \t:/\"'".contains(byte)) {
+        return Ok(None);
+    }
+    let mut at = 0;
+    // The port, the database and the user.
+    for field in 0..3 {
+        let from = at + 1;
+        let end = ahead.short_run(from, 64, |byte| {
+            byte != b':' && (byte.is_ascii_graphic() && !b"/\"'<>(){}[],;".contains(&byte))
+        })?;
+        let text = ahead.slice(from..end);
+        let port =
+            text == b"*" || (4..=5).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
+        if text.is_empty() || ahead.at(end)? != Some(b':') || field == 0 && !port {
+            return Ok(None);
+        }
+        at = end;
+    }
+    let end = ahead.run(at + 1, Class::Line)?;
+    let value = ahead.slice(at + 1..end).trim_ascii_end();
+    let fits = value.len() >= 4 && !value.contains(&b' ') && !is_placeholder(value);
+    Ok(fits.then_some(at + 1..at + 1 + value.len()))
+}
+
+/// `"auth": "dXNlcjpwYXNzd29yZA=="` of a registry, `_auth=…` of npm: base64 of `user:password`.
+pub(super) fn registry_auth(behind: &[u8], ahead: Ahead<'_>) -> Found {
+    const WORD: &str = "auth";
+    let opens = matches!(behind, [.., b'"' | b'\'' | b'_' | b':']) || behind.is_empty();
+    if !opens || !ahead.folds_to(0, WORD)? {
+        return Ok(None);
+    }
+    let at = quote(ahead, WORD.len())?;
+    let at = spaces(ahead, at)?;
+    if !matches!(ahead.at(at)?, Some(b':' | b'=')) {
+        return Ok(None);
+    }
+    let at = spaces(ahead, at + 1)?;
+    let start = quote(ahead, at)?;
+    let end = ahead.run(start, Class::Base64)?;
+    let value = ahead.slice(start..end);
+    let told = STANDARD.decode(value.get(..value.len().min(1024)).unwrap_or_default());
+    let pair = told.is_ok_and(|told| told.contains(&b':') && told.iter().all(u8::is_ascii));
+    Ok((value.len() >= 8 && pair).then_some(start..end))
+}
+
+/// What the schemes of `crypt` leave in `/etc/shadow` and `.htpasswd`.
+pub(super) static HASHES: [&str; 17] = [
+    "$6$", "$5$", "$1$", "$y$", "$7$", "$gy$", "$2a$", "$2b$", "$2y$", "$2x$", "$apr1$", "$argon2",
+    "$scrypt$", "$pbkdf2", "$sha1$", "$md5", "$P$",
+];
+
+pub(super) fn password_hash(start: &str, ahead: Ahead<'_>) -> Found {
+    if !ahead.is(0, start)? {
+        return Ok(None);
+    }
+    let end = ahead.run(1, Class::Crypt)?;
+    let value = ahead.slice(0..end);
+    let divided = value.iter().filter(|byte| **byte == b'$').count() >= 3 || start == "$P$";
+    Ok((value.len() >= 22 && divided && has_letter(value)).then_some(0..end))
+}
