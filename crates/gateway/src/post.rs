@@ -15,7 +15,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use hermetic_access::PairingCode;
 use hermetic_chat::{Chat, Reply};
 use hermetic_redact::Redacted;
-use hermetic_store::{Deliveries, DeliveryRow, End, Inbox, Store, StoreError};
+use hermetic_store::{Deliveries, DeliveryRow, End, Store, StoreError};
 use hermetic_types::{ConversationKey, MessageId, Place, Platform};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -38,7 +38,6 @@ const LAST_MOMENT: Duration = Duration::from_secs(5);
 pub(crate) struct Post {
     chats: HashMap<Platform, Arc<dyn Chat>>,
     deliveries: Deliveries,
-    inbox: Inbox,
     outbound: Outbound,
     lines: Lines,
     wake: Notify,
@@ -82,7 +81,6 @@ impl Post {
                 .map(|chat| (chat.platform(), chat))
                 .collect(),
             deliveries: store.deliveries(),
-            inbox: store.inbox(),
             outbound,
             lines: Lines::default(),
             wake: Notify::new(),
@@ -122,17 +120,11 @@ impl Post {
             conversation: Some(message.conversation().clone()),
         };
         let text = serde_json::to_string(&address).unwrap_or_default();
+        let written = (said.platform.name(), text.as_str(), reply.as_str());
         let row = self
             .deliveries
-            .queue(
-                Some(message.row()),
-                said.platform.name(),
-                &text,
-                reply.as_str(),
-                now(),
-            )
+            .queue_and_end(message.row(), end, written, now())
             .await?;
-        self.inbox.end(message.row(), end, None, now()).await?;
         let letter = Letter::new(row, said.platform, address, reply.clone());
         let door = letter.door();
         self.lines.push(letter);
