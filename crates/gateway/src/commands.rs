@@ -94,7 +94,11 @@ impl Gateway {
         let asker = self.asking.asker(message);
         let site = self.worksites.of(message.said().platform);
         let toolbox = site.kit.toolbox(&own, &asker);
-        match toolbox.run(request, &control.stop).await {
+        let outcome = toolbox.run(request, &control.stop).await;
+        if let Some(why) = own.why_stopped() {
+            return Redacted::constant(why);
+        }
+        match outcome {
             Ok(Outcome::Ran { output, code, .. }) => {
                 self.redactor.redact(ran(output.as_str(), code))
             }

@@ -9,6 +9,8 @@ use thiserror::Error;
 pub enum LeaseError {
     #[error("all {most} sandboxes are in use; raise gateway.max_sandboxes or wait for one to end")]
     Full { most: usize },
+    #[error("the disk is nearly full, so nothing new is run until there is room")]
+    DiskLow,
     #[error("no backend {0} in this program")]
     NoBackend(BackendKind),
     #[error("the sandbox could not be started")]

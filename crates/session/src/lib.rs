@@ -12,6 +12,8 @@
 
 #![forbid(unsafe_code)]
 
+mod backend_health;
+mod disk_guard;
 mod errors;
 mod house;
 mod late;
@@ -28,6 +30,7 @@ mod settle;
 mod slot;
 mod spending;
 
+pub use disk_guard::DiskBounds;
 pub use errors::{LeaseError, LetGoError};
 pub use lease::Lease;
 pub use outlet::{Outlet, PROXY_PORT};
