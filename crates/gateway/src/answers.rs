@@ -1,6 +1,7 @@
 //! Answers in a chat: `/approve`, `/deny`, buttons. Only who may answer is listened to.
 
 use hermetic_access::{Admitted, Role};
+use hermetic_chat::Receipt;
 use hermetic_redact::Redacted;
 use hermetic_store::{Given, Outcome, Request, Scope, State, StoreError, Subject};
 use hermetic_types::{Press, RequestId};
@@ -130,11 +131,15 @@ impl Gateway {
     }
 
     /// A button was pressed by somebody who may write; whether they may answer is seen here.
-    pub(crate) async fn press(&self, press: &Admitted<Press>) {
+    pub(crate) async fn press(&self, press: &Admitted<Press>, receipt: Receipt) {
         let notice = match self.pressed(press).await {
-            Ok(notice) => notice,
+            Ok(notice) => {
+                receipt.stored();
+                notice
+            }
             Err(error) => {
                 tracing::error!(%error, "a pressed button could not be looked up");
+                drop(receipt);
                 Redacted::constant(crate::wording::BROKEN)
             }
         };

@@ -108,7 +108,11 @@ impl Gateway {
         let asker = self.asking.asker(message);
         let site = self.worksites.of(message.said().platform);
         let toolbox = site.kit.toolbox(&own, &asker);
-        let text = match toolbox.run(request, &control.stop).await {
+        let outcome = toolbox.run(request, &control.stop).await;
+        if let Some(why) = own.why_stopped() {
+            return Redacted::constant(why);
+        }
+        let text = match outcome {
             Ok(Outcome::Ran { output, code, .. }) => ran(output.as_str(), code),
             Ok(Outcome::Failed { error }) => format!("Not run: {error}"),
             Err(blocked) => blocked.to_string(),

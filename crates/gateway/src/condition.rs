@@ -1,14 +1,16 @@
 //! How a running gateway is, for those who look on.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use hermetic_chat::ChatState;
-use hermetic_types::Platform;
+use hermetic_types::{HealthReport, PartHealth, Platform};
+use serde::Serialize;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
+use crate::wording::now;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
@@ -16,6 +18,16 @@ pub struct Condition {
     /// Conversations with something going on.
     pub active: usize,
     pub platforms: Vec<(Platform, ChatState)>,
+    pub parts: Vec<Part>,
+}
+
+/// One of those whose trouble the operator should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// `store`, `disk`, `model`, `platform:telegram`, `backend:native`.
+    pub name: String,
+    #[serde(flatten)]
+    pub health: PartHealth,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +56,54 @@ impl Gateway {
                 .iter()
                 .map(|chat| (chat.platform(), chat.state()))
                 .collect(),
+            parts: self.parts(),
+        }
+    }
+
+    /// Each part, also those that are well.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let part = |name: &str, report: HealthReport| (name.to_owned(), report.health());
+        let mut parts = vec![
+            part("store", self.store.health()),
+            part("disk", self.sandboxes.disk_health()),
+            part("model", self.model_health.clone()),
+        ];
+        let backends = self.sandboxes.backends_health().into_iter();
+        parts.extend(backends.map(|(kind, health)| (format!("backend:{kind}"), health)));
+        let now = now();
+        parts.extend(self.chats.iter().map(|chat| {
+            let health = match chat.state() {
+                ChatState::Starting | ChatState::Connected => PartHealth::Ok,
+                ChatState::Retrying { why } | ChatState::Stopped { why } => {
+                    PartHealth::Degraded { why, since: now }
+                }
+            };
+            (format!("platform:{}", chat.platform()), health)
+        }));
+        let parts = parts.into_iter().map(|(name, health)| {
+            let health = self.first_seen(&name, health);
+            Part { name, health }
+        });
+        parts.collect()
+    }
+
+    /// In words that may be shown, and since when it was seen so.
+    fn first_seen(&self, name: &str, health: PartHealth) -> PartHealth {
+        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        let PartHealth::Degraded { why, since } = health else {
+            if troubles.remove(name).is_some() {
+                tracing::info!(part = name, "well again");
+            }
+            return health;
+        };
+        let why = self.redactor.redact(why).into_inner();
+        let trouble = troubles.entry(name.to_owned()).or_insert_with(|| {
+            tracing::warn!(part = name, why, "degraded");
+            since
+        });
+        PartHealth::Degraded {
+            why,
+            since: *trouble,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The parts, brought together.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hermetic_access::Access;
@@ -9,6 +10,7 @@ use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
 use hermetic_session::Sandboxes;
 use hermetic_store::{History, Inbox, Store, ToolCalls};
+use hermetic_types::{HealthReport, Timestamp};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -79,6 +81,7 @@ pub enum Busy {
 pub struct Gateway {
     pub(crate) access: Access,
     pub(crate) chats: Vec<Arc<dyn Chat>>,
+    pub(crate) store: Store,
     pub(crate) inbox: Inbox,
     pub(crate) history: History,
     pub(crate) tool_calls: ToolCalls,
@@ -94,6 +97,10 @@ pub struct Gateway {
     /// A turn takes one; those who find none wait.
     pub(crate) seats: Arc<Seats>,
     pub(crate) stage: watch::Sender<Stage>,
+    /// Since when each part that is not well was seen so.
+    pub(crate) troubles: Mutex<HashMap<String, Timestamp>>,
+    /// How the last turns fared with the model.
+    pub(crate) model_health: HealthReport,
     /// Everything that works on a message. `serve` waits for it.
     pub(crate) turns: TaskTracker,
     /// Ends all that works on messages.
@@ -138,8 +145,11 @@ impl Gateway {
             post,
             seats,
             stage: watch::Sender::new(Stage::Starting),
+            troubles: Mutex::default(),
+            model_health: HealthReport::default(),
             turns,
             cut,
+            store: parts.store,
         }
     }
 }

@@ -1,8 +1,14 @@
-//! `GET /health`: whether it serves. The dashboard will live on the same port.
+//! `GET /health`: whether it serves, and which part does not do all of its work. The dashboard will live
+//! on the same port.
+//!
+//! The answer is 200 as long as messages are taken over, also when a part is degraded: whoever asks only
+//! for the number wants to know whether a restart or another machine would help. It is 503 when they are
+//! not: the store cannot be written.
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use hermetic_chat::ChatState;
@@ -17,7 +23,14 @@ pub(crate) fn routes(gateway: Arc<Gateway>) -> Router {
 }
 
 /// Nothing here that a stranger on the loopback could use.
-async fn health(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
+async fn health(State(gateway): State<Arc<Gateway>>) -> (StatusCode, Json<Value>) {
+    let parts = gateway.parts();
+    let takes_messages = gateway.store.health().health().is_ok();
+    let is_well = parts.iter().all(|part| part.health.is_ok());
+    let number = match takes_messages {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
     let platforms: Vec<_> = gateway
         .chats
         .iter()
@@ -30,13 +43,15 @@ async fn health(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
             })
         })
         .collect();
-    Json(json!({
-        "status": "ok",
+    let body = json!({
+        "status": if is_well { "ok" } else { "degraded" },
+        "parts": parts,
         "version": env!("CARGO_PKG_VERSION"),
         "backend": gateway.worksites.usual().facts.backend,
         "active_conversations": gateway.lanes.active(),
         "platforms": platforms,
-    }))
+    });
+    (number, Json(body))
 }
 
 fn state(state: &ChatState) -> &'static str {

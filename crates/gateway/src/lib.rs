@@ -58,7 +58,7 @@ mod worksite;
 pub use afresh::Resets;
 pub use approvals::{Answerer, Approvals, Asked, Asker, Desk, Guard, NobodyToAsk, TidyError};
 pub use asking::Asking;
-pub use condition::{Condition, Report, Stage};
+pub use condition::{Condition, Part, Report, Stage};
 pub use gates::{Gate, Gates, PlatformGates};
 pub use gateway::{Busy, Gateway, Parts, Settings};
 pub use growing::Streaming;

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures::future::FutureExt;
 use hermetic_access::Refused;
-use hermetic_agent::TurnError;
+use hermetic_agent::{ModelError, TurnError};
 use hermetic_audit::Event;
 use hermetic_chat::Receipt;
 use hermetic_redact::Redacted;
@@ -89,7 +89,9 @@ impl Gateway {
         let session = self.open_session(message, control).await?;
         let growing = Growing::new(&self.redactor);
         let turn = session.take_turn(&self.agent, control, &growing);
-        let answer = self.showing(message, &growing, turn).await?;
+        let answered = self.showing(message, &growing, turn).await;
+        self.note_model(answered.as_ref().err());
+        let answer = answered?;
         let answer = Answer::read(&answer, self.worksites.workspace(message.said().platform));
         let text = format!("{}{}", afresh.unwrap_or_default(), answer.text);
         let reply = self.redactor.redact(text);
@@ -147,8 +149,12 @@ impl Gateway {
             return Ok(());
         }
         let slash = self.slash(message);
-        let attempts = self.inbox.begin(message.row()).await?;
         let happens_once = slash.as_ref().is_some_and(|slash| !slash.may_be_repeated());
+        let attempts = if happens_once {
+            self.inbox.begin_once(message.row()).await?
+        } else {
+            self.inbox.begin(message.row()).await?
+        };
         if attempts > 1 && happens_once && !self.only_asked(message.row()).await? {
             return Err(HandleError::NotRepeated);
         }
@@ -165,6 +171,28 @@ impl Gateway {
             done = working => done.map(drop),
             never = self.show_typing(message) => match never {},
         }
+    }
+
+    /// What a turn says about the model. That a conversation is too long, or a turn was interrupted, says
+    /// nothing.
+    fn note_model(&self, failed: Option<&TurnError>) {
+        let why = match failed {
+            None => {
+                self.model_health.recovered();
+                return;
+            }
+            Some(TurnError::Model(ModelError::Unreachable { .. })) => "it cannot be reached",
+            Some(TurnError::Model(ModelError::Busy { .. })) => "it is busy or broken",
+            Some(TurnError::Model(ModelError::KeyRejected { .. })) => "it does not accept the key",
+            Some(TurnError::Model(ModelError::Cut { .. } | ModelError::Silent { .. })) => {
+                "it breaks off its answers"
+            }
+            Some(TurnError::Model(ModelError::Unreadable { .. } | ModelError::TooLarge { .. })) => {
+                "its answers cannot be read"
+            }
+            Some(TurnError::Model(_) | TurnError::Journal(_)) => return,
+        };
+        self.model_health.degraded(why, wording::now());
     }
 
     fn note_access(&self, kept: &Kept) {

@@ -20,7 +20,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use hermetic_access::PairingCode;
 use hermetic_chat::{Chat, Reply};
 use hermetic_redact::{Redacted, Redactor};
-use hermetic_store::{Deliveries, DeliveryRow, End, Inbox, Store, StoreError};
+use hermetic_store::{Deliveries, DeliveryRow, End, Store, StoreError};
 use hermetic_types::{ConversationKey, MessageId, Place, Platform};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -44,7 +44,6 @@ const LAST_MOMENT: Duration = Duration::from_secs(5);
 pub(crate) struct Post {
     chats: HashMap<Platform, Arc<dyn Chat>>,
     deliveries: Deliveries,
-    inbox: Inbox,
     files: Arc<dyn FileSource>,
     redactor: Redactor,
     pace: FilePace,
@@ -94,7 +93,6 @@ impl Post {
                 .map(|chat| (chat.platform(), chat))
                 .collect(),
             deliveries: store.deliveries(),
-            inbox: store.inbox(),
             files,
             redactor,
             pace: FilePace::default(),
@@ -137,17 +135,11 @@ impl Post {
             late: false,
         };
         let text = serde_json::to_string(&address).unwrap_or_default();
+        let written = (said.platform.name(), text.as_str(), reply.as_str());
         let row = self
             .deliveries
-            .queue(
-                Some(message.row()),
-                said.platform.name(),
-                &text,
-                reply.as_str(),
-                now(),
-            )
+            .queue_and_end(message.row(), end, written, now())
             .await?;
-        self.inbox.end(message.row(), end, None, now()).await?;
         let mut letter = Letter::new(row, said.platform, address, reply.clone());
         letter.message = Some(message.row());
         let door = letter.door();

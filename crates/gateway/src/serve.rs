@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use futures::stream::{StreamExt, select_all};
-use hermetic_chat::{Event, Received};
+use futures::stream::{FuturesOrdered, StreamExt, select_all};
+use hermetic_chat::{Event, Receipt};
 use hermetic_listen::{BoundedListener, ConnectionBounds, descriptors, serve_http};
 use hermetic_redact::Redacted;
 use hermetic_session::SettleError;
 use hermetic_store::{End, StoreError};
-use hermetic_types::{BackendKind, Platform};
+use hermetic_types::{BackendKind, Platform, Press};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::kept::Kept;
 use crate::lanes::{Control, Joined, Line, Told};
-use crate::life::Tended;
+use crate::life::{Tended, in_full};
 use crate::seats::Ticket;
 use crate::slash::Slash;
 use crate::wording::{self, now};
@@ -28,6 +28,9 @@ use crate::{Busy, Gateway, Parts, ProofError, Report, Stage, health};
 
 /// How often what is over for long is forgotten.
 const FORGET_EVERY: Duration = Duration::from_secs(3600);
+
+/// Messages that are written down at the same time.
+const MOST_TAKEN: usize = 64;
 
 /// How often questions that nobody waits for are looked for.
 const TIDY_EVERY: Duration = Duration::from_secs(10);
@@ -85,6 +88,7 @@ async fn live(
 ) -> Result<Drained, ServeError> {
     let doors = std::mem::take(&mut parts.doors);
     let gateway = Arc::new(Gateway::new(parts));
+    gateway.store.wait_for_room();
     gateway.sandboxes.settle().await?;
     gateway.prove_backends().await?;
 
@@ -115,15 +119,34 @@ impl Gateway {
             return Ok(());
         }
         let mut heard = select_all(self.chats.iter().map(|chat| chat.receive(stop.clone())));
-        while let Some(next) = stop.run_until_cancelled(heard.next()).await {
+        // Written down together, handed on in the order they came.
+        let mut taking = FuturesOrdered::new();
+        let ended = loop {
+            let next = tokio::select! {
+                biased;
+                Some(taken) = taking.next(), if !taking.is_empty() => {
+                    self.hand_on(taken).await;
+                    continue;
+                }
+                next = stop.run_until_cancelled(heard.next()), if taking.len() < MOST_TAKEN => next,
+            };
             match next {
-                Some(Ok(received)) => self.hear(received).await,
-                Some(Err(error)) => tracing::error!(%error, "a chat platform is lost"),
-                None if stop.is_cancelled() => break,
-                None => return Err(ServeError::NoChatLeft),
+                None => break Ok(()),
+                Some(Some(Ok(received))) => match received.event {
+                    Event::Message(incoming) => {
+                        taking.push_back(self.take_in(incoming, received.receipt));
+                    }
+                    Event::Press(press) => self.hear_press(press, received.receipt),
+                },
+                Some(Some(Err(error))) => tracing::error!(%error, "a chat platform is lost"),
+                Some(None) if stop.is_cancelled() => break Ok(()),
+                Some(None) => break Err(ServeError::NoChatLeft),
             }
+        };
+        while let Some(taken) = taking.next().await {
+            self.hand_on(taken).await;
         }
-        Ok(())
+        ended
     }
 
     /// What waits for a person is left to the next start. After the grace period what still runs is
@@ -139,28 +162,32 @@ impl Gateway {
         }
         let turns = self.turns.len();
         self.cut.cancel();
+        // What cannot be written by now is found unfinished by the next start.
+        self.store.stop_waiting_for_room();
         self.turns.wait().await;
         Drained::CutShort { turns }
     }
 
-    async fn hear(self: &Arc<Self>, received: Received) {
-        let Received { event, receipt } = received;
-        match event {
-            Event::Message(incoming) => match self.take_in(incoming, receipt).await {
-                Ok(Some(message)) => self.dispatch(message, self.settings.busy).await,
-                Ok(None) => {}
-                // The receipt was not signed, so it comes again.
-                Err(error) => tracing::error!(%error, "a message could not be written down"),
-            },
-            Event::Press(press) => {
-                receipt.stored();
-                let Ok(press) = self.access.admit_press(press).await else {
-                    return;
-                };
-                let gateway = Arc::clone(self);
-                self.turns.spawn(async move { gateway.press(&press).await });
+    async fn hand_on(self: &Arc<Self>, taken: Result<Option<Kept>, StoreError>) {
+        match taken {
+            Ok(Some(message)) => self.dispatch(message, self.settings.busy).await,
+            Ok(None) => {}
+            // The receipt was not signed, so it comes again.
+            Err(error) => {
+                tracing::error!(error = %in_full(&error), "a message could not be written down")
             }
         }
+    }
+
+    /// The receipt is signed when the answer is written down; one that could not be comes again.
+    fn hear_press(self: &Arc<Self>, press: Press, receipt: Receipt) {
+        let gateway = Arc::clone(self);
+        self.turns.spawn(async move {
+            match gateway.access.admit_press(press).await {
+                Ok(press) => gateway.press(&press, receipt).await,
+                Err(_) => receipt.stored(),
+            }
+        });
     }
 
     /// Hands a message to whoever works on it. Commands do not wait for a turn.
@@ -331,6 +358,8 @@ impl Household {
         tasks.spawn(Arc::clone(gateway).report(report, stop.clone()));
         let (reaper, until) = (gateway.sandboxes.clone(), stop.clone());
         tasks.spawn(async move { reaper.keep_house(until).await });
+        let (guard, until) = (gateway.sandboxes.clone(), stop.clone());
+        tasks.spawn(async move { guard.guard_disk(until).await });
         let (courier, until) = (Arc::clone(gateway), stop.clone());
         tasks.spawn(async move { courier.post.courier(until).await });
         let (tidy, until) = (gateway.asking.clone(), stop.clone());

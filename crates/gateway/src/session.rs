@@ -159,7 +159,7 @@ impl Session<'_> {
             Stand::Fresh(text) => Input::Says(text),
             Stand::Resumed => Input::Resume,
         };
-        let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker));
+        let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own);
         let turn = Turn {
             system: &self.system,
             history: &self.history,

@@ -52,6 +52,13 @@ impl<'a> Own<'a> {
     }
 }
 
+impl Own<'_> {
+    /// What to say of a call that ended with its sandbox, if that was stopped for the disk's sake.
+    pub(crate) fn why_stopped(&self) -> Option<&'static str> {
+        self.sandboxes.why_stopped(&self.conversation)
+    }
+}
+
 impl Workplace for Own<'_> {
     fn conversation(&self) -> &ConversationKey {
         &self.conversation
@@ -87,17 +94,20 @@ impl Workplace for Own<'_> {
 
 /// A toolbox behind the agent's seam.
 #[derive(Debug)]
-pub struct AgentTools<'a>(Toolbox<'a>);
+pub struct AgentTools<'a> {
+    tools: Toolbox<'a>,
+    own: &'a Own<'a>,
+}
 
 impl<'a> AgentTools<'a> {
-    pub fn new(toolbox: Toolbox<'a>) -> Self {
-        Self(toolbox)
+    pub fn new(tools: Toolbox<'a>, own: &'a Own<'a>) -> Self {
+        Self { tools, own }
     }
 }
 
 impl Tools for AgentTools<'_> {
     fn specs(&self) -> Vec<ToolSpec> {
-        let described = self.0.described().into_iter();
+        let described = self.tools.described().into_iter();
         described
             .map(|tool| ToolSpec {
                 name: tool.name.to_owned(),
@@ -114,9 +124,12 @@ impl Tools for AgentTools<'_> {
     ) -> BoxFuture<'a, ToolResult> {
         async move {
             let name = invocation.name;
-            match self.0.call(name, invocation.arguments, &stop).await {
+            match self.tools.call(name, invocation.arguments, &stop).await {
                 Some(answered) => ToolResult {
-                    content: answered.json.to_string(),
+                    content: match self.own.why_stopped() {
+                        Some(why) => format!("{why}\n{}", answered.json),
+                        None => answered.json.to_string(),
+                    },
                     failed: answered.failed,
                 },
                 None => ToolResult::failed(format!("there is no tool {name:?}")),
@@ -143,6 +156,10 @@ fn for_model(error: &LeaseError) -> NoSandbox {
             "the sandbox with this conversation's files could not be started again, so nothing was run; \
              its files are kept, and the operator has been told; /destroy gives the files up and starts \
              anew"
+        }
+        LeaseError::DiskLow => {
+            "the machine's disk is nearly full, so nothing new is run until there is room; nothing was \
+             run; the operator has been told"
         }
         LeaseError::Stopping => "the gateway is stopping; nothing was run",
         _ => "the sandbox could not be started, so nothing was run; the operator has been told",

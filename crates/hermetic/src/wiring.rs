@@ -136,9 +136,9 @@ fn store_path(config: &Config) -> PathBuf {
 }
 
 async fn open_store(path: PathBuf) -> Result<Store, Failure> {
-    Store::open(&path).await.map_err(|error| {
-        Failure::caused(&error, "check the folder's permissions and the space left")
-    })
+    Store::open(&path)
+        .await
+        .map_err(|error| Failure::caused(&error, error.remedy()))
 }
 
 pub(crate) async fn sandboxes(

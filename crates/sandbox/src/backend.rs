@@ -1,10 +1,11 @@
 //! The seam: what a backend promises.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::net::TcpListener;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt};
 use hermetic_types::{BackendKind, ConversationKey, SandboxId};
 use serde::Serialize;
 use thiserror::Error;
@@ -44,6 +45,12 @@ pub trait Backend: Send + Sync + fmt::Debug {
     fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>>;
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>>;
+
+    /// How many bytes the files of these sandboxes take, for those that lie on a disk of this machine and
+    /// can be counted.
+    fn disk_use<'a>(&'a self, _ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        std::future::ready(HashMap::new()).boxed()
+    }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>>;
 }

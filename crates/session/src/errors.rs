@@ -14,6 +14,8 @@ pub enum LeaseError {
          for one of theirs to end"
     )]
     FullForHolder { most: usize },
+    #[error("the disk is nearly full, so nothing new is run until there is room")]
+    DiskLow,
     #[error("no backend {0} in this program")]
     NoBackend(BackendKind),
     #[error("the sandbox could not be started")]

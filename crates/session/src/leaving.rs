@@ -46,6 +46,25 @@ impl Sandboxes {
         gone
     }
 
+    /// Stops or destroys the conversation's sandbox whether it is used or not.
+    pub(crate) async fn end_tenancy(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<(), LetGoError> {
+        let slot = self.slot(conversation);
+        let mut tenant = slot.gate.lock().await;
+        let Some(leaving) = tenant.take() else {
+            return Ok(());
+        };
+        let (spec, kind) = (Arc::clone(&leaving.spec), leaving.backend);
+        leaving.close_outlet().await;
+        slot.vacate();
+        match spec.persistence {
+            Persistence::Ephemeral => self.destroy(&spec.id, kind).await,
+            Persistence::Kept => self.stop(&spec.id, kind).await,
+        }
+    }
+
     pub(crate) async fn stop(&self, id: &SandboxId, kind: BackendKind) -> Result<(), LetGoError> {
         let backend = self
             .backends

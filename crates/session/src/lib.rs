@@ -14,6 +14,8 @@
 #![forbid(unsafe_code)]
 
 mod aside;
+mod backend_health;
+mod disk_guard;
 mod errors;
 mod house;
 mod late;
@@ -31,6 +33,7 @@ mod slot;
 mod spending;
 
 pub use aside::SetAside;
+pub use disk_guard::DiskBounds;
 pub use errors::{LeaseError, LetGoError};
 pub use lease::Lease;
 pub use outlet::{Outlet, PROXY_PORT};

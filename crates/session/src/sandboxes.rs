@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::aside::{holds_files, not_back};
+use crate::backend_health::BackendHealth;
+use crate::disk_guard::DiskGuard;
 use crate::late::Late;
 use crate::pool::Pool;
 use crate::slot::{Holder, Slot, Tenant};
@@ -34,6 +36,8 @@ pub struct Sandboxes {
     /// Absent: no sandbox has a way out, whatever its spec says.
     pub(crate) gate: Option<Arc<Gate>>,
     spending: Option<Spending>,
+    pub(crate) disk: Option<Arc<DiskGuard>>,
+    pub(crate) backend_health: BackendHealth,
     /// Creations, which go on when the caller gives up so that none is cut in the middle, and outlets.
     pub(crate) works: TaskTracker,
     /// Ends the outlets.
@@ -81,6 +85,8 @@ impl Sandboxes {
             late: Arc::default(),
             gate: None,
             spending: None,
+            disk: None,
+            backend_health: BackendHealth::default(),
             works: TaskTracker::new(),
             cut: CancellationToken::new(),
         }
@@ -138,12 +144,18 @@ impl Sandboxes {
         conversation: &ConversationKey,
         holder: Option<Holder>,
     ) -> Result<Lease, LeaseError> {
+        if self.disk.as_ref().is_some_and(|guard| guard.is_low()) {
+            return Err(LeaseError::DiskLow);
+        }
         let this = self.clone();
+        let backend = self.plan_of(conversation).backend;
         let conversation = conversation.clone();
         let work = self
             .works
             .spawn(async move { this.enter(&conversation, holder.as_ref()).await });
-        work.await.map_err(|_| LeaseError::Stopping)?
+        let entered = work.await.map_err(|_| LeaseError::Stopping)?;
+        self.note_backend(backend, entered.as_ref().err());
+        entered
     }
 
     /// Destroys the conversation's sandbox with its files, whatever runs in it, and those that were set

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod disk_guard;
 mod fake;
 mod kept_files;
 mod way_out;

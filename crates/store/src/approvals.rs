@@ -13,12 +13,16 @@ use sqlx::{Row, SqlitePool};
 pub use notices::Notice;
 pub use request::{Given, NewRequest, Reply, Request, Scope, State, Subject};
 
+use crate::write::Durability::{OnDisk, Soon};
+use crate::write::WithoutRoom::Fail;
+use crate::write::{Statement, Writer};
 use crate::{MessageRow, StoreError};
 use request::request;
 
 #[derive(Clone, Debug)]
 pub struct Approvals {
-    pool: SqlitePool,
+    reader: SqlitePool,
+    writer: Writer,
 }
 
 /// What became of an answer.
@@ -36,15 +40,15 @@ pub enum Outcome {
 const MOST_TRIES: usize = 16;
 
 impl Approvals {
-    pub(crate) fn new(pool: SqlitePool) -> Self {
-        Self { pool }
+    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
+        Self { reader, writer }
     }
 
     /// Writes a question down and gives it a name.
     pub async fn open(&self, new: &NewRequest<'_>) -> Result<Request, StoreError> {
         let reasons = serde_json::to_string(new.reasons).unwrap_or_default();
         for _ in 0..MOST_TRIES {
-            let row = sqlx::query(
+            let insert = Statement::new(
                 "INSERT INTO approvals (id, subject, conversation, message, what, fingerprint,
                                         reasons, asker, asked_at, expires_at, state)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
@@ -59,13 +63,11 @@ impl Approvals {
             .bind(&reasons)
             .bind(new.asker)
             .bind(new.asked_at.millis())
-            .bind(new.expires_at.millis())
-            .fetch_optional(&self.pool)
-            .await
-            .and_then(|row| row.as_ref().map(request).transpose())
-            .map_err(StoreError::while_doing("write a question down"))?;
+            .bind(new.expires_at.millis());
+            let doing = "write a question down";
+            let row = self.writer.returning(doing, (OnDisk, Fail), insert).await?;
             if let Some(row) = row {
-                return Ok(row);
+                return request(&row).map_err(StoreError::while_doing(doing));
             }
         }
         Err(StoreError::while_doing("name a question")(
@@ -76,7 +78,7 @@ impl Approvals {
     pub async fn find(&self, id: &RequestId) -> Result<Option<Request>, StoreError> {
         sqlx::query("SELECT * FROM approvals WHERE id = ?")
             .bind(id.as_str())
-            .fetch_optional(&self.pool)
+            .fetch_optional(&self.reader)
             .await
             .and_then(|row| row.as_ref().map(request).transpose())
             .map_err(StoreError::while_doing("read a question"))
@@ -89,7 +91,7 @@ impl Approvals {
              ORDER BY asked_at, rowid",
         )
         .bind(now.millis())
-        .fetch_all(&self.pool)
+        .fetch_all(&self.reader)
         .await
         .and_then(|rows| rows.iter().map(request).collect())
         .map_err(StoreError::while_doing("read the questions that wait"))
@@ -115,7 +117,7 @@ impl Approvals {
         .bind(like.asker)
         .bind(like.asked_at.millis())
         .bind(answered_since.millis())
-        .fetch_all(&self.pool)
+        .fetch_all(&self.reader)
         .await
         .and_then(|rows| rows.iter().map(request).collect())
         .map_err(StoreError::while_doing("look for a standing question"))
@@ -127,7 +129,7 @@ impl Approvals {
             "SELECT * FROM approvals WHERE message = ? ORDER BY asked_at DESC, rowid DESC LIMIT 1",
         )
         .bind(message.0)
-        .fetch_optional(&self.pool)
+        .fetch_optional(&self.reader)
         .await
         .and_then(|row| row.as_ref().map(request).transpose())
         .map_err(StoreError::while_doing("read a message's question"))
@@ -140,11 +142,7 @@ impl Approvals {
         reply: Reply<'_>,
         now: Timestamp,
     ) -> Result<Outcome, StoreError> {
-        let won = self
-            .try_to_answer(id, reply, now)
-            .await
-            .map_err(StoreError::while_doing("write an answer down"))?;
-        if let Some(won) = won {
+        if let Some(won) = self.try_to_answer(id, reply, now).await? {
             return Ok(Outcome::First(won));
         }
         self.close(id, State::Expired, now).await?;
@@ -157,9 +155,9 @@ impl Approvals {
         id: &RequestId,
         reply: Reply<'_>,
         now: Timestamp,
-    ) -> Result<Option<Request>, sqlx::Error> {
-        let mut both = self.pool.begin().await?;
-        let row = sqlx::query(
+    ) -> Result<Option<Request>, StoreError> {
+        let doing = "write an answer down";
+        let answer = Statement::new(
             "UPDATE approvals
              SET state = ?, scope = ?, answered_by = ?, via = ?, reason = ?, answered_at = ?
              WHERE id = ? AND state = 'pending' AND expires_at > ? RETURNING *",
@@ -171,21 +169,19 @@ impl Approvals {
         .bind(reply.reason)
         .bind(now.millis())
         .bind(id.as_str())
-        .bind(now.millis())
-        .fetch_optional(&mut *both)
-        .await?;
-        let Some(won) = row.as_ref().map(request).transpose()? else {
-            return Ok(None);
-        };
-        if let Some(expires) = reply
+        .bind(now.millis());
+        let grant = reply
             .given
             .scope()
-            .and_then(|scope| scope.grant(won.subject, now))
-        {
-            grants::insert(&mut both, &won, expires, now).await?;
-        }
-        both.commit().await?;
-        Ok(Some(won))
+            .and_then(|scope| grants::insert_if_won(id, scope, now));
+        let both = std::iter::once(answer).chain(grant).collect();
+        let written = self.writer.write(doing, (OnDisk, Fail), both).await?;
+        written
+            .first()
+            .and_then(|answer| answer.rows.first())
+            .map(request)
+            .transpose()
+            .map_err(StoreError::while_doing(doing))
     }
 
     /// Nobody answered in time, or nobody waits any more. `Expired` holds only once time is up.
@@ -195,54 +191,63 @@ impl Approvals {
         as_what: State,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        sqlx::query(
-            "UPDATE approvals SET state = ?1, answered_at = ?2
+        self.writer
+            .change(
+                "close a question",
+                (OnDisk, Fail),
+                Statement::new(
+                    "UPDATE approvals SET state = ?1, answered_at = ?2
              WHERE id = ?3 AND state = 'pending' AND (?1 <> 'expired' OR expires_at <= ?2)",
-        )
-        .bind(as_what.name())
-        .bind(now.millis())
-        .bind(id.as_str())
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(StoreError::while_doing("close a question"))
+                )
+                .bind(as_what.name())
+                .bind(now.millis())
+                .bind(id.as_str()),
+            )
+            .await
+            .map(drop)
     }
 
     /// Closes every question whose time is up.
     pub async fn expire(&self, now: Timestamp) -> Result<(), StoreError> {
-        sqlx::query(
-            "UPDATE approvals SET state = 'expired', answered_at = ?1
+        self.writer
+            .change(
+                "close questions",
+                (Soon, Fail),
+                Statement::new(
+                    "UPDATE approvals SET state = 'expired', answered_at = ?1
              WHERE state = 'pending' AND expires_at <= ?1",
-        )
-        .bind(now.millis())
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(StoreError::while_doing("close questions"))
+                )
+                .bind(now.millis()),
+            )
+            .await
+            .map(drop)
     }
 
-    /// Uses a yes up. Whoever gets `true` may run it, and nobody else does.
+    /// Uses a yes up, on the disk. Whoever gets `true` may run it, and nobody else does, ever.
     pub async fn spend(&self, id: &RequestId, now: Timestamp) -> Result<bool, StoreError> {
-        let done = sqlx::query(
+        let spend = Statement::new(
             "UPDATE approvals SET spent_at = ?
              WHERE id = ? AND state = 'approved' AND spent_at IS NULL",
         )
         .bind(now.millis())
-        .bind(id.as_str())
-        .execute(&self.pool)
-        .await
-        .map_err(StoreError::while_doing("use an answer"))?;
-        Ok(done.rows_affected() == 1)
+        .bind(id.as_str());
+        let spent = self
+            .writer
+            .change("use an answer", (OnDisk, Fail), spend)
+            .await?;
+        Ok(spent == 1)
     }
 
     /// Notes that the answer is in the audit record.
     pub async fn recorded(&self, id: &RequestId) -> Result<(), StoreError> {
-        sqlx::query("UPDATE approvals SET recorded = 1 WHERE id = ?")
-            .bind(id.as_str())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "note a recorded answer",
+                (Soon, Fail),
+                Statement::new("UPDATE approvals SET recorded = 1 WHERE id = ?").bind(id.as_str()),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("note a recorded answer"))
     }
 
     /// Answers that a crash kept out of the audit record.
@@ -251,7 +256,7 @@ impl Approvals {
             "SELECT * FROM approvals WHERE state <> 'pending' AND recorded = 0
              ORDER BY answered_at, rowid",
         )
-        .fetch_all(&self.pool)
+        .fetch_all(&self.reader)
         .await
         .and_then(|rows| rows.iter().map(request).collect())
         .map_err(StoreError::while_doing("read unrecorded answers"))
@@ -259,14 +264,7 @@ impl Approvals {
 
     /// Forgets what was settled before that.
     pub async fn prune(&self, before: Timestamp) -> Result<(), StoreError> {
-        sqlx::query(
-            "DELETE FROM approvals WHERE state <> 'pending' AND recorded = 1 AND asked_at < ?",
-        )
-        .bind(before.millis())
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(StoreError::while_doing("forget old questions"))
+        self.writer.change("forget old questions", (Soon, Fail), Statement::new("DELETE FROM approvals WHERE state <> 'pending' AND recorded = 1 AND asked_at < ?").bind(before.millis())).await.map(drop)
     }
 
     /// How many questions of this conversation wait.
@@ -281,7 +279,7 @@ impl Approvals {
         )
         .bind(now.millis())
         .bind(conversation.as_str())
-        .fetch_one(&self.pool)
+        .fetch_one(&self.reader)
         .await
         .and_then(|row| row.try_get("waiting"))
         .map_err(StoreError::while_doing("count questions"))

@@ -4,11 +4,16 @@ use hermetic_types::Timestamp;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqlitePool};
 
-use crate::{MessageRow, StoreError};
+use crate::inbox;
+use crate::write::Durability::{OnDisk, Soon};
+use crate::write::WithoutRoom::Wait;
+use crate::write::{Statement, Writer};
+use crate::{End, MessageRow, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct Deliveries {
-    pool: SqlitePool,
+    reader: SqlitePool,
+    writer: Writer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,50 +33,58 @@ pub struct Due {
 }
 
 impl Deliveries {
-    pub(crate) fn new(pool: SqlitePool) -> Self {
-        Self { pool }
+    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
+        Self { reader, writer }
     }
 
-    pub async fn queue(
+    /// Writes the reply to a message down and how the message ended, both or neither.
+    pub async fn queue_and_end(
         &self,
-        message: Option<MessageRow>,
-        platform: &str,
-        address: &str,
-        text: &str,
+        message: MessageRow,
+        end: End,
+        (platform, address, text): (&str, &str, &str),
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
-        sqlx::query_scalar(
-            "INSERT INTO deliveries (message, platform, address, text, state, queued_at)
-             VALUES (?, ?, ?, ?, 'pending', ?) RETURNING id",
-        )
-        .bind(message.map(|row| row.0))
-        .bind(platform)
-        .bind(address)
-        .bind(text)
-        .bind(now.millis())
-        .fetch_one(&self.pool)
-        .await
-        .map(DeliveryRow)
-        .map_err(StoreError::while_doing("queue a reply"))
+        let reply = insert(message, (platform, address, text), now);
+        let both = vec![reply, inbox::ended(message, end, None, now)];
+        let doing = "queue a reply";
+        let written = self.writer.write(doing, (Soon, Wait), both).await?;
+        written
+            .first()
+            .and_then(|insert| insert.rows.first())
+            .ok_or(sqlx::Error::RowNotFound)
+            .and_then(|row| row.try_get(0))
+            .map(DeliveryRow)
+            .map_err(StoreError::while_doing(doing))
     }
 
+    /// On the disk before anything is sent: found so after a crash or a power cut, it is sent again and
+    /// marked. Everything that led to the reply is on the disk with it.
     pub async fn begin(&self, row: DeliveryRow) -> Result<(), StoreError> {
-        sqlx::query("UPDATE deliveries SET state = 'sending', attempts = attempts + 1 WHERE id = ?")
-            .bind(row.0)
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "begin a delivery",
+                (OnDisk, Wait),
+                Statement::new(
+                    "UPDATE deliveries SET state = 'sending', attempts = attempts + 1 WHERE id = ?",
+                )
+                .bind(row.0),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("begin a delivery"))
     }
 
     pub async fn sent(&self, row: DeliveryRow, now: Timestamp) -> Result<(), StoreError> {
-        sqlx::query("UPDATE deliveries SET state = 'sent', sent_at = ? WHERE id = ?")
-            .bind(now.millis())
-            .bind(row.0)
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "note a delivery",
+                (Soon, Wait),
+                Statement::new("UPDATE deliveries SET state = 'sent', sent_at = ? WHERE id = ?")
+                    .bind(now.millis())
+                    .bind(row.0),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("note a delivery"))
     }
 
     /// The platform took nothing: it may be tried again without being a duplicate.
@@ -86,7 +99,7 @@ impl Deliveries {
     /// Replies that were not seen to arrive, in the order they were written.
     pub async fn due(&self) -> Result<Vec<Due>, StoreError> {
         sqlx::query("SELECT * FROM deliveries WHERE state IN ('pending', 'sending') ORDER BY id")
-            .fetch_all(&self.pool)
+            .fetch_all(&self.reader)
             .await
             .and_then(|rows| rows.iter().map(due).collect())
             .map_err(StoreError::while_doing("read the replies that are due"))
@@ -96,21 +109,40 @@ impl Deliveries {
     pub async fn any_for(&self, message: MessageRow) -> Result<bool, StoreError> {
         sqlx::query_scalar::<_, bool>("SELECT EXISTS (SELECT 1 FROM deliveries WHERE message = ?)")
             .bind(message.0)
-            .fetch_one(&self.pool)
+            .fetch_one(&self.reader)
             .await
             .map_err(StoreError::while_doing("look for a reply"))
     }
 
     async fn note(&self, row: DeliveryRow, state: &str, note: &str) -> Result<(), StoreError> {
-        sqlx::query("UPDATE deliveries SET state = ?, note = ? WHERE id = ?")
-            .bind(state)
-            .bind(note)
-            .bind(row.0)
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "note a failed delivery",
+                (Soon, Wait),
+                Statement::new("UPDATE deliveries SET state = ?, note = ? WHERE id = ?")
+                    .bind(state)
+                    .bind(note)
+                    .bind(row.0),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("note a failed delivery"))
     }
+}
+
+fn insert(
+    message: MessageRow,
+    (platform, address, text): (&str, &str, &str),
+    now: Timestamp,
+) -> Statement {
+    Statement::new(
+        "INSERT INTO deliveries (message, platform, address, text, state, queued_at)
+         VALUES (?, ?, ?, ?, 'pending', ?) RETURNING id",
+    )
+    .bind(message.0)
+    .bind(platform)
+    .bind(address)
+    .bind(text)
+    .bind(now.millis())
 }
 
 fn due(row: &SqliteRow) -> Result<Due, sqlx::Error> {
@@ -134,15 +166,16 @@ mod tests {
     #[tokio::test]
     async fn a_reply_cut_off_while_sending_comes_back_marked() {
         let folder = tempfile::tempdir().unwrap();
-        let deliveries = Store::open(&folder.path().join("s.db"))
-            .await
-            .unwrap()
-            .deliveries();
+        let store = Store::open(&folder.path().join("s.db")).await.unwrap();
+        let deliveries = store.deliveries();
         let now = Timestamp::from_millis(1);
-        let row = deliveries
-            .queue(None, "telegram", "{}", "hi", now)
-            .await
-            .unwrap();
+        let key = hermetic_types::ConversationKey::new("k");
+        let accepted = store.inbox().accept("telegram", "1", &key, "{}", now).await;
+        let message = accepted.unwrap().unwrap();
+        let reply = ("telegram", "{}", "hi");
+        let queued = deliveries.queue_and_end(message, End::Answered, reply, now);
+        let row = queued.await.unwrap();
+        assert_eq!(store.inbox().open().await.unwrap(), []);
         assert!(!deliveries.due().await.unwrap()[0].maybe_sent);
         deliveries.begin(row).await.unwrap();
         assert!(deliveries.due().await.unwrap()[0].maybe_sent);

@@ -3,10 +3,14 @@
 use sqlx::{Row, SqlitePool};
 
 use crate::StoreError;
+use crate::write::Durability::{OnDisk, Soon};
+use crate::write::WithoutRoom::Fail;
+use crate::write::{Statement, Writer};
 
 #[derive(Clone, Debug)]
 pub struct Documents {
-    pool: SqlitePool,
+    reader: SqlitePool,
+    writer: Writer,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +29,14 @@ pub enum Replaced {
 }
 
 impl Documents {
-    pub(crate) fn new(pool: SqlitePool) -> Self {
-        Self { pool }
+    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
+        Self { reader, writer }
     }
 
     pub async fn load(&self, name: &str) -> Result<Option<Document>, StoreError> {
         let row = sqlx::query("SELECT body, version FROM documents WHERE name = ?")
             .bind(name)
-            .fetch_optional(&self.pool)
+            .fetch_optional(&self.reader)
             .await;
         let document = row.and_then(|row| {
             row.map(|row| {
@@ -47,7 +51,7 @@ impl Documents {
         document.map_err(StoreError::while_doing("read a document"))
     }
 
-    /// Writes if the stored version is still `expected`; 0 stands for a document never written.
+    /// Writes, on the disk, if the stored version is still `expected`; 0 stands for a document never written.
     pub async fn replace(
         &self,
         name: &str,
@@ -55,43 +59,45 @@ impl Documents {
         expected: u64,
     ) -> Result<Replaced, StoreError> {
         let expected = i64::try_from(expected).unwrap_or(i64::MAX - 1);
-        let done = sqlx::query(
-            "INSERT INTO documents (name, version, body) SELECT ?1, 1, ?2 WHERE ?3 = 0
-             ON CONFLICT (name) DO NOTHING",
-        )
-        .bind(name)
-        .bind(body)
-        .bind(expected)
-        .execute(&self.pool)
-        .await
-        .map_err(StoreError::while_doing("write a document"))?;
-        if expected == 0 {
-            return Ok(outcome(done.rows_affected()));
-        }
-        let done = sqlx::query(
-            "UPDATE documents SET body = ?, version = version + 1 WHERE name = ? AND version = ?",
-        )
-        .bind(body)
-        .bind(name)
-        .bind(expected)
-        .execute(&self.pool)
-        .await
-        .map_err(StoreError::while_doing("write a document"))?;
-        Ok(outcome(done.rows_affected()))
+        let statement = if expected == 0 {
+            Statement::new(
+                "INSERT INTO documents (name, version, body) VALUES (?, 1, ?)
+                 ON CONFLICT (name) DO NOTHING",
+            )
+            .bind(name)
+            .bind(body)
+        } else {
+            Statement::new(
+                "UPDATE documents SET body = ?, version = version + 1
+                 WHERE name = ? AND version = ?",
+            )
+            .bind(body)
+            .bind(name)
+            .bind(expected)
+        };
+        let changed = self
+            .writer
+            .change("write a document", (OnDisk, Fail), statement)
+            .await?;
+        Ok(outcome(changed))
     }
 
-    /// Writes whatever is there: for documents with a single writer.
+    /// Writes whatever is there: for documents with a single writer, and whose last moments may be lost
+    /// in a power cut.
     pub async fn put(&self, name: &str, body: &str) -> Result<(), StoreError> {
-        sqlx::query(
-            "INSERT INTO documents (name, version, body) VALUES (?, 1, ?)
+        self.writer
+            .change(
+                "write a document",
+                (Soon, Fail),
+                Statement::new(
+                    "INSERT INTO documents (name, version, body) VALUES (?, 1, ?)
              ON CONFLICT (name) DO UPDATE SET body = excluded.body, version = version + 1",
-        )
-        .bind(name)
-        .bind(body)
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(StoreError::while_doing("write a document"))
+                )
+                .bind(name)
+                .bind(body),
+            )
+            .await
+            .map(drop)
     }
 }
 

@@ -4,15 +4,19 @@ use hermetic_types::{ConversationKey, Timestamp};
 use sqlx::SqlitePool;
 
 use crate::StoreError;
+use crate::write::Durability::Soon;
+use crate::write::WithoutRoom::{Fail, Wait};
+use crate::write::{Statement, Writer};
 
 #[derive(Clone, Debug)]
 pub struct History {
-    pool: SqlitePool,
+    reader: SqlitePool,
+    writer: Writer,
 }
 
 impl History {
-    pub(crate) fn new(pool: SqlitePool) -> Self {
-        Self { pool }
+    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
+        Self { reader, writer }
     }
 
     /// Appends a message, which is one line.
@@ -27,14 +31,17 @@ impl History {
             let several = sqlx::Error::Protocol("it is several lines".to_owned());
             return Err(doing()(several));
         }
-        sqlx::query("INSERT INTO history (conversation, message, at) VALUES (?, ?, ?)")
-            .bind(conversation.as_str())
-            .bind(message)
-            .bind(now.millis())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "append to a conversation",
+                (Soon, Wait),
+                Statement::new("INSERT INTO history (conversation, message, at) VALUES (?, ?, ?)")
+                    .bind(conversation.as_str())
+                    .bind(message)
+                    .bind(now.millis()),
+            )
             .await
             .map(drop)
-            .map_err(doing())
     }
 
     /// The last `most` messages, oldest first.
@@ -50,7 +57,7 @@ impl History {
         )
         .bind(conversation.as_str())
         .bind(most)
-        .fetch_one(&self.pool)
+        .fetch_one(&self.reader)
         .await
         .map(|lines| {
             lines
@@ -71,7 +78,7 @@ impl History {
             "SELECT at FROM history WHERE conversation = ? ORDER BY id DESC LIMIT 1",
         )
         .bind(conversation.as_str())
-        .fetch_optional(&self.pool)
+        .fetch_optional(&self.reader)
         .await
         .map(|at| at.map(Timestamp::from_millis))
         .map_err(StoreError::while_doing("look when something was said"))
@@ -79,24 +86,29 @@ impl History {
 
     /// Forgets conversations in which nothing was said since `before`; how many lines those were.
     pub async fn forget_silent(&self, before: Timestamp) -> Result<u64, StoreError> {
-        sqlx::query(
-            "DELETE FROM history WHERE conversation IN
+        self.writer
+            .change(
+                "forget silent conversations",
+                (Soon, Fail),
+                Statement::new(
+                    "DELETE FROM history WHERE conversation IN
                  (SELECT conversation FROM history GROUP BY conversation HAVING MAX(at) < ?)",
-        )
-        .bind(before.millis())
-        .execute(&self.pool)
-        .await
-        .map(|done| done.rows_affected())
-        .map_err(StoreError::while_doing("forget silent conversations"))
+                )
+                .bind(before.millis()),
+            )
+            .await
     }
 
     pub async fn clear(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
-        sqlx::query("DELETE FROM history WHERE conversation = ?")
-            .bind(conversation.as_str())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "clear a conversation",
+                (Soon, Fail),
+                Statement::new("DELETE FROM history WHERE conversation = ?")
+                    .bind(conversation.as_str()),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("clear a conversation"))
     }
 }
 

@@ -5,10 +5,14 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqlitePool};
 
 use crate::StoreError;
+use crate::write::Durability::{self, OnDisk, Soon};
+use crate::write::WithoutRoom::{Fail, Wait};
+use crate::write::{Statement, Writer};
 
 #[derive(Clone, Debug)]
 pub struct Inbox {
-    pool: SqlitePool,
+    reader: SqlitePool,
+    writer: Writer,
 }
 
 /// The row of one message.
@@ -37,11 +41,12 @@ pub enum End {
 }
 
 impl Inbox {
-    pub(crate) fn new(pool: SqlitePool) -> Self {
-        Self { pool }
+    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
+        Self { reader, writer }
     }
 
-    /// Writes a message down. `None` if it was there already: the platform sent it twice.
+    /// Writes a message down, on the disk: the platform is told next that we have it. `None` if it was
+    /// there already: the platform sent it twice.
     pub async fn accept(
         &self,
         platform: &str,
@@ -50,7 +55,8 @@ impl Inbox {
         payload: &str,
         now: Timestamp,
     ) -> Result<Option<MessageRow>, StoreError> {
-        sqlx::query_scalar(
+        let doing = "write a message down";
+        let insert = Statement::new(
             "INSERT INTO inbox (platform, update_id, conversation, payload, state, received_at)
              VALUES (?, ?, ?, ?, 'accepted', ?)
              ON CONFLICT (platform, update_id) DO NOTHING RETURNING id",
@@ -59,34 +65,55 @@ impl Inbox {
         .bind(update_id)
         .bind(conversation.as_str())
         .bind(payload)
-        .bind(now.millis())
-        .fetch_optional(&self.pool)
-        .await
-        .map(|id| id.map(MessageRow))
-        .map_err(StoreError::while_doing("write a message down"))
+        .bind(now.millis());
+        let row = self.writer.returning(doing, (OnDisk, Fail), insert).await?;
+        row.map(|row| row.try_get(0).map(MessageRow))
+            .transpose()
+            .map_err(StoreError::while_doing(doing))
     }
 
-    /// Notes that a turn for it begins; the number of this attempt, from 1.
+    /// Notes that a turn for it begins; the number of this attempt, from 1. Whatever the turn does
+    /// outside is on the disk before, and this with it.
     pub async fn begin(&self, row: MessageRow) -> Result<u32, StoreError> {
-        sqlx::query_scalar(
+        self.begin_within(row, Soon).await
+    }
+
+    /// The same for what must not happen twice and is written down nowhere else: on the disk before it
+    /// happens.
+    pub async fn begin_once(&self, row: MessageRow) -> Result<u32, StoreError> {
+        self.begin_within(row, OnDisk).await
+    }
+
+    async fn begin_within(
+        &self,
+        row: MessageRow,
+        durability: Durability,
+    ) -> Result<u32, StoreError> {
+        let doing = "begin a message's turn";
+        let update = Statement::new(
             "UPDATE inbox SET state = 'working', attempts = attempts + 1 WHERE id = ?
              RETURNING attempts",
         )
-        .bind(row.0)
-        .fetch_one(&self.pool)
-        .await
-        .map_err(StoreError::while_doing("begin a message's turn"))
+        .bind(row.0);
+        let terms = (durability, Wait);
+        let row = self.writer.returning(doing, terms, update).await?;
+        row.ok_or(sqlx::Error::RowNotFound)
+            .and_then(|row| row.try_get(0))
+            .map_err(StoreError::while_doing(doing))
     }
 
     /// Notes in which message of ours the answer grows.
     pub async fn note_draft(&self, row: MessageRow, draft: &str) -> Result<(), StoreError> {
-        sqlx::query("UPDATE inbox SET draft = ? WHERE id = ?")
-            .bind(draft)
-            .bind(row.0)
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "note a draft",
+                (OnDisk, Fail),
+                Statement::new("UPDATE inbox SET draft = ? WHERE id = ?")
+                    .bind(draft)
+                    .bind(row.0),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("note a draft"))
     }
 
     pub async fn end(
@@ -96,21 +123,17 @@ impl Inbox {
         note: Option<&str>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        sqlx::query("UPDATE inbox SET state = ?, note = ?, ended_at = ? WHERE id = ?")
-            .bind(end.name())
-            .bind(note)
-            .bind(now.millis())
-            .bind(row.0)
-            .execute(&self.pool)
+        let ended = ended(row, end, note, now);
+        self.writer
+            .change("note how a message ended", (Soon, Wait), ended)
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("note how a message ended"))
     }
 
     /// Messages without an end, in the order they came.
     pub async fn open(&self) -> Result<Vec<Open>, StoreError> {
         sqlx::query("SELECT * FROM inbox WHERE state IN ('accepted', 'working') ORDER BY id")
-            .fetch_all(&self.pool)
+            .fetch_all(&self.reader)
             .await
             .and_then(|rows| rows.iter().map(open).collect())
             .map_err(StoreError::while_doing("read the open messages"))
@@ -118,12 +141,13 @@ impl Inbox {
 
     /// Strikes out messages that ended before `before`, with their deliveries and tool calls.
     pub async fn prune(&self, before: Timestamp) -> Result<u64, StoreError> {
-        sqlx::query("DELETE FROM inbox WHERE ended_at < ?")
-            .bind(before.millis())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "strike out old messages",
+                (Soon, Fail),
+                Statement::new("DELETE FROM inbox WHERE ended_at < ?").bind(before.millis()),
+            )
             .await
-            .map(|done| done.rows_affected())
-            .map_err(StoreError::while_doing("strike out old messages"))
     }
 }
 
@@ -135,6 +159,14 @@ impl End {
             Self::Failed => "failed",
         }
     }
+}
+
+pub(crate) fn ended(row: MessageRow, end: End, note: Option<&str>, now: Timestamp) -> Statement {
+    Statement::new("UPDATE inbox SET state = ?, note = ?, ended_at = ? WHERE id = ?")
+        .bind(end.name())
+        .bind(note)
+        .bind(now.millis())
+        .bind(row.0)
 }
 
 fn open(row: &SqliteRow) -> Result<Open, sqlx::Error> {

@@ -6,10 +6,14 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqlitePool};
 
 use crate::StoreError;
+use crate::write::Durability::{OnDisk, Soon};
+use crate::write::WithoutRoom::Fail;
+use crate::write::{Statement, Writer};
 
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    pool: SqlitePool,
+    reader: SqlitePool,
+    writer: Writer,
 }
 
 /// One sandbox that exists, may exist, or still has to be seen gone.
@@ -40,8 +44,8 @@ pub enum LedgerState {
 }
 
 impl Ledger {
-    pub(crate) fn new(pool: SqlitePool) -> Self {
-        Self { pool }
+    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
+        Self { reader, writer }
     }
 
     /// Names a sandbox that is about to be created. Fails if the conversation has one already.
@@ -53,42 +57,34 @@ impl Ledger {
         spec: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        sqlx::query(
-            "INSERT INTO sandboxes (id, conversation, backend, state, spec, named_at, touched_at)
-             VALUES (?, ?, ?, 'creating', ?, ?, ?)",
-        )
-        .bind(id.as_str())
-        .bind(conversation.as_str())
-        .bind(backend.name())
-        .bind(spec)
-        .bind(now.millis())
-        .bind(now.millis())
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(StoreError::while_doing("name a sandbox in the ledger"))
+        self.writer.change("name a sandbox in the ledger", (OnDisk, Fail), Statement::new("INSERT INTO sandboxes (id, conversation, backend, state, spec, named_at, touched_at)
+             VALUES (?, ?, ?, 'creating', ?, ?, ?)").bind(id.as_str()) .bind(conversation.as_str()) .bind(backend.name()) .bind(spec) .bind(now.millis()) .bind(now.millis())).await.map(drop)
     }
 
     pub async fn mark(&self, id: &SandboxId, state: LedgerState) -> Result<(), StoreError> {
-        sqlx::query("UPDATE sandboxes SET state = ? WHERE id = ?")
-            .bind(state.name())
-            .bind(id.as_str())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "change a sandbox's state in the ledger",
+                (Soon, Fail),
+                Statement::new("UPDATE sandboxes SET state = ? WHERE id = ?")
+                    .bind(state.name())
+                    .bind(id.as_str()),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing(
-                "change a sandbox's state in the ledger",
-            ))
     }
 
     pub async fn touch(&self, id: &SandboxId, now: Timestamp) -> Result<(), StoreError> {
-        sqlx::query("UPDATE sandboxes SET touched_at = ? WHERE id = ?")
-            .bind(now.millis())
-            .bind(id.as_str())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "touch a sandbox in the ledger",
+                (Soon, Fail),
+                Statement::new("UPDATE sandboxes SET touched_at = ? WHERE id = ?")
+                    .bind(now.millis())
+                    .bind(id.as_str()),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("touch a sandbox in the ledger"))
     }
 
     /// Gives a sandbox to a conversation, in one step. Fails if the conversation has one already.
@@ -99,65 +95,81 @@ impl Ledger {
         spec: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        sqlx::query("UPDATE sandboxes SET conversation = ?, spec = ?, touched_at = ? WHERE id = ?")
-            .bind(conversation.as_str())
-            .bind(spec)
-            .bind(now.millis())
-            .bind(id.as_str())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "give a sandbox to a conversation",
+                (OnDisk, Fail),
+                Statement::new(
+                    "UPDATE sandboxes SET conversation = ?, spec = ?, touched_at = ? WHERE id = ?",
+                )
+                .bind(conversation.as_str())
+                .bind(spec)
+                .bind(now.millis())
+                .bind(id.as_str()),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("give a sandbox to a conversation"))
     }
 
     /// From here on the conversation may have another sandbox; this one is kept for its files.
     pub async fn set_aside(&self, id: &SandboxId, now: Timestamp) -> Result<(), StoreError> {
-        sqlx::query("UPDATE sandboxes SET set_aside_at = ? WHERE id = ?")
-            .bind(now.millis())
-            .bind(id.as_str())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "set a sandbox aside in the ledger",
+                (OnDisk, Fail),
+                Statement::new("UPDATE sandboxes SET set_aside_at = ? WHERE id = ?")
+                    .bind(now.millis())
+                    .bind(id.as_str()),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("set a sandbox aside in the ledger"))
     }
 
     /// One that was set aside is the conversation's again. Fails if the conversation has one in use.
     pub async fn take_back(&self, id: &SandboxId) -> Result<(), StoreError> {
-        sqlx::query("UPDATE sandboxes SET set_aside_at = NULL WHERE id = ?")
-            .bind(id.as_str())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "take a sandbox back in the ledger",
+                (OnDisk, Fail),
+                Statement::new("UPDATE sandboxes SET set_aside_at = NULL WHERE id = ?")
+                    .bind(id.as_str()),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("take a sandbox back in the ledger"))
     }
 
     /// Notes a failure to stop or destroy; the entry stays until that has worked.
     pub async fn note_failure(&self, id: &SandboxId, failure: &str) -> Result<(), StoreError> {
-        sqlx::query("UPDATE sandboxes SET failures = failures + 1, last_failure = ? WHERE id = ?")
-            .bind(failure)
-            .bind(id.as_str())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "note a failure in the ledger",
+                (Soon, Fail),
+                Statement::new(
+                    "UPDATE sandboxes SET failures = failures + 1, last_failure = ? WHERE id = ?",
+                )
+                .bind(failure)
+                .bind(id.as_str()),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("note a failure in the ledger"))
     }
 
     /// Strikes out a sandbox that was seen to be gone.
     pub async fn forget(&self, id: &SandboxId) -> Result<(), StoreError> {
-        sqlx::query("DELETE FROM sandboxes WHERE id = ?")
-            .bind(id.as_str())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "strike a sandbox out of the ledger",
+                (Soon, Fail),
+                Statement::new("DELETE FROM sandboxes WHERE id = ?").bind(id.as_str()),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing(
-                "strike a sandbox out of the ledger",
-            ))
     }
 
     pub async fn find(&self, id: &SandboxId) -> Result<Option<Entry>, StoreError> {
         sqlx::query("SELECT * FROM sandboxes WHERE id = ?")
             .bind(id.as_str())
-            .fetch_optional(&self.pool)
+            .fetch_optional(&self.reader)
             .await
             .and_then(|row| row.as_ref().map(entry).transpose())
             .map_err(StoreError::while_doing("read the ledger"))
@@ -170,7 +182,7 @@ impl Ledger {
              WHERE conversation = ? AND state <> 'destroying' AND set_aside_at IS NULL",
         )
         .bind(conversation.as_str())
-        .fetch_optional(&self.pool)
+        .fetch_optional(&self.reader)
         .await
         .and_then(|row| row.as_ref().map(entry).transpose())
         .map_err(StoreError::while_doing("read the ledger"))
@@ -187,7 +199,7 @@ impl Ledger {
              ORDER BY set_aside_at DESC, rowid DESC",
         )
         .bind(conversation.as_str())
-        .fetch_all(&self.pool)
+        .fetch_all(&self.reader)
         .await
         .and_then(|rows| rows.iter().map(entry).collect())
         .map_err(StoreError::while_doing("read the ledger"))
@@ -196,7 +208,7 @@ impl Ledger {
     /// Everything, the longest untouched first.
     pub async fn entries(&self) -> Result<Vec<Entry>, StoreError> {
         sqlx::query("SELECT * FROM sandboxes ORDER BY touched_at, id")
-            .fetch_all(&self.pool)
+            .fetch_all(&self.reader)
             .await
             .and_then(|rows| rows.iter().map(entry).collect())
             .map_err(StoreError::while_doing("read the ledger"))

@@ -1,8 +1,8 @@
 //! Rows that must survive a crash. The only crate that knows SQL.
 //!
-//! One SQLite file in WAL mode. A commit survives the death of the process at any instruction; in a
-//! power cut the last moments may be lost (`synchronous = NORMAL`), which is the price of a turn
-//! that does not wait for the disk.
+//! One SQLite file in WAL mode. Everything is written by [`write`](self), in commits that are checked.
+//! Of a power cut survives what was on the disk, and each method that writes says whether it waits for
+//! that; `docs/decisions/0020-what-waits-for-the-disk.md` has the whole list and the reasons.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ mod ledger;
 mod open;
 mod processes;
 mod tool_calls;
+mod write;
 
 pub use approvals::{
     Approvals, Given, NewRequest, Notice, Outcome, Reply, Request, Scope, State, Subject,

@@ -7,21 +7,37 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sqlx::SqlitePool;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use hermetic_types::HealthReport;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, SqlitePool};
 use thiserror::Error;
 
+use crate::write::{Committer, Writer, has_damage};
 use crate::{Approvals, Deliveries, Documents, History, Inbox, Ledger, Processes, ToolCalls};
 
-/// The open file. Clones share one pool.
+/// The open file. Clones share its connections.
 #[derive(Clone, Debug)]
 pub struct Store {
-    pool: SqlitePool,
+    /// Cannot write.
+    reader: SqlitePool,
+    writer: Writer,
 }
 
 #[derive(Debug, Error)]
 pub enum OpenError {
+    #[error("the state file {} is damaged", path.display())]
+    Damaged {
+        path: PathBuf,
+        #[source]
+        source: sqlx::Error,
+    },
+    #[error("the state file {} was written by a newer version of this program", path.display())]
+    Newer {
+        path: PathBuf,
+        #[source]
+        source: MigrateError,
+    },
     #[error("cannot open the state file {}", path.display())]
     Open {
         path: PathBuf,
@@ -32,7 +48,7 @@ pub enum OpenError {
     Migrate {
         path: PathBuf,
         #[source]
-        source: sqlx::migrate::MigrateError,
+        source: MigrateError,
     },
 }
 
@@ -72,17 +88,15 @@ const MIGRATIONS: [(i64, &str, &str); 6] = [
 ];
 
 /// Readers next to the one writer that SQLite allows.
-const CONNECTIONS: u32 = 4;
+const READERS: u32 = 4;
 
 /// How long a writer waits for another process (the command line next to the gateway).
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Store {
+    /// Must be called within a runtime, which has to live as long as the store is written to.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        let opened = |source| OpenError::Open {
-            path: path.to_owned(),
-            source,
-        };
+        let opened = |source| OpenError::opening(path, source);
         let _alone = alone(path)
             .await
             .map_err(|source| opened(sqlx::Error::Io(source)))?;
@@ -90,65 +104,128 @@ impl Store {
             .filename(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(PATIENCE)
             .foreign_keys(true);
-        let pool = SqlitePoolOptions::new()
-            .max_connections(CONNECTIONS)
-            // A connection is a thread of ours, which does not go away while nobody looks.
-            .test_before_acquire(false)
-            .connect_with(options)
+        let mut first = options
+            .clone()
+            .synchronous(SqliteSynchronous::Full)
+            .connect()
             .await
             .map_err(opened)?;
         migrator()
-            .run(&pool)
+            .run_direct(None, &mut first, false)
             .await
-            .map_err(|source| OpenError::Migrate {
-                path: path.to_owned(),
-                source,
-            })?;
-        Ok(Self { pool })
+            .map_err(|source| OpenError::migrating(path, source))?;
+        let reader = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            // A connection is a thread of ours, which does not go away while nobody looks.
+            .test_before_acquire(false)
+            .connect_with(options.clone().pragma("query_only", "ON"))
+            .await
+            .map_err(opened)?;
+        let writer = Committer::start(options, first);
+        Ok(Self { reader, writer })
+    }
+
+    /// Whether it can be written to, and if not, why and since when.
+    pub fn health(&self) -> HealthReport {
+        self.writer.health()
+    }
+
+    /// From now on, what was done already and has only to be remembered waits while there is no room,
+    /// instead of failing. For a program that lives long enough to see room come back.
+    pub fn wait_for_room(&self) {
+        self.writer.set_waiting(true);
+    }
+
+    /// Ends that: what still waits fails when it is tried next. For a program that is about to end.
+    pub fn stop_waiting_for_room(&self) {
+        self.writer.set_waiting(false);
     }
 
     pub fn ledger(&self) -> Ledger {
-        Ledger::new(self.pool.clone())
+        Ledger::new(self.reader.clone(), self.writer.clone())
     }
 
     pub fn inbox(&self) -> Inbox {
-        Inbox::new(self.pool.clone())
+        Inbox::new(self.reader.clone(), self.writer.clone())
     }
 
     pub fn tool_calls(&self) -> ToolCalls {
-        ToolCalls::new(self.pool.clone())
+        ToolCalls::new(self.reader.clone(), self.writer.clone())
     }
 
     pub fn history(&self) -> History {
-        History::new(self.pool.clone())
+        History::new(self.reader.clone(), self.writer.clone())
     }
 
     pub fn deliveries(&self) -> Deliveries {
-        Deliveries::new(self.pool.clone())
+        Deliveries::new(self.reader.clone(), self.writer.clone())
     }
 
     pub fn approvals(&self) -> Approvals {
-        Approvals::new(self.pool.clone())
+        Approvals::new(self.reader.clone(), self.writer.clone())
     }
 
     pub fn processes(&self) -> Processes {
-        Processes::new(self.pool.clone())
+        Processes::new(self.reader.clone(), self.writer.clone())
     }
 
     pub fn documents(&self) -> Documents {
-        Documents::new(self.pool.clone())
-    }
-
-    /// Waits for running statements and folds the write-ahead log into the file.
-    pub async fn close(&self) {
-        self.pool.close().await;
+        Documents::new(self.reader.clone(), self.writer.clone())
     }
 }
 
+impl OpenError {
+    fn opening(path: &Path, source: sqlx::Error) -> Self {
+        let path = path.to_owned();
+        if has_damage(&source) {
+            Self::Damaged { path, source }
+        } else {
+            Self::Open { path, source }
+        }
+    }
+
+    fn migrating(path: &Path, source: MigrateError) -> Self {
+        let path = path.to_owned();
+        match source {
+            MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)
+                if has_damage(&source) =>
+            {
+                Self::Damaged { path, source }
+            }
+            MigrateError::VersionMissing(_) => Self::Newer { path, source },
+            source => Self::Migrate { path, source },
+        }
+    }
+
+    /// What a person does next.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Damaged { .. } => DAMAGED,
+            Self::Newer { .. } => "use the version of the program that wrote it, or a later one",
+            Self::Open { .. } | Self::Migrate { .. } => {
+                "check the folder's permissions and the space left"
+            }
+        }
+    }
+}
+
+/// The log belongs to the file: one without the other is damaged once more.
+const DAMAGED: &str = "put a copy of it back, or move state.db, state.db-wal and state.db-shm aside together and start without \
+     them: conversations, pairings and approvals in them are then forgotten; `sqlite3 state.db .recover` may \
+     read what is left";
+
 impl StoreError {
+    /// What a person does next.
+    pub fn remedy(&self) -> &'static str {
+        if has_damage(&self.source) {
+            DAMAGED
+        } else {
+            "check the state folder's permissions and the space left"
+        }
+    }
+
     pub(crate) fn while_doing(doing: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
         move |source| Self { doing, source }
     }
@@ -182,7 +259,10 @@ fn migrator() -> Migrator {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::write::{Durability, Statement, WithoutRoom};
 
     #[tokio::test]
     async fn two_first_starts_at_once_both_open() {
@@ -194,11 +274,81 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_no_database_is_named_in_the_error() {
+    async fn a_damaged_file_is_called_damaged_and_has_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
-        std::fs::write(&path, vec![b'x'; 8192]).unwrap();
+        let garbage = vec![b'x'; 8192];
+        fs::write(&path, &garbage).unwrap();
+        is_damaged(&path).await;
+
+        fs::remove_file(&path).unwrap();
+        let whole = folder.path().join("whole.db");
+        drop(Store::open(&whole).await.unwrap());
+        // Folded into one file by whoever was the last to close it.
+        let mut bytes = until_whole(&whole).await;
+        let page = 4096;
+        bytes[page..4 * page].fill(b'x');
+        fs::write(&path, &bytes).unwrap();
+        is_damaged(&path).await;
+
+        fs::write(&path, &bytes[..page + 100]).unwrap();
+        is_damaged(&path).await;
+    }
+
+    async fn is_damaged(path: &Path) {
+        let error = Store::open(path).await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("state.db is damaged"), "{text}");
+        let remedy = error.remedy();
+        assert!(!remedy.contains("permission"), "{remedy}");
+        assert!(
+            remedy.contains("aside") && remedy.contains("copy"),
+            "{remedy}"
+        );
+    }
+
+    async fn until_whole(path: &Path) -> Vec<u8> {
+        while path.with_extension("db-wal").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        fs::read(path).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_file_of_a_newer_version_is_named_as_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let store = Store::open(&path).await.unwrap();
+        let later = Statement::new(
+            "INSERT INTO _sqlx_migrations
+             (version, description, success, checksum, execution_time)
+             VALUES (999, 'later', 1, x'00', 1)",
+        );
+        let terms = (Durability::OnDisk, WithoutRoom::Fail);
+        store.writer.change("pretend", terms, later).await.unwrap();
         let error = Store::open(&path).await.unwrap_err();
-        assert!(error.to_string().contains("state.db"), "{error}");
+        assert!(error.to_string().contains("newer version"), "{error}");
+        assert!(error.remedy().contains("version"), "{}", error.remedy());
+    }
+
+    #[tokio::test]
+    async fn a_file_that_may_not_be_opened_is_not_called_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("no such folder").join("state.db");
+        let error = Store::open(&path).await.unwrap_err();
+        assert!(error.to_string().contains("cannot open"), "{error}");
+        assert!(error.remedy().contains("permissions"));
+    }
+
+    #[tokio::test]
+    async fn whoever_reads_cannot_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let store = Store::open(&path).await.unwrap();
+        let written = sqlx::query("DELETE FROM inbox RETURNING id")
+            .fetch_optional(&store.reader)
+            .await;
+        let error = written.unwrap_err().to_string();
+        assert!(error.contains("readonly"), "{error}");
     }
 }

@@ -6,10 +6,14 @@ use sqlx::{Row, SqlitePool};
 
 use crate::StoreError;
 use crate::ledger::parsed;
+use crate::write::Durability::{OnDisk, Soon};
+use crate::write::WithoutRoom::Fail;
+use crate::write::{Statement, Writer};
 
 #[derive(Clone, Debug)]
 pub struct Processes {
-    pool: SqlitePool,
+    reader: SqlitePool,
+    writer: Writer,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,52 +27,58 @@ pub struct ProcessRow {
 }
 
 impl Processes {
-    pub(crate) fn new(pool: SqlitePool) -> Self {
-        Self { pool }
+    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
+        Self { reader, writer }
     }
 
     /// Names a process that is about to be started.
     pub async fn name(&self, row: &ProcessRow) -> Result<(), StoreError> {
-        sqlx::query(
-            "INSERT INTO processes (id, conversation, sandbox, terms, begun_at)
+        self.writer
+            .change(
+                "write a process down",
+                (OnDisk, Fail),
+                Statement::new(
+                    "INSERT INTO processes (id, conversation, sandbox, terms, begun_at)
              VALUES (?, ?, ?, ?, ?)",
-        )
-        .bind(row.id.as_str())
-        .bind(row.conversation.as_str())
-        .bind(row.sandbox.as_str())
-        .bind(&row.terms)
-        .bind(row.begun_at.millis())
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(StoreError::while_doing("write a process down"))
+                )
+                .bind(row.id.as_str())
+                .bind(row.conversation.as_str())
+                .bind(row.sandbox.as_str())
+                .bind(&row.terms)
+                .bind(row.begun_at.millis()),
+            )
+            .await
+            .map(drop)
     }
 
     /// Strikes out a process of which nobody wants to know anything more.
     pub async fn forget(&self, id: &RunId) -> Result<(), StoreError> {
-        sqlx::query("DELETE FROM processes WHERE id = ?")
-            .bind(id.as_str())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "strike a process out",
+                (Soon, Fail),
+                Statement::new("DELETE FROM processes WHERE id = ?").bind(id.as_str()),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("strike a process out"))
     }
 
     pub async fn forget_all_of(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
-        sqlx::query("DELETE FROM processes WHERE conversation = ?")
-            .bind(conversation.as_str())
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "strike out a conversation's processes",
+                (Soon, Fail),
+                Statement::new("DELETE FROM processes WHERE conversation = ?")
+                    .bind(conversation.as_str()),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing(
-                "strike out a conversation's processes",
-            ))
     }
 
     /// In the order they were begun.
     pub async fn all(&self) -> Result<Vec<ProcessRow>, StoreError> {
         sqlx::query("SELECT * FROM processes ORDER BY begun_at, id")
-            .fetch_all(&self.pool)
+            .fetch_all(&self.reader)
             .await
             .and_then(|rows| rows.iter().map(process).collect())
             .map_err(StoreError::while_doing("read the processes"))

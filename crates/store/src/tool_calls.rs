@@ -4,11 +4,15 @@ use hermetic_types::Timestamp;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqlitePool};
 
+use crate::write::Durability::{OnDisk, Soon};
+use crate::write::WithoutRoom::Wait;
+use crate::write::{Statement, Writer};
 use crate::{MessageRow, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct ToolCalls {
-    pool: SqlitePool,
+    reader: SqlitePool,
+    writer: Writer,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +26,8 @@ pub struct ToolCall {
 }
 
 impl ToolCalls {
-    pub(crate) fn new(pool: SqlitePool) -> Self {
-        Self { pool }
+    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
+        Self { reader, writer }
     }
 
     pub async fn begin(
@@ -34,19 +38,22 @@ impl ToolCalls {
         arguments: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        sqlx::query(
-            "INSERT INTO tool_calls (message, call, tool, arguments, begun_at)
+        self.writer
+            .change(
+                "write a tool call down",
+                (OnDisk, Wait),
+                Statement::new(
+                    "INSERT INTO tool_calls (message, call, tool, arguments, begun_at)
              VALUES (?, ?, ?, ?, ?)",
-        )
-        .bind(message.0)
-        .bind(call)
-        .bind(tool)
-        .bind(arguments)
-        .bind(now.millis())
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(StoreError::while_doing("write a tool call down"))
+                )
+                .bind(message.0)
+                .bind(call)
+                .bind(tool)
+                .bind(arguments)
+                .bind(now.millis()),
+            )
+            .await
+            .map(drop)
     }
 
     pub async fn end(
@@ -56,22 +63,27 @@ impl ToolCalls {
         result: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        sqlx::query("UPDATE tool_calls SET result = ?, ended_at = ? WHERE message = ? AND call = ?")
-            .bind(result)
-            .bind(now.millis())
-            .bind(message.0)
-            .bind(call)
-            .execute(&self.pool)
+        self.writer
+            .change(
+                "note a tool call's end",
+                (Soon, Wait),
+                Statement::new(
+                    "UPDATE tool_calls SET result = ?, ended_at = ? WHERE message = ? AND call = ?",
+                )
+                .bind(result)
+                .bind(now.millis())
+                .bind(message.0)
+                .bind(call),
+            )
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("note a tool call's end"))
     }
 
     /// In the order they were begun.
     pub async fn of(&self, message: MessageRow) -> Result<Vec<ToolCall>, StoreError> {
         sqlx::query("SELECT * FROM tool_calls WHERE message = ? ORDER BY begun_at, rowid")
             .bind(message.0)
-            .fetch_all(&self.pool)
+            .fetch_all(&self.reader)
             .await
             .and_then(|rows| rows.iter().map(tool_call).collect())
             .map_err(StoreError::while_doing("read a message's tool calls"))

@@ -7,6 +7,7 @@
 
 mod backend;
 mod command;
+mod health;
 mod ids;
 mod limits;
 mod message;
@@ -17,6 +18,7 @@ mod timestamp;
 
 pub use backend::{BackendKind, Boundary, UnknownBackend};
 pub use command::{Command, Output, Program, Stdin};
+pub use health::{HealthReport, PartHealth};
 pub use ids::{ConversationKey, InstallationId, InvalidId, RunId, SandboxId};
 pub use limits::Limits;
 pub use message::{Attachment, AttachmentKind, ChatKind, Incoming, Place, Press, Quoted, Sender};

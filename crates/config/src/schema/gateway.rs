@@ -3,6 +3,10 @@
 use super::{BACKENDS, DAY, Key, Shape, TEXTS, YEAR, count, key, seconds};
 
 const BYTES: Shape = Shape::Size { unit: 1, least: 0 };
+const MEGABYTES: Shape = Shape::Size {
+    unit: 1 << 20,
+    least: 1 << 20,
+};
 
 pub(super) fn keys() -> Vec<Key> {
     vec![
@@ -47,6 +51,18 @@ pub(super) fn keys() -> Vec<Key> {
             count(1, 1_000_000),
             "8",
             "turns of one person at work at once, in all their conversations; the rest wait in order",
+        ),
+        key(
+            "gateway.disk_reserve",
+            MEGABYTES,
+            "512",
+            "disk kept free for the gateway's own rows, in MB or spelled; at most a twentieth of the file system",
+        ),
+        key(
+            "gateway.sandboxes_disk",
+            MEGABYTES,
+            "",
+            "disk of all sandboxes together, in MB or spelled; four fifths of the file system if not written",
         ),
         key(
             "gateway.delivery_ledger",

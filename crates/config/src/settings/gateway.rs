@@ -22,6 +22,10 @@ pub struct Gateway {
     pub max_sandboxes_per_user: Option<usize>,
     /// Turns of one person at work at once, in all their conversations.
     pub max_turns_per_user: usize,
+    /// Kept free for the store.
+    pub disk_reserve_bytes: u64,
+    /// All sandboxes together.
+    pub sandboxes_disk_bytes: Option<u64>,
     pub delivery_ledger: bool,
     /// `None` waits forever.
     pub connect_timeout: Option<Duration>,
@@ -52,6 +56,8 @@ impl Gateway {
             max_sandboxes: pick.maybe_count("gateway.max_sandboxes"),
             max_sandboxes_per_user: pick.maybe_count("gateway.max_sandboxes_per_user"),
             max_turns_per_user: pick.count("gateway.max_turns_per_user"),
+            disk_reserve_bytes: pick.bytes("gateway.disk_reserve"),
+            sandboxes_disk_bytes: pick.maybe_bytes("gateway.sandboxes_disk"),
             delivery_ledger: pick.flag("gateway.delivery_ledger"),
             connect_timeout: pick.seconds_or_never("gateway.platform_connect_timeout"),
             max_inbound_media_bytes: Some(pick.bytes("gateway.max_inbound_media_bytes"))

@@ -1,10 +1,15 @@
 //! `hermetic status`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::{Duration, SystemTime};
 
 use hermetic_config::{Config, Resolved, resolve_gateway_backend};
 use hermetic_egress::Mode;
-use hermetic_types::ConversationKey;
+use hermetic_types::{ConversationKey, PartHealth, Timestamp};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::load;
@@ -42,6 +47,9 @@ fn as_text(config: &Config, resolved: &Resolved, seen: &Seen) -> String {
     };
     line("home", config.home().root().display().to_string());
     line("gateway", gateway(seen));
+    for (part, why) in degraded(config, seen) {
+        line("", format!("degraded: {part}: {why}"));
+    }
     line(
         "backend",
         format!("{} ({})", resolved.backend, boundary(resolved)),
@@ -98,7 +106,11 @@ fn as_json(config: &Config, resolved: &Resolved, seen: &Seen) -> serde_json::Val
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "home": config.home().root(),
-        "gateway": { "running": running, "state": state },
+        "gateway": {
+            "running": running,
+            "state": state,
+            "degraded": degraded(config, seen).into_iter().collect::<BTreeMap<_, _>>(),
+        },
         "backend": resolved.backend,
         "boundary": resolved.backend.boundary(),
         "chosen": resolved.note(),
@@ -128,6 +140,59 @@ fn gateway(seen: &Seen) -> String {
             state.version
         ),
     }
+}
+
+/// Parts of a running gateway that do not do all of their work, and why. It is asked itself: on a disk
+/// that is full it cannot write down how it is.
+fn degraded(config: &Config, seen: &Seen) -> Vec<(String, String)> {
+    let Seen::Running(described) = seen else {
+        return Vec::new();
+    };
+    let parts = live_parts(config).or_else(|| Some(described.as_ref()?.parts.clone()));
+    let troubles = parts.into_iter().flatten();
+    troubles
+        .filter_map(|(name, health)| match health {
+            PartHealth::Ok => None,
+            PartHealth::Degraded { why, since } => {
+                let now: Timestamp = SystemTime::now().into();
+                let seconds = now.since(since).as_secs();
+                Some((name, format!("{why}, since {seconds} s")))
+            }
+        })
+        .collect()
+}
+
+/// What the gateway answers on its health port.
+fn live_parts(config: &Config) -> Option<BTreeMap<String, PartHealth>> {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    /// Far more than it ever says.
+    const MOST: u64 = 1 << 20;
+    let dashboard = &config.gateway().dashboard;
+    let address = (dashboard.host.as_str(), dashboard.port);
+    let address = address.to_socket_addrs().ok()?.next()?;
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream
+        .write_all(b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        .ok()?;
+    let mut answer = String::new();
+    stream.take(MOST).read_to_string(&mut answer).ok()?;
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    let health: Health = serde_json::from_str(body).ok()?;
+    let parts = health.parts.into_iter();
+    Some(parts.map(|part| (part.name, part.health)).collect())
+}
+
+#[derive(Deserialize)]
+struct Health {
+    parts: Vec<LivePart>,
+}
+
+#[derive(Deserialize)]
+struct LivePart {
+    name: String,
+    #[serde(flatten)]
+    health: PartHealth,
 }
 
 /// What a sandbox of everybody's can reach; `hermetic egress rules` has the rest.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hermetic_types::PartHealth;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub(crate) struct GatewayState {
     /// Conversations with a turn at work.
     pub(crate) active_agents: usize,
     pub(crate) platforms: BTreeMap<String, PlatformState>,
+    /// How each part is.
+    #[serde(default)]
+    pub(crate) parts: BTreeMap<String, PartHealth>,
     /// The unit that keeps it, if one does.
     pub(crate) service: Option<String>,
 }
@@ -58,6 +62,7 @@ impl GatewayState {
             exit_reason: None,
             active_agents: 0,
             platforms: BTreeMap::new(),
+            parts: BTreeMap::new(),
             service: None,
         }
     }

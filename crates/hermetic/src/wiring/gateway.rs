@@ -7,7 +7,7 @@ use hermetic_agent::Agent;
 use hermetic_chat::Chat;
 use hermetic_config::{BusyInput, Config, ResetMode, Resolved};
 use hermetic_gateway::{Busy, Parts, Resets, Settings, Streaming};
-use hermetic_session::{Sandboxes, Spending};
+use hermetic_session::{DiskBounds, Sandboxes, Spending};
 
 use super::egress::People;
 use super::worksites::{Elsewhere, worksites};
@@ -60,7 +60,11 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     let usual = plan(kind);
     let apart = elsewhere.plans(plan);
     let sandboxes = Sandboxes::new(usual.clone(), installation, backends, store.ledger());
-    let sandboxes = sandboxes.apart(apart.clone());
+    let sandboxes = sandboxes.apart(apart.clone()).with_disk_bounds(DiskBounds {
+        folder: config.home().state(),
+        reserve_bytes: config.gateway().disk_reserve_bytes,
+        most_bytes: config.gateway().sandboxes_disk_bytes,
+    });
     let sandboxes = match &gate {
         Some(gate) => sandboxes.leaving_by(Arc::clone(gate), Spending::in_store(store.documents())),
         None => sandboxes,

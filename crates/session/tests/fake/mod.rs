@@ -1,6 +1,6 @@
 //! A backend that only remembers, and a place to try things in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use hermetic_sandbox::{
     Backend, BackendError, Found, FoundState, Lifeline, Link, Network, Persistence, Readiness,
     Spec, SystemView,
 };
-use hermetic_session::{Holder, Lease, LeaseError, Plan, Sandboxes};
+use hermetic_session::{DiskBounds, Holder, Lease, LeaseError, Plan, Sandboxes};
 use hermetic_store::{LedgerState, Store};
 use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, Platform, SandboxId};
 use hermetic_warden::protocol::hello;
@@ -38,6 +38,8 @@ pub(crate) struct Fake {
     pub(crate) down: AtomicBool,
     /// Wardens of this moment answer no greeting; one that is started anew does.
     frozen: AtomicBool,
+    /// What each has on the disk.
+    uses: Mutex<HashMap<SandboxId, u64>>,
     /// The far ends of all links.
     ends: Mutex<Vec<tokio::task::JoinHandle<std::io::Result<u64>>>>,
 }
@@ -78,6 +80,12 @@ impl Lab {
             store,
             _folder: Arc::new(folder),
         }
+    }
+
+    /// The same lab, with bounds on the disk.
+    pub(crate) fn with_disk_bounds(mut self, bounds: DiskBounds) -> Self {
+        self.sandboxes = self.sandboxes.with_disk_bounds(bounds);
+        self
     }
 
     /// The same lab, with so many sandboxes waiting.
@@ -364,9 +372,19 @@ fn refusal(step: &str) -> BackendError {
     BackendError::failed(step, "told to fail")
 }
 
+impl Fake {
+    pub(crate) fn uses(&self, id: &SandboxId, bytes: u64) {
+        self.uses.lock().unwrap().insert(id.clone(), bytes);
+    }
+}
+
 impl Backend for Fake {
     fn kind(&self) -> BackendKind {
         self.kind.unwrap_or(BackendKind::Native)
+    }
+
+    fn disk_use<'a>(&'a self, _: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        async { self.uses.lock().unwrap().clone() }.boxed()
     }
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {

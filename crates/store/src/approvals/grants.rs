@@ -1,10 +1,12 @@
 //! What a person allowed for longer than once, for exactly one thing in one conversation.
 
-use hermetic_types::{ConversationKey, Timestamp};
-use sqlx::SqliteConnection;
+use hermetic_types::{ConversationKey, RequestId, Timestamp};
 
-use super::{Approvals, Request, Subject};
+use super::{Approvals, Scope, Subject};
 use crate::StoreError;
+use crate::write::Durability::OnDisk;
+use crate::write::Statement;
+use crate::write::WithoutRoom::Fail;
 
 impl Approvals {
     pub async fn is_granted(
@@ -23,40 +25,42 @@ impl Approvals {
         .bind(subject.name())
         .bind(fingerprint)
         .bind(now.millis())
-        .fetch_one(&self.pool)
+        .fetch_one(&self.reader)
         .await
         .map_err(StoreError::while_doing("look for a grant"))
     }
 
     /// The conversation starts anew: nothing is allowed in it any more.
     pub async fn revoke(&self, conversation: &ConversationKey) -> Result<u64, StoreError> {
-        sqlx::query("DELETE FROM grants WHERE conversation = ?")
-            .bind(conversation.as_str())
-            .execute(&self.pool)
+        let delete =
+            Statement::new("DELETE FROM grants WHERE conversation = ?").bind(conversation.as_str());
+        self.writer
+            .change("take grants back", (OnDisk, Fail), delete)
             .await
-            .map(|done| done.rows_affected())
-            .map_err(StoreError::while_doing("take grants back"))
     }
 }
 
-pub(super) async fn insert(
-    both: &mut SqliteConnection,
-    request: &Request,
-    expires: Option<Timestamp>,
-    now: Timestamp,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(
+/// The grant that comes with a yes, if the answer right before was the first; otherwise it writes
+/// nothing. `None` for a yes that holds once.
+pub(super) fn insert_if_won(id: &RequestId, scope: Scope, now: Timestamp) -> Option<Statement> {
+    let granted: Vec<_> = Subject::ALL
+        .into_iter()
+        .filter_map(|subject| Some((subject, scope.grant(subject, now)?)))
+        .collect();
+    // Where both are granted it is until the same time.
+    let ((one, expires), (other, _)) = (granted.first()?, granted.last()?);
+    let statement = Statement::new(
         "INSERT OR REPLACE INTO grants
          (conversation, subject, fingerprint, request, granted_at, expires_at)
-         VALUES (?, ?, ?, ?, ?, ?)",
+         SELECT conversation, subject, fingerprint, id, ?1, ?2 FROM approvals
+         WHERE id = ?3 AND subject IN (?4, ?5) AND changes() = 1",
+    );
+    Some(
+        statement
+            .bind(now.millis())
+            .bind(expires.map(Timestamp::millis))
+            .bind(id.as_str())
+            .bind(one.name())
+            .bind(other.name()),
     )
-    .bind(request.conversation.as_str())
-    .bind(request.subject.name())
-    .bind(&request.fingerprint)
-    .bind(request.id.as_str())
-    .bind(now.millis())
-    .bind(expires.map(Timestamp::millis))
-    .execute(both)
-    .await
-    .map(drop)
 }

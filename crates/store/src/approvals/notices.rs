@@ -6,6 +6,9 @@ use sqlx::Row;
 use super::request::request;
 use super::{Approvals, Request};
 use crate::StoreError;
+use crate::write::Durability::{OnDisk, Soon};
+use crate::write::Statement;
+use crate::write::WithoutRoom::Fail;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
@@ -17,23 +20,23 @@ pub struct Notice {
 
 impl Approvals {
     pub async fn shown(&self, id: &RequestId, notice: &Notice) -> Result<(), StoreError> {
-        sqlx::query(
+        let insert = Statement::new(
             "INSERT INTO approval_notices (request, platform, place, message) VALUES (?, ?, ?, ?)",
         )
         .bind(id.as_str())
         .bind(&notice.platform)
         .bind(&notice.place)
-        .bind(&notice.message)
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(StoreError::while_doing("note where a question was shown"))
+        .bind(&notice.message);
+        self.writer
+            .change("note where a question was shown", (Soon, Fail), insert)
+            .await
+            .map(drop)
     }
 
     pub async fn notices(&self, id: &RequestId) -> Result<Vec<Notice>, StoreError> {
         sqlx::query("SELECT platform, place, message FROM approval_notices WHERE request = ?")
             .bind(id.as_str())
-            .fetch_all(&self.pool)
+            .fetch_all(&self.reader)
             .await
             .and_then(|rows| {
                 let notice = |row: &sqlx::sqlite::SqliteRow| {
@@ -80,14 +83,16 @@ impl Approvals {
         token: &str,
         choice: &str,
     ) -> Result<(), StoreError> {
-        sqlx::query("INSERT INTO approval_buttons (token, request, choice) VALUES (?, ?, ?)")
-            .bind(token)
-            .bind(id.as_str())
-            .bind(choice)
-            .execute(&self.pool)
+        let insert = Statement::new(
+            "INSERT INTO approval_buttons (token, request, choice) VALUES (?, ?, ?)",
+        )
+        .bind(token)
+        .bind(id.as_str())
+        .bind(choice);
+        self.writer
+            .change("write a button down", (OnDisk, Fail), insert)
             .await
             .map(drop)
-            .map_err(StoreError::while_doing("write a button down"))
     }
 
     /// The question under which that button hangs, and what it means.
@@ -98,7 +103,7 @@ impl Approvals {
              WHERE token = ?",
         )
         .bind(token)
-        .fetch_optional(&self.pool)
+        .fetch_optional(&self.reader)
         .await
         .and_then(|row| {
             row.map(|row| Ok((request(&row)?, row.try_get("choice")?)))

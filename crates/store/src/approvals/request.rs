@@ -90,6 +90,8 @@ pub enum Scope {
 }
 
 impl Subject {
+    pub(super) const ALL: [Self; 2] = [Self::Command, Self::Host];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Command => "command",
@@ -98,9 +100,7 @@ impl Subject {
     }
 
     fn named(name: &str) -> Option<Self> {
-        [Self::Command, Self::Host]
-            .into_iter()
-            .find(|subject| subject.name() == name)
+        Self::ALL.into_iter().find(|subject| subject.name() == name)
     }
 }
 

@@ -3,6 +3,7 @@
 mod birth;
 mod death;
 mod disk;
+mod disk_use;
 mod etc;
 mod folder;
 mod groups;

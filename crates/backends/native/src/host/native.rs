@@ -1,5 +1,6 @@
 //! The backend itself: which step does what, in the order of a sandbox's life.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -16,6 +17,7 @@ use hermetic_types::{BackendKind, InstallationId, SandboxId};
 
 use super::birth::{self, Ends, Newborn};
 use super::death;
+use super::disk_use::disk_use;
 use super::etc;
 use super::folder::{Folder, Layout};
 use super::groups::OwnGroups;
@@ -220,6 +222,15 @@ impl Backend for Native {
         let host = Arc::clone(&self.0);
         let id = id.clone();
         blocking(move || death::destroy(&host, &id)).boxed()
+    }
+
+    fn disk_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        let folders: Vec<_> = ids.iter().map(|id| self.0.folder(id)).collect();
+        async move {
+            let counted = tokio::task::spawn_blocking(move || disk_use(&folders)).await;
+            counted.unwrap_or_default()
+        }
+        .boxed()
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {

@@ -12,7 +12,7 @@ fn a_list_where_a_map_belongs() {
      2 |   - terminal_backend: docker
        |   ^
       = key: gateway
-      = keys that belong here: terminal_backend, sandbox_image, sandbox_lifetime, sandbox_pool, max_sandboxes, max_sandboxes_per_user, max_turns_per_user, delivery_ledger, …
+      = keys that belong here: terminal_backend, sandbox_image, sandbox_lifetime, sandbox_pool, max_sandboxes, max_sandboxes_per_user, max_turns_per_user, disk_reserve, …
     ");
 }
 

@@ -161,7 +161,7 @@ impl<'a> Talk<'a> {
         let history = self.book.read().await?;
         let system = prompt::system(&self.desk.facts);
         let own = Own::new(&self.desk.sandboxes, &self.conversation);
-        let tools = AgentTools::new(self.desk.kit.toolbox(&own, &self.desk.asker));
+        let tools = AgentTools::new(self.desk.kit.toolbox(&own, &self.desk.asker), &own);
         let steer = Steer::default();
         let turn = Turn {
             system: &system,

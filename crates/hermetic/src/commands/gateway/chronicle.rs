@@ -51,6 +51,11 @@ impl Chronicle {
             .iter()
             .map(|(platform, state)| (platform.to_string(), described(state)))
             .collect();
+        state.parts = condition
+            .parts
+            .iter()
+            .map(|part| (part.name.clone(), part.health.clone()))
+            .collect();
         self.write(&state);
         match (before, state.stage) {
             (Stage::Starting, Stage::Running) => self.ready(),
@@ -71,6 +76,7 @@ impl Chronicle {
         });
         state.active_agents = 0;
         state.platforms.clear();
+        state.parts.clear();
         self.write(&state);
     }
 

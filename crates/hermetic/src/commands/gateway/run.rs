@@ -188,8 +188,11 @@ impl From<ServeError> for Failure {
                 remedy.clone()
             }
             ServeError::NoChatLeft => "the log says why; look at the platform's token".to_owned(),
-            ServeError::Settle(_) | ServeError::Resume(_) => {
-                "check the state folder's permissions and the space left".to_owned()
+            ServeError::Settle(SettleError::Ledger(error)) | ServeError::Resume(error) => {
+                error.remedy().to_owned()
+            }
+            ServeError::Settle(SettleError::List(_)) => {
+                "`hermetic doctor` tells what this host lacks".to_owned()
             }
         };
         Self::caused(&error, remedy)

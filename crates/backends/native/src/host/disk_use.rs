@@ -1,0 +1,26 @@
+//! How much of the disk each of several sandboxes has.
+
+use std::collections::HashMap;
+
+use hermetic_types::SandboxId;
+
+use super::folder::Folder;
+use super::{disk, memory};
+
+/// Those whose files are on a disk. One that cannot be counted has all it may have.
+pub(super) fn disk_use(folders: &[Folder]) -> HashMap<SandboxId, u64> {
+    let uses = folders.iter().filter_map(|folder| {
+        let record = folder.record().filter(|record| record.made.on_disk)?;
+        let files = [folder.workspace(), folder.home()];
+        let counted = disk::count(&files).ok().map(|named| {
+            let unnamed = record.life.as_ref().zip(disk::device(&files[0]).ok());
+            let unnamed = unnamed.map_or(0, |(life, device)| {
+                disk::count_unnamed(&memory::family(life.pid), device).bytes
+            });
+            named.bytes + unnamed
+        });
+        let bytes = counted.unwrap_or(record.spec.limits.disk_bytes);
+        Some((folder.id.clone(), bytes))
+    });
+    uses.collect()
+}

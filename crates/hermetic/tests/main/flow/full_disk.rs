@@ -1,0 +1,182 @@
+//! A full disk: nothing is taken that could be lost, everybody can see why, and room is all it needs.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::faulty_disk::FaultyDisk;
+use super::lab::{ALICE, BOB, Lab};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_full_disk_nothing_is_acknowledged_and_work_goes_on_with_room() {
+    let test = "on_a_full_disk_nothing_is_acknowledged_and_work_goes_on_with_room";
+    let disk = match FaultyDisk::build() {
+        Ok(disk) => disk,
+        Err(why) => return eprintln!("SKIP: {test}: {why}"),
+    };
+    let Some(mut lab) = Lab::start(test, []).await else {
+        return;
+    };
+    lab.terminate();
+    disk.start(&mut lab);
+    assert!(lab.ask(ALICE, "/help").await.contains("/reset"));
+    let (number, well) = health(&lab).await;
+    assert_eq!((number, well["status"].as_str()), (200, Some("ok")));
+    lab.telegram.wait_until_confirmed().await;
+
+    disk.is_full();
+    let said = [
+        lab.telegram.says(ALICE, "/help"),
+        lab.telegram.says(BOB, "/help"),
+    ];
+    let (number, told) = until_status(&lab, "degraded").await;
+    assert_eq!(number, 503, "{told}");
+    let store = part(&told, "store");
+    let why = store["why"].as_str().unwrap();
+    assert!(why.contains("disk is full"), "{told}");
+    assert!(store["since"].is_i64(), "{told}");
+    let status = lab.run(&["status"]).out;
+    assert!(
+        status.contains("degraded: store: the disk is full"),
+        "{status}"
+    );
+    assert_eq!(lab.telegram.unconfirmed().len(), said.len());
+
+    disk.is_well();
+    for user in [ALICE, BOB] {
+        let before = usize::from(user == ALICE);
+        let replies = lab.replies(user, before + 1).await;
+        assert!(replies[before].contains("/reset"), "{replies:?}");
+    }
+    let (number, told) = until_status(&lab, "ok").await;
+    assert_eq!(number, 200, "{told}");
+    lab.telegram.wait_until_confirmed().await;
+    let said = lab.terminate();
+    assert!(
+        said.contains("degraded") && said.contains("well again"),
+        "{said}"
+    );
+    assert_eq!((lab.sent_to(ALICE), lab.sent_to(BOB)), (2, 1));
+}
+
+/// A disk of 256 MB that one chat fills, slowly enough to be stopped in time.
+#[test]
+fn whoever_fills_the_disk_is_stopped_and_told_and_others_go_on() {
+    let test = "flow::full_disk::whoever_fills_the_disk_is_stopped_and_told_and_others_go_on";
+    on_a_small_disk(test, async || {
+        let Some(lab) = Lab::start(test, []).await else {
+            return;
+        };
+        assert!(lab.ask(BOB, "/sh echo fine").await.contains("fine"));
+        let greedy =
+            "for i in $(seq 2000); do head -c 1000000 /dev/zero > f$i || exit; sleep 0.02; done";
+        let told = lab.ask(ALICE, &format!("/sh {greedy}")).await;
+        assert!(told.contains("stopped") && told.contains("disk"), "{told}");
+        // Whoever needs no disk of the sandboxes' notices nothing; who does is told why not.
+        assert!(lab.ask(BOB, "/help").await.contains("/sh"));
+        let refused = lab.ask(BOB, "/sh echo fine").await;
+        assert!(refused.contains("disk is nearly full"), "{refused}");
+        let (number, health) = health(&lab).await;
+        assert_eq!(number, 200, "{health}");
+        assert_eq!(part(&health, "disk")["state"], "degraded", "{health}");
+        let rows = lab.run(&["sandbox", "list", "--json"]).json();
+        let rows = rows.as_array().unwrap();
+        let row = |user: i64| {
+            let own = |row: &&Value| {
+                row["conversation"]
+                    .to_string()
+                    .contains(&format!(":{user}"))
+            };
+            rows.iter().find(own).expect("a sandbox of theirs")
+        };
+        let id = row(ALICE)["id"].as_str().unwrap();
+        assert_eq!(lab.run(&["sandbox", "destroy", id]).code, 0);
+        until_status(&lab, "ok").await;
+        assert!(lab.ask(BOB, "/sh echo fine").await.contains("fine"));
+    });
+}
+
+/// The same as fast as it goes, so that nothing is left for a moment: the store has its own.
+#[test]
+fn a_disk_that_one_chat_fills_at_once_silences_nobody() {
+    let test = "flow::full_disk::a_disk_that_one_chat_fills_at_once_silences_nobody";
+    on_a_small_disk(test, async || {
+        let Some(lab) = Lab::start(test, []).await else {
+            return;
+        };
+        assert!(lab.ask(BOB, "/sh echo fine").await.contains("fine"));
+        let told = lab
+            .ask(ALICE, "/sh dd if=/dev/zero of=big bs=1M; sync")
+            .await;
+        assert!(
+            told.contains("No space left") || told.contains("stopped"),
+            "{told}"
+        );
+        for question in 0..20 {
+            let answer = lab.ask(BOB, "/help").await;
+            assert!(answer.contains("/sh"), "{question}: {answer}");
+        }
+        assert_eq!(lab.sent_to(ALICE), 1);
+    });
+}
+
+/// Runs the body in a mount namespace whose temporary files are on a file system of 256 MB.
+fn on_a_small_disk<F: Future<Output = ()>>(test: &str, body: impl FnOnce() -> F) {
+    const INSIDE: &str = "HERMETIC_TEST_SMALL_DISK";
+    if std::env::var_os(INSIDE).is_some() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        return runtime.block_on(body());
+    }
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("SKIP: {test}: only root mounts a file system that sandboxes can use");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=256m,mode=1777 none \"$TMPDIR\" && exec \"$@\"";
+    let status = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("TMPDIR", folder.path())
+        .env(INSIDE, "1")
+        .status()
+        .unwrap();
+    assert!(status.success(), "{test} failed on a small disk");
+}
+
+fn part<'a>(health: &'a Value, name: &str) -> &'a Value {
+    let parts = health["parts"].as_array().unwrap();
+    parts.iter().find(|part| part["name"] == name).unwrap()
+}
+
+async fn until_status(lab: &Lab, status: &str) -> (u16, Value) {
+    let looking = async {
+        loop {
+            let (number, health) = health(lab).await;
+            if health["status"] == status {
+                return (number, health);
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    timeout(PATIENCE, looking).await.expect("it never was")
+}
+
+async fn health(lab: &Lab) -> (u16, Value) {
+    let mut stream = TcpStream::connect(lab.health()).await.unwrap();
+    let request = b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let number = answer.split_whitespace().nth(1).unwrap().parse().unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    (number, serde_json::from_str(body).unwrap())
+}

@@ -1,0 +1,45 @@
+//! How the backends are, as the last who wanted a sandbox of them saw it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hermetic_types::{BackendKind, PartHealth};
+
+use crate::sandboxes::now;
+use crate::{LeaseError, Sandboxes};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BackendHealth(Arc<Mutex<BTreeMap<&'static str, PartHealth>>>);
+
+impl Sandboxes {
+    /// Those that conversations use, by their names.
+    pub fn backends_health(&self) -> Vec<(BackendKind, PartHealth)> {
+        let seen = self.backend_health.0.lock();
+        let seen = seen.unwrap_or_else(PoisonError::into_inner);
+        let used = BackendKind::ALL.into_iter().filter(|kind| self.uses(*kind));
+        used.map(|kind| (kind, seen.get(kind.name()).cloned().unwrap_or_default()))
+            .collect()
+    }
+
+    pub(crate) fn note_backend(&self, kind: BackendKind, failed: Option<&LeaseError>) {
+        let health = match failed {
+            None => PartHealth::Ok,
+            Some(error @ (LeaseError::Start(_) | LeaseError::Greet(_))) => PartHealth::Degraded {
+                why: error.to_string(),
+                since: now(),
+            },
+            // It was not asked.
+            Some(_) => return,
+        };
+        let seen = self.backend_health.0.lock();
+        let mut seen = seen.unwrap_or_else(PoisonError::into_inner);
+        let before = seen.insert(kind.name(), health);
+        if let (
+            Some(PartHealth::Degraded { since: first, .. }),
+            Some(PartHealth::Degraded { since, .. }),
+        ) = (before, seen.get_mut(kind.name()))
+        {
+            *since = first;
+        }
+    }
+}

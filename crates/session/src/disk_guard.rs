@@ -1,0 +1,261 @@
+//! The disk that sandboxes share with the store: a reserve for the store, a bound on what sandboxes have
+//! together, and an end for those that write beyond.
+//!
+//! The file system is asked many times a second how much is left, which costs next to nothing. Below the
+//! reserve nothing new is run, and the sandbox that grew most is stopped, before the store finds no room.
+//! Should others fill the disk all the same, a file that was made for that purpose gives its room to the
+//! store.
+
+mod file_system;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hermetic_store::{Entry, LedgerState};
+use hermetic_types::{BackendKind, ConversationKey, HealthReport, SandboxId};
+use tokio_util::sync::CancellationToken;
+
+use self::file_system::{Ballast, Left};
+use crate::Sandboxes;
+use crate::sandboxes::now;
+
+/// What is kept free, and what sandboxes may have together.
+#[derive(Clone, Debug)]
+pub struct DiskBounds {
+    /// Where the store is: its file system is the one that is watched.
+    pub folder: PathBuf,
+    /// Kept free for the store. Never more than a twentieth of the file system.
+    pub reserve_bytes: u64,
+    /// All sandboxes together. Four fifths of the file system where nothing is said.
+    pub most_bytes: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct DiskGuard {
+    bounds: DiskBounds,
+    /// Below the reserve.
+    is_low: AtomicBool,
+    health: HealthReport,
+    /// Conversations whose sandbox was stopped for the disk's sake and that were not told yet.
+    stopped: Mutex<HashSet<ConversationKey>>,
+    state: Mutex<Counted>,
+}
+
+/// What was counted last.
+#[derive(Debug, Default)]
+struct Counted {
+    each: HashMap<SandboxId, u64>,
+    /// What was in use on the whole file system then; nothing before the first count.
+    whole: Option<u64>,
+}
+
+/// How often the file system is looked at.
+const BEAT: Duration = Duration::from_millis(100);
+
+/// Fewer files than this that can still be made is as bad as no room.
+const FEWEST_FILES: u64 = 2_000;
+
+/// A sandbox that grew by less is not blamed.
+const TOO_LITTLE_TO_BLAME: u64 = 256 << 10;
+
+/// What the person whose sandbox it was is told.
+const STOPPED: &str = "The sandbox was stopped: it wrote so much that the disk all conversations share ran out of room. \
+     Its files are kept where they are kept at all. Nothing of it goes on by itself; delete what is not needed \
+     before you write more.";
+
+impl DiskGuard {
+    pub(crate) fn new(bounds: DiskBounds) -> Self {
+        Self {
+            bounds,
+            is_low: AtomicBool::new(false),
+            health: HealthReport::default(),
+            stopped: Mutex::default(),
+            state: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn is_low(&self) -> bool {
+        self.is_low.load(Ordering::SeqCst)
+    }
+
+    fn reserve(&self, left: &Left) -> u64 {
+        self.bounds.reserve_bytes.min(left.total / 20)
+    }
+
+    fn most(&self, left: &Left) -> u64 {
+        self.bounds.most_bytes.unwrap_or(left.total / 5 * 4)
+    }
+
+    /// Whether the sandboxes could have passed their bound since they were counted.
+    fn may_be_over(&self, left: &Left) -> bool {
+        let counted = self.counted();
+        let Some(whole) = counted.whole else {
+            return true;
+        };
+        let sum: u64 = counted.each.values().sum();
+        sum.saturating_add(left.used().saturating_sub(whole)) >= self.most(left)
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stopped(&self) -> MutexGuard<'_, HashSet<ConversationKey>> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sandboxes {
+    /// Keeps room on the disk, once [`guard_disk`](Self::guard_disk) runs.
+    pub fn with_disk_bounds(mut self, bounds: DiskBounds) -> Self {
+        self.disk = Some(DiskGuard::new(bounds).into());
+        self
+    }
+
+    pub fn disk_health(&self) -> HealthReport {
+        let guard = self.disk.as_ref();
+        guard.map_or_else(HealthReport::default, |guard| guard.health.clone())
+    }
+
+    /// Why the conversation's sandbox is gone, if it was stopped for the disk's sake. Said once.
+    pub fn why_stopped(&self, conversation: &ConversationKey) -> Option<&'static str> {
+        let guard = self.disk.as_ref()?;
+        guard.stopped().remove(conversation).then_some(STOPPED)
+    }
+
+    /// Looks after the disk until `stop`.
+    pub async fn guard_disk(&self, stop: CancellationToken) {
+        let Some(guard) = &self.disk else {
+            return;
+        };
+        let mut ballast = Ballast::below(&guard.bounds.folder);
+        while stop
+            .run_until_cancelled(tokio::time::sleep(BEAT))
+            .await
+            .is_some()
+        {
+            match Left::on(&guard.bounds.folder) {
+                Ok(left) => self.look_at_disk(guard, &mut ballast, &left).await,
+                Err(error) => {
+                    guard
+                        .health
+                        .degraded(format!("it cannot be looked at ({error})"), now());
+                }
+            }
+        }
+    }
+
+    async fn look_at_disk(&self, guard: &DiskGuard, ballast: &mut Ballast, left: &Left) {
+        let reserve = guard.reserve(left);
+        let free = left.free.saturating_sub(ballast.released());
+        // What was once too little is enough only with something to spare, or it would change all the time.
+        let enough = match guard.is_low() {
+            true => reserve + reserve / 4,
+            false => reserve,
+        };
+        let is_low = free < enough || left.files.is_some_and(|files| files < FEWEST_FILES);
+        guard.is_low.store(is_low, Ordering::SeqCst);
+        if left.free < ballast.size(reserve) {
+            ballast.release();
+        } else if !is_low && left.free > 2 * enough {
+            ballast.keep(reserve);
+        }
+        if is_low {
+            let (free, reserve) = (left.free >> 20, reserve >> 20);
+            let why = format!("{free} MB are free and {reserve} MB are to be");
+            guard.health.degraded(why, now());
+            self.stop_who_grew(guard, left, 0).await;
+        } else if guard.may_be_over(left) {
+            let most = guard.most(left);
+            let sum = self.stop_who_grew(guard, left, most).await;
+            if sum < most {
+                guard.health.recovered();
+            } else {
+                let (sum, most) = (sum >> 20, most >> 20);
+                let why =
+                    format!("sandboxes hold {sum} MB of the {most} MB they may have together");
+                guard.health.degraded(why, now());
+            }
+        } else {
+            guard.health.recovered();
+        }
+    }
+
+    /// Counts all sandboxes and, if they have `most` or more, stops the running one that grew most since
+    /// they were counted before. What they have together.
+    async fn stop_who_grew(&self, guard: &DiskGuard, left: &Left, most: u64) -> u64 {
+        let entries = match self.ledger.entries().await {
+            Ok(entries) => entries,
+            Err(error) => {
+                tracing::error!(%error, "the ledger cannot be read");
+                return 0;
+            }
+        };
+        let each = self.disk_use(&entries).await;
+        let sum: u64 = each.values().sum();
+        let before = {
+            let mut counted = guard.counted();
+            counted.whole = Some(left.used());
+            std::mem::replace(&mut counted.each, each.clone())
+        };
+        if sum < most {
+            return sum;
+        }
+        let grown = |entry: &Entry| {
+            let now = each.get(&entry.id).copied().unwrap_or_default();
+            now.saturating_sub(before.get(&entry.id).copied().unwrap_or_default())
+        };
+        let greediest = entries
+            .iter()
+            .filter(|entry| entry.state == LedgerState::Running)
+            .max_by_key(|entry| (grown(entry), each.get(&entry.id).copied()));
+        if let Some(entry) = greediest
+            && grown(entry) >= TOO_LITTLE_TO_BLAME
+        {
+            let (grown, has) = (
+                grown(entry) >> 20,
+                each.get(&entry.id).map(|bytes| bytes >> 20),
+            );
+            tracing::warn!(
+                sandbox = %entry.id,
+                conversation = %entry.conversation,
+                grown_mb = grown,
+                has_mb = has,
+                "stopped, because the disk runs out of room"
+            );
+            self.stop_writer(guard, entry).await;
+        }
+        sum
+    }
+
+    async fn stop_writer(&self, guard: &DiskGuard, entry: &Entry) {
+        guard.stopped().insert(entry.conversation.clone());
+        // First of all it writes no more: the ledger may have no room to say so.
+        if let Ok(backend) = self.backend(entry.backend)
+            && let Err(error) = backend.stop(&entry.id).await
+        {
+            tracing::warn!(sandbox = %entry.id, %error, "a sandbox that fills the disk was not stopped");
+        }
+        if let Err(error) = self.end_tenancy(&entry.conversation).await {
+            tracing::warn!(sandbox = %entry.id, %error, "a stopped sandbox stays in the ledger");
+        }
+    }
+
+    async fn disk_use(&self, entries: &[Entry]) -> HashMap<SandboxId, u64> {
+        let mut by_backend: HashMap<BackendKind, Vec<SandboxId>> = HashMap::new();
+        for entry in entries {
+            let ids = by_backend.entry(entry.backend).or_default();
+            ids.push(entry.id.clone());
+        }
+        let mut uses = HashMap::new();
+        for (kind, ids) in by_backend {
+            if let Ok(backend) = self.backend(kind) {
+                uses.extend(backend.disk_use(&ids).await);
+            }
+        }
+        uses
+    }
+}

@@ -1,0 +1,66 @@
+//! The disk that sandboxes share: who is stopped when all have too much, and who is told.
+
+use std::time::Duration;
+
+use hermetic_sandbox::Persistence;
+use hermetic_session::DiskBounds;
+use hermetic_store::LedgerState;
+use hermetic_types::{ConversationKey, PartHealth};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::fake::Lab;
+
+const MEGABYTE: u64 = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn whoever_grew_most_is_stopped_when_all_have_too_much() {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = lab.with_disk_bounds(DiskBounds {
+        folder: folder.path().to_owned(),
+        reserve_bytes: MEGABYTE,
+        most_bytes: Some(100 * MEGABYTE),
+    });
+    let (alice, bob) = (
+        lab.lease("alice").await.unwrap(),
+        lab.lease("bob").await.unwrap(),
+    );
+    lab.fake.uses(alice.id(), 10 * MEGABYTE);
+    lab.fake.uses(bob.id(), 95 * MEGABYTE);
+    let stop = CancellationToken::new();
+    let guard = tokio::spawn({
+        let (sandboxes, stop) = (lab.sandboxes.clone(), stop.clone());
+        async move { sandboxes.guard_disk(stop).await }
+    });
+    let bob = ConversationKey::new("bob");
+    let told = timeout(PATIENCE, async {
+        loop {
+            if let Some(told) = lab.sandboxes.why_stopped(&bob) {
+                return told;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    });
+    let told = told.await.expect("nobody was stopped");
+    assert!(told.contains("disk"), "{told}");
+    assert_eq!(lab.sandboxes.why_stopped(&bob), None, "told twice");
+    let stopped = timeout(PATIENCE, async {
+        loop {
+            let states = lab.states().await;
+            if states.contains(&("bob".to_owned(), LedgerState::Stopped)) {
+                return states;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    });
+    let states = stopped.await.expect("it was never stopped");
+    assert!(states.contains(&("alice".to_owned(), LedgerState::Running)));
+    let degraded = lab.sandboxes.disk_health().health();
+    assert!(matches!(degraded, PartHealth::Degraded { .. }));
+    // Whoever was stopped may come back, to delete what is not needed.
+    lab.lease("bob").await.unwrap();
+    stop.cancel();
+    guard.await.unwrap();
+}

@@ -1,0 +1,368 @@
+//! Every method of the store that writes, so that a test can try them all.
+
+use futures::future::{BoxFuture, FutureExt};
+use hermetic_store::{
+    DeliveryRow, End, Given, MessageRow, NewRequest, Notice, ProcessRow, Reply, Request, Scope,
+    State, Store, StoreError, Subject,
+};
+use hermetic_types::{BackendKind, ConversationKey, RequestId, RunId, SandboxId, Timestamp};
+
+/// A message that is worked on, and what belongs to it.
+pub(crate) struct Scene {
+    pub(crate) store: Store,
+    pub(crate) message: MessageRow,
+    pub(crate) question: Request,
+    pub(crate) answered: Request,
+    pub(crate) sandbox: SandboxId,
+}
+
+/// A write by its name.
+pub(crate) struct Write {
+    pub(crate) name: &'static str,
+    /// Whether it is on the disk when it returns.
+    pub(crate) is_on_disk: bool,
+    pub(crate) run: fn(&Scene) -> BoxFuture<'_, Result<(), StoreError>>,
+}
+
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_millis(5_000)
+}
+
+pub(crate) fn key(name: &str) -> ConversationKey {
+    ConversationKey::new(name)
+}
+
+pub(crate) async fn scene(store: Store) -> Scene {
+    let inbox = store.inbox();
+    let accepted = inbox.accept("t", "scene", &key("scene"), "{}", now()).await;
+    let message = accepted.unwrap().unwrap();
+    let (question, answered) = (ask(&store).await, ask(&store).await);
+    answer(&store, &answered.id).await.unwrap();
+    let sandbox = SandboxId::random();
+    let ledger = store.ledger();
+    ledger
+        .name(&sandbox, &key("scene"), BackendKind::Native, "{}", now())
+        .await
+        .unwrap();
+    let calls = store.tool_calls();
+    let begun = calls.begin(message, "begun", "terminal", "{}", now()).await;
+    begun.unwrap();
+    let said = store.history().append(&key("scene"), "said", now()).await;
+    said.unwrap();
+    store.processes().name(&process(&sandbox)).await.unwrap();
+    Scene {
+        store,
+        message,
+        question,
+        answered,
+        sandbox,
+    }
+}
+
+/// All of them but those that only tidy up: `prune`, `expire`, `forget_silent`.
+pub(crate) fn every_write() -> Vec<Write> {
+    let on_disk = |name, run| Write {
+        name,
+        is_on_disk: true,
+        run,
+    };
+    let soon = |name, run| Write {
+        name,
+        is_on_disk: false,
+        run,
+    };
+    vec![
+        on_disk("inbox.accept", |scene| {
+            async {
+                let inbox = scene.store.inbox();
+                let accepted = inbox.accept("t", "new", &key("new"), "{}", now()).await?;
+                accepted.expect("a new message");
+                Ok(())
+            }
+            .boxed()
+        }),
+        soon("inbox.begin", |scene| {
+            async { scene.store.inbox().begin(scene.message).await.map(drop) }.boxed()
+        }),
+        on_disk("inbox.begin_once", |scene| {
+            async {
+                scene
+                    .store
+                    .inbox()
+                    .begin_once(scene.message)
+                    .await
+                    .map(drop)
+            }
+            .boxed()
+        }),
+        on_disk("inbox.note_draft", |scene| {
+            async { scene.store.inbox().note_draft(scene.message, "7").await }.boxed()
+        }),
+        soon("inbox.end", |scene| {
+            async {
+                let inbox = scene.store.inbox();
+                inbox.end(scene.message, End::Answered, None, now()).await
+            }
+            .boxed()
+        }),
+        on_disk("tool_calls.begin", |scene| {
+            async {
+                let calls = scene.store.tool_calls();
+                calls
+                    .begin(scene.message, "c", "terminal", "{}", now())
+                    .await
+            }
+            .boxed()
+        }),
+        soon("tool_calls.end", |scene| {
+            async {
+                let calls = scene.store.tool_calls();
+                calls.end(scene.message, "begun", "done", now()).await
+            }
+            .boxed()
+        }),
+        soon("history.append", |scene| {
+            async {
+                scene
+                    .store
+                    .history()
+                    .append(&key("scene"), "{}", now())
+                    .await
+            }
+            .boxed()
+        }),
+        soon("history.clear", |scene| {
+            async { scene.store.history().clear(&key("scene")).await }.boxed()
+        }),
+        soon("deliveries.queue_and_end", |scene| {
+            async { reply(scene).await.map(drop) }.boxed()
+        }),
+        on_disk("deliveries.begin", |scene| {
+            async {
+                let row = reply(scene).await?;
+                scene.store.deliveries().begin(row).await
+            }
+            .boxed()
+        }),
+        soon("deliveries.sent", |scene| {
+            async {
+                let row = reply(scene).await?;
+                scene.store.deliveries().sent(row, now()).await
+            }
+            .boxed()
+        }),
+        on_disk("approvals.open", |scene| {
+            async {
+                let key = key("asked");
+                let opened = scene.store.approvals().open(&question(&key)).await;
+                opened.map(drop)
+            }
+            .boxed()
+        }),
+        on_disk("approvals.answer", |scene| {
+            async { answer(&scene.store, &scene.question.id).await }.boxed()
+        }),
+        on_disk("approvals.spend", |scene| {
+            async {
+                let approvals = scene.store.approvals();
+                assert!(approvals.spend(&scene.answered.id, now()).await?);
+                Ok(())
+            }
+            .boxed()
+        }),
+        on_disk("approvals.close", |scene| {
+            async {
+                let approvals = scene.store.approvals();
+                approvals
+                    .close(&scene.question.id, State::Withdrawn, now())
+                    .await
+            }
+            .boxed()
+        }),
+        soon("approvals.recorded", |scene| {
+            async { scene.store.approvals().recorded(&scene.answered.id).await }.boxed()
+        }),
+        soon("approvals.shown", |scene| {
+            async {
+                let notice = Notice {
+                    platform: "t".to_owned(),
+                    place: "{}".to_owned(),
+                    message: "9".to_owned(),
+                };
+                scene
+                    .store
+                    .approvals()
+                    .shown(&scene.question.id, &notice)
+                    .await
+            }
+            .boxed()
+        }),
+        on_disk("approvals.add_button", |scene| {
+            async {
+                let approvals = scene.store.approvals();
+                approvals
+                    .add_button(&scene.question.id, "token", "yes")
+                    .await
+            }
+            .boxed()
+        }),
+        on_disk("approvals.revoke", |scene| {
+            async {
+                scene
+                    .store
+                    .approvals()
+                    .revoke(&key("scene"))
+                    .await
+                    .map(drop)
+            }
+            .boxed()
+        }),
+        on_disk("ledger.name", |scene| {
+            async {
+                let (ledger, id) = (scene.store.ledger(), SandboxId::random());
+                let whose = key("named");
+                let named = ledger.name(&id, &whose, BackendKind::Native, "{}", now());
+                named.await
+            }
+            .boxed()
+        }),
+        on_disk("ledger.give", |scene| {
+            async {
+                let ledger = scene.store.ledger();
+                ledger
+                    .give(&scene.sandbox, &key("given"), "{}", now())
+                    .await
+            }
+            .boxed()
+        }),
+        soon("ledger.mark", |scene| {
+            async {
+                let state = hermetic_store::LedgerState::Running;
+                scene.store.ledger().mark(&scene.sandbox, state).await
+            }
+            .boxed()
+        }),
+        soon("ledger.touch", |scene| {
+            async {
+                scene
+                    .store
+                    .ledger()
+                    .touch(&scene.sandbox, Timestamp::from_millis(9_000))
+                    .await
+            }
+            .boxed()
+        }),
+        soon("ledger.note_failure", |scene| {
+            async {
+                scene
+                    .store
+                    .ledger()
+                    .note_failure(&scene.sandbox, "busy")
+                    .await
+            }
+            .boxed()
+        }),
+        soon("ledger.forget", |scene| {
+            async { scene.store.ledger().forget(&scene.sandbox).await }.boxed()
+        }),
+        on_disk("processes.name", |scene| {
+            async {
+                let row = process(&scene.sandbox);
+                scene.store.processes().name(&row).await
+            }
+            .boxed()
+        }),
+        soon("processes.forget_all_of", |scene| {
+            async { scene.store.processes().forget_all_of(&key("scene")).await }.boxed()
+        }),
+        on_disk("documents.replace", |scene| {
+            async {
+                let documents = scene.store.documents();
+                let replaced = documents.replace("pairings", "x", 0).await?;
+                assert_eq!(replaced, hermetic_store::Replaced::Yes);
+                Ok(())
+            }
+            .boxed()
+        }),
+        soon("documents.put", |scene| {
+            async { scene.store.documents().put("offset", "1").await }.boxed()
+        }),
+    ]
+}
+
+/// Everything that can be read, as text: two stores that say the same hold the same.
+pub(crate) async fn told(store: &Store) -> String {
+    let approvals = store.approvals();
+    let documents = store.documents();
+    format!(
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        store.inbox().open().await.unwrap(),
+        store.tool_calls().of(MessageRow(1)).await.unwrap(),
+        store.history().recent(&key("scene"), 99).await.unwrap(),
+        store.deliveries().due().await.unwrap(),
+        approvals.pending(Timestamp::from_millis(0)).await.unwrap(),
+        approvals.unrecorded().await.unwrap(),
+        store.ledger().entries().await.unwrap(),
+        store.processes().all().await.unwrap(),
+        (
+            documents.load("pairings").await.unwrap(),
+            documents.load("offset").await.unwrap(),
+            approvals.pressed("token").await.unwrap(),
+            approvals
+                .is_granted(&key("scene"), Subject::Command, "f", now())
+                .await
+                .unwrap(),
+        ),
+    )
+}
+
+fn process(sandbox: &SandboxId) -> ProcessRow {
+    ProcessRow {
+        id: RunId::random(),
+        conversation: key("scene"),
+        sandbox: sandbox.clone(),
+        terms: "{}".to_owned(),
+        begun_at: now(),
+    }
+}
+
+async fn reply(scene: &Scene) -> Result<DeliveryRow, StoreError> {
+    let deliveries = scene.store.deliveries();
+    let reply = ("t", "{}", "hi");
+    let queued = deliveries.queue_and_end(scene.message, End::Answered, reply, now());
+    queued.await
+}
+
+async fn ask(store: &Store) -> Request {
+    let opened = store.approvals().open(&question(&key("scene"))).await;
+    opened.unwrap()
+}
+
+async fn answer(store: &Store, id: &RequestId) -> Result<(), StoreError> {
+    let reply = Reply {
+        given: Given::Yes(Scope::Session),
+        by: "alice",
+        via: "chat",
+        reason: None,
+    };
+    let outcome = store.approvals().answer(id, reply, now()).await?;
+    assert!(
+        matches!(outcome, hermetic_store::Outcome::First(_)),
+        "{outcome:?}"
+    );
+    Ok(())
+}
+
+fn question(conversation: &ConversationKey) -> NewRequest<'_> {
+    NewRequest {
+        subject: Subject::Command,
+        conversation,
+        message: None,
+        what: "rm x",
+        fingerprint: "f",
+        reasons: &[],
+        asker: "alice",
+        asked_at: now(),
+        expires_at: Timestamp::from_millis(60_000),
+    }
+}

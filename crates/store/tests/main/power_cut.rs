@@ -1,0 +1,148 @@
+//! What is left after the power went: at least what was synced, and nothing of it out of order.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use hermetic_store::Store;
+use tokio::time::{sleep, timeout};
+
+use crate::disk::on_a_disk;
+use crate::every_write::{every_write, key, now, scene, told};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+#[test]
+fn what_was_written_before_an_act_is_there_after_a_power_cut() {
+    let test = "power_cut::what_was_written_before_an_act_is_there_after_a_power_cut";
+    on_a_disk(test, async |disk| {
+        let store = Store::open(&disk.store()).await.unwrap();
+        let scene = scene(store).await;
+        // In one store, one after the other: what was written without waiting comes along with the next
+        // that waits.
+        let order = [
+            "history.append",
+            "inbox.accept",
+            "inbox.begin",
+            "tool_calls.begin",
+            "tool_calls.end",
+            "inbox.begin_once",
+            "approvals.open",
+            "approvals.spend",
+            "approvals.answer",
+            "approvals.shown",
+            "approvals.add_button",
+            "approvals.revoke",
+            "approvals.close",
+            "ledger.name",
+            "ledger.mark",
+            "ledger.give",
+            "processes.name",
+            "documents.put",
+            "documents.replace",
+            "inbox.note_draft",
+            "deliveries.queue_and_end",
+            "deliveries.begin",
+        ];
+        let writes = every_write();
+        let mut tried = 0;
+        for name in order {
+            let write = writes.iter().find(|write| write.name == name).unwrap();
+            (write.run)(&scene).await.unwrap();
+            if !write.is_on_disk {
+                continue;
+            }
+            let (copy, path) = disk.after_a_power_cut();
+            let survived = Store::open(&path).await.unwrap();
+            assert_eq!(
+                told(&survived).await,
+                told(&scene.store).await,
+                "after {name}"
+            );
+            drop(copy);
+            tried += 1;
+        }
+        let all = writes.iter().filter(|write| write.is_on_disk).count();
+        assert_eq!(tried, all, "one was left out");
+    });
+}
+
+#[test]
+fn what_nobody_waits_for_is_on_the_disk_a_moment_later() {
+    let test = "power_cut::what_nobody_waits_for_is_on_the_disk_a_moment_later";
+    on_a_disk(test, async |disk| {
+        let store = Store::open(&disk.store()).await.unwrap();
+        store.history().append(&key("k"), "x", now()).await.unwrap();
+        let settled = timeout(PATIENCE, async {
+            loop {
+                let (_copy, path) = disk.after_a_power_cut();
+                let survived = Store::open(&path).await.unwrap();
+                if survived.history().recent(&key("k"), 9).await.unwrap() == ["x"] {
+                    return;
+                }
+                sleep(LOOK_AGAIN).await;
+            }
+        });
+        settled.await.expect("never on the disk");
+    });
+}
+
+#[test]
+fn many_messages_at_once_cost_one_sync() {
+    let test = "power_cut::many_messages_at_once_cost_one_sync";
+    on_a_disk(test, async |disk| {
+        let store = Store::open(&disk.store()).await.unwrap();
+        let inbox = store.inbox();
+        // The first frames of a new log are synced for themselves.
+        let first = inbox.accept("t", "first", &key("k"), "{}", now()).await;
+        first.unwrap();
+        disk.syncs();
+        let names: Vec<_> = (0..100).map(|n| n.to_string()).collect();
+        let key = key("k");
+        let accepts = names
+            .iter()
+            .map(|name| inbox.accept("t", name, &key, "{}", now()));
+        let rows = join_all(accepts).await;
+        assert!(rows.into_iter().all(|row| row.unwrap().is_some()));
+        assert_eq!(disk.syncs(), 1);
+        let (_copy, path) = disk.after_a_power_cut();
+        let survived = Store::open(&path).await.unwrap();
+        assert_eq!(survived.inbox().open().await.unwrap().len(), 101);
+    });
+}
+
+/// A turn without tools, as the gateway writes it: two syncs.
+#[test]
+fn a_turn_waits_twice_for_the_disk() {
+    let test = "power_cut::a_turn_waits_twice_for_the_disk";
+    on_a_disk(test, async |disk| {
+        let store = Store::open(&disk.store()).await.unwrap();
+        let first = store
+            .inbox()
+            .accept("t", "first", &key("k"), "{}", now())
+            .await;
+        first.unwrap();
+        disk.syncs();
+        let accepted = store.inbox().accept("t", "1", &key("k"), "{}", now()).await;
+        let row = accepted.unwrap().unwrap();
+        assert_eq!(disk.syncs(), 1, "accepted");
+        store.inbox().begin(row).await.unwrap();
+        for line in ["question", "answer"] {
+            store
+                .history()
+                .append(&key("k"), line, now())
+                .await
+                .unwrap();
+        }
+        let deliveries = store.deliveries();
+        let reply = ("t", "{}", "hi");
+        let end = hermetic_store::End::Answered;
+        let queued = deliveries.queue_and_end(row, end, reply, now()).await;
+        let delivery = queued.unwrap();
+        deliveries.begin(delivery).await.unwrap();
+        // A slow machine may have settled something in between.
+        assert!((1..=2).contains(&disk.syncs()), "begun to send");
+        let due = deliveries.due().await.unwrap();
+        assert!(due[0].maybe_sent);
+    });
+}
