@@ -64,7 +64,7 @@ impl Approvals {
         )
         .bind(platform)
         .bind(place)
-        .fetch_all(&self.pool)
+        .fetch_all(&self.reader)
         .await
         .and_then(|rows| {
             let shown = |row: &sqlx::sqlite::SqliteRow| {

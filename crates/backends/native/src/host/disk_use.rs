@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use hermetic_types::SandboxId;
 
 use super::folder::Folder;
-use super::{disk, memory};
+use super::held::OnDevice;
+use super::{disk, held, memory};
 
 /// Those whose files are on a disk. One that cannot be counted has all it may have.
 pub(super) fn disk_use(folders: &[Folder]) -> HashMap<SandboxId, u64> {
@@ -14,8 +15,12 @@ pub(super) fn disk_use(folders: &[Folder]) -> HashMap<SandboxId, u64> {
         let files = [folder.workspace(), folder.home()];
         let counted = disk::count(&files).ok().map(|named| {
             let unnamed = record.life.as_ref().zip(disk::device(&files[0]).ok());
-            let unnamed = unnamed.map_or(0, |(life, device)| {
-                disk::count_unnamed(&memory::family(life.pid), device).bytes
+            let unnamed = unnamed.map_or(0, |(life, number)| {
+                let device = OnDevice {
+                    number,
+                    overlaid: false,
+                };
+                held::look(&memory::family(life.pid), device).unnamed.bytes
             });
             named.bytes + unnamed
         });
