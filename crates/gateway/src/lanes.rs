@@ -299,5 +299,4 @@ impl Control {
 }
 
 #[cfg(test)]
-#[path = "lanes_tests.rs"]
 mod tests;

@@ -244,5 +244,4 @@ enum FileFailure {
 }
 
 #[cfg(test)]
-#[path = "late_files_tests.rs"]
 mod tests;

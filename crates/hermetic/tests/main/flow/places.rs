@@ -130,7 +130,10 @@ async fn an_approver_on_a_webhook_is_asked_there_and_answers_by_name() {
     let id = name(&asked);
     // Messages of a webhook have no order.
     let told = say("alice", "/approve".to_owned()).await;
-    assert!(told.contains(&id) && told.contains("cannot be told"), "{told}");
+    assert!(
+        told.contains(&id) && told.contains("cannot be told"),
+        "{told}"
+    );
     let not_his = say("bob", format!("/approve {id}")).await;
     assert!(not_his.contains("may approve"), "{not_his}");
     assert_eq!(deed.times(), 0);
