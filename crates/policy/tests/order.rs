@@ -160,6 +160,23 @@ fn a_yes_is_for_this_text_here_and_with_this_input() {
 }
 
 #[test]
+fn the_way_sudo_asks_for_its_password_does_not_ask_a_person_again() {
+    let context = context(BackendKind::Local);
+    let policy = policy(&[], &[], Mode::Manual);
+    let named = |path: &str| {
+        let mut command = Command::script("sudo make install");
+        command
+            .env
+            .insert("SUDO_ASKPASS".to_owned(), path.to_owned());
+        asked(policy.judge(command, &context)).fingerprint().clone()
+    };
+    let first = named("/tmp/.hermetic-askpass-0a1b");
+    assert_eq!(first, named("/tmp/.hermetic-askpass-2c3d"));
+    assert_ne!(first, named("/tmp/.hermetic-askpass-0a1b/../x"));
+    assert_ne!(first, named("/tmp/other"));
+}
+
+#[test]
 fn standing_in_a_folder_of_the_machine_does_not_make_it_the_project() {
     let context = context(BackendKind::Local);
     let policy = policy(&[], &[], Mode::Manual);
