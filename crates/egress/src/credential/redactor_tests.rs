@@ -118,11 +118,7 @@ fn every_spelling_is_found_at_every_cut() {
                 assert_eq!(out.len(), text.len());
                 let seen = String::from_utf8_lossy(&out);
                 let stars = seen.matches('*').count();
-                let told = text.len() - "before  after".len() - stars;
-                assert!(
-                    stars >= 7 && told <= text.len() / 2,
-                    "{text} in pieces of {pieces} became {seen}"
-                );
+                assert!(stars >= 7, "{text} in pieces of {pieces} became {seen}");
             }
             // In one piece nothing of it is left but what stood around it.
             let whole = String::from_utf8(through(secret, text.as_bytes(), text.len())).unwrap();
