@@ -45,10 +45,25 @@ impl Deliveries {
         (platform, address, text): (&str, &str, &str),
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
-        let reply = insert(message, (platform, address, text), now);
-        let both = vec![reply, inbox::ended(message, end, None, now)];
+        let reply = insert(Some(message), (platform, address, text), now);
+        self.queue_with(vec![reply, inbox::ended(message, end, None, now)])
+            .await
+    }
+
+    /// Writes a reply down that belongs to a message which has ended already, or to none.
+    pub async fn queue(
+        &self,
+        message: Option<MessageRow>,
+        written: (&str, &str, &str),
+        now: Timestamp,
+    ) -> Result<DeliveryRow, StoreError> {
+        self.queue_with(vec![insert(message, written, now)]).await
+    }
+
+    /// The first of the statements inserts the reply.
+    async fn queue_with(&self, statements: Vec<Statement>) -> Result<DeliveryRow, StoreError> {
         let doing = "queue a reply";
-        let written = self.writer.write(doing, (Soon, Wait), both).await?;
+        let written = self.writer.write(doing, (Soon, Wait), statements).await?;
         written
             .first()
             .and_then(|insert| insert.rows.first())
@@ -130,7 +145,7 @@ impl Deliveries {
 }
 
 fn insert(
-    message: MessageRow,
+    message: Option<MessageRow>,
     (platform, address, text): (&str, &str, &str),
     now: Timestamp,
 ) -> Statement {
@@ -138,7 +153,7 @@ fn insert(
         "INSERT INTO deliveries (message, platform, address, text, state, queued_at)
          VALUES (?, ?, ?, ?, 'pending', ?) RETURNING id",
     )
-    .bind(message.0)
+    .bind(message.map(|message| message.0))
     .bind(platform)
     .bind(address)
     .bind(text)

@@ -180,6 +180,7 @@ fn what_a_dying_cage_said_is_told() {
         program: Box::leak(program.into_boxed_slice()),
         require: Vec::new(),
         authority: None,
+        total: hermetic_native::Total::default(),
     })
     .unwrap();
     let error = runtime

@@ -202,8 +202,8 @@ impl Post {
     ) -> Result<Letter, StoreError> {
         let json = serde_json::to_string(&address).unwrap_or_default();
         let platform = letter.platform;
-        let (of, name) = (letter.message, platform.name());
-        let queued = self.deliveries.queue(of, name, &json, text.as_str(), now());
+        let written = (platform.name(), json.as_str(), text.as_str());
+        let queued = self.deliveries.queue(letter.message, written, now());
         let mut late = Letter::new(queued.await?, platform, address, text.clone());
         late.message = letter.message;
         Ok(late)

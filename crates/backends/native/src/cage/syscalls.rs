@@ -69,9 +69,15 @@ mod tests {
 
     #[test]
     fn what_is_judged_is_not_allowed_unseen() {
-        let allowed = allowed(None);
-        for call in judged().unwrap().keys() {
-            assert!(!allowed.contains(call), "{call}");
+        for memory_is_counted in [false, true] {
+            let allowance = Allowance {
+                pinned: false,
+                memory_is_counted,
+            };
+            let allowed = allowed(allowance);
+            for call in judged(allowance).unwrap().keys() {
+                assert!(!allowed.contains(call), "{call}");
+            }
         }
     }
 }
