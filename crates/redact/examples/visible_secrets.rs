@@ -1,6 +1,6 @@
 //! How much the redactor misses and how much it takes without reason, on data a person names.
 //!
-//! `cargo run --release -p hermetic-redact --example measure -- FOLDER [--show CLASS]`
+//! `cargo run --release -p hermetic-redact --example visible_secrets -- FOLDER [--show CLASS]`
 //!
 //! Every `*.jsonl` in the folder holds one case a line: `{"class": …, "text": …, "secrets": […]}`. A
 //! case counts as visible when one of its secrets can still be read whole in what is left of its text.
