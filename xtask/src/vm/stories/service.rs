@@ -78,11 +78,11 @@ impl Service {
         }
         script.push_str(&format!(
             "hermetic --home {home} gateway install {} >/tmp/installed-$(id -u)\n\
-             sed -n 's|^wrote .*/||p' /tmp/installed-$(id -u)\n",
+             grep -o 'hermetic-gateway[^ /]*\\.service' /tmp/installed-$(id -u)\n",
             kind.words()
         ));
         let said = fine(who, "install", stage.guest.run(who, &script, LONG)?)?;
-        // There may be a second unit, for the sandboxes.
+        // A second unit, for the sandboxes, may be named in the same line.
         let gateway = |name: &&str| name.starts_with("hermetic-gateway");
         let Some(unit) = said.out.lines().find(gateway) else {
             return wrong(format!("install named no unit: {}", said.all()));
