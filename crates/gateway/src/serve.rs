@@ -174,7 +174,7 @@ impl Gateway {
             Ok(None) => {}
             // The receipt was not signed, so it comes again.
             Err(error) => {
-                tracing::error!(error = %in_full(&error), "a message could not be written down")
+                tracing::error!(error = %in_full(&error), "a message could not be written down");
             }
         }
     }

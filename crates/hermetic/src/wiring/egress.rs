@@ -56,7 +56,7 @@ pub(super) fn check(config: &Config) -> Result<(), Failure> {
     );
     Gate::new(nobody, charter(config)?)
         .map(drop)
-        .map_err(invalid_rules)
+        .map_err(|error| invalid_rules(&error))
 }
 
 fn charter(config: &Config) -> Result<Charter, Failure> {
@@ -168,7 +168,7 @@ fn build(
             error.to_string(),
             "mend --allow: a host, host:port or *.suffix",
         ),
-        false => invalid_rules(error),
+        false => invalid_rules(&error),
     })?;
     Ok(match bundle {
         Some(bundle) => gate.trusting(bundle),

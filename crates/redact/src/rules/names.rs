@@ -201,10 +201,7 @@ pub(super) fn suffix(ahead: Ahead<'_>, from: usize) -> Result<Option<(usize, Suf
         if ABOUT.iter().any(is) {
             return Ok(None);
         }
-        if !["base", "base64", "b64", "value"]
-            .iter()
-            .any(|known| is(&known))
-        {
+        if !["base", "base64", "b64", "value"].iter().any(is) {
             says = Suffix::Which;
         }
     }

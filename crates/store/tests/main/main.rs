@@ -1,8 +1,6 @@
 //! The store on a disk that fills, fails and loses power.
 
 #![expect(
-    clippy::expect_used,
-    clippy::panic,
     clippy::print_stderr,
     clippy::unwrap_used,
     reason = "a test that panics is a test that failed, and one that is skipped says so"

@@ -35,7 +35,7 @@ async fn watch(every: Duration, address: SocketAddr, tell: impl Fn()) {
             // Nobody answers before it is ready, and systemd does not count before that.
             _ if !answered => debug!("health is not answered yet"),
             Ok(Err(error)) => {
-                warn!(%error, "health is not answered; systemd is not told that we live")
+                warn!(%error, "health is not answered; systemd is not told that we live");
             }
             Err(_) => warn!("health is answered too late; systemd is not told that we live"),
         }
