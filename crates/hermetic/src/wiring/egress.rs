@@ -176,12 +176,9 @@ fn build(
     })
 }
 
-fn invalid_rules(error: InvalidRules) -> Failure {
-    Failure::caused(
-        &error,
-        "mend gateway.egress and run `hermetic config check`",
-    )
-    .during("egress rules")
+fn invalid_rules(error: &InvalidRules) -> Failure {
+    Failure::caused(error, "mend gateway.egress and run `hermetic config check`")
+        .during("egress rules")
 }
 
 /// Two files each, and as many are left for everything else.
