@@ -146,7 +146,11 @@ fn has_function(folder: &Path, module: Option<&str>, function: &str) -> bool {
         if path.is_dir() {
             return has_function(&path, module, function);
         }
-        let named = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()) == module;
+        // Tests that outgrew their file stand beside it, as `module_tests.rs`.
+        let named = |path: &Path| {
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            stem.map(|stem| stem.strip_suffix("_tests").unwrap_or(stem)) == module
+        };
         let source = path.extension().is_some_and(|kind| kind == "rs");
         let here = module.is_none() || named(&path) || path.parent().is_some_and(named);
         source && here && fs::read_to_string(&path).is_ok_and(|text| text.contains(function))

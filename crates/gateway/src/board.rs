@@ -121,21 +121,28 @@ impl Board {
         let text = self.0.redactor.redact(Shown(request).question(now()));
         let mut reply = Reply::text(text.into());
         reply.buttons = self.buttons(request).await?;
+        let (rows, name) = (self.0.approvals.rows(), platform.name());
+        let written = serde_json::to_string(place).unwrap_or_default();
+        // First, because whoever reads it may answer before the platform has told us its number.
+        rows.showing(&request.id, name, &written).await?;
         match chat.send(place, &reply).await {
             Ok(messages) => {
                 let Some(message) = messages.last() else {
                     return Ok(());
                 };
                 let notice = Notice {
-                    platform: platform.name().to_owned(),
-                    place: serde_json::to_string(place).unwrap_or_default(),
+                    platform: name.to_owned(),
+                    place: written,
                     message: message.as_str().to_owned(),
                 };
-                self.0.approvals.rows().shown(&request.id, &notice).await
+                rows.shown(&request.id, &notice).await
             }
             Err(error) => {
                 tracing::warn!(%platform, request = %request.id, %error, "a question could not be shown");
-                Ok(())
+                match error.failure.is_safe_to_repeat() {
+                    true => rows.not_shown(&request.id, name, &written).await,
+                    false => Ok(()),
+                }
             }
         }
     }

@@ -109,16 +109,18 @@ impl Gateway {
         let site = self.worksites.of(message.said().platform);
         let toolbox = site.kit.toolbox(&own, &asker);
         let outcome = toolbox.run(request, &control.stop).await;
-        if let Some(why) = own.why_stopped() {
-            return Redacted::constant(why);
-        }
+        // What it said before that still counts.
+        let stopped = own.why_stopped().map(|why| format!("{why}\n\n"));
         let text = match outcome {
             Ok(Outcome::Ran { output, code, .. }) => ran(output.as_str(), code),
             Ok(Outcome::Failed { error }) => format!("Not run: {error}"),
             Err(blocked) => blocked.to_string(),
         };
-        self.redactor
-            .redact(format!("{}{text}", own.set_aside().unwrap_or_default()))
+        self.redactor.redact(format!(
+            "{}{}{text}",
+            stopped.unwrap_or_default(),
+            own.set_aside().unwrap_or_default()
+        ))
     }
 
     fn status(&self, message: &Kept) -> Redacted<String> {

@@ -53,17 +53,39 @@ fn meant(
     pending: &[Request],
 ) -> Option<RequestId> {
     let answered_at = number(platform, answer.as_str())?;
+    let waits = |id: &RequestId| pending.iter().any(|request| request.id == *id);
+    if has_doubt(platform, answered_at, shown, waits) {
+        return None;
+    }
     let before: Vec<_> = shown
         .iter()
         .filter_map(|(id, message)| Some((number(platform, message)?, id)))
         .filter(|(shown_at, _)| *shown_at < answered_at)
         .collect();
-    let waits = |id: &RequestId| pending.iter().any(|request| request.id == *id);
     let (_, latest) = before.iter().max_by_key(|(shown_at, _)| *shown_at)?;
     let waiting: HashSet<_> = before.iter().filter(|(_, id)| waits(id)).collect();
     let names: HashSet<_> = waiting.iter().map(|(_, id)| *id).collect();
     // If the latest does not wait any more, the answer was probably for that one.
     (names.len() == 1 && waits(latest)).then(|| (*latest).clone())
+}
+
+/// Whether a question may have been read of which nobody knows where it stands: it was sent, and the
+/// platform did not say what became of it. `shown` has the latest first.
+fn has_doubt(
+    platform: Platform,
+    answered_at: i64,
+    shown: &[(RequestId, String)],
+    waits: impl Fn(&RequestId) -> bool,
+) -> bool {
+    let unnumbered = |message: &str| number(platform, message).is_none();
+    let of_one_that_waits = shown
+        .iter()
+        .any(|(id, message)| unnumbered(message) && waits(id));
+    let since_the_latest = shown
+        .iter()
+        .take_while(|(_, message)| number(platform, message).is_none_or(|at| at >= answered_at))
+        .any(|(_, message)| unnumbered(message));
+    of_one_that_waits || since_the_latest
 }
 
 /// Where a message stands among those of its chat, on platforms whose numbers grow there.
@@ -153,6 +175,24 @@ mod tests {
         let pending = [waiting(&a)];
         let webhook = meant(Platform::Webhook, &at(12), &shown, &pending);
         assert_eq!(webhook, None, "names without an order");
+    }
+
+    #[test]
+    fn one_of_which_it_is_not_known_where_it_stands_is_doubt() {
+        let (a, b) = (RequestId::random(), RequestId::random());
+        let pending = [waiting(&a), waiting(&b)];
+        let unknown = [(b.clone(), String::new()), (a.clone(), "10".to_owned())];
+        let meant_by = |shown: &[(RequestId, String)], pending: &[Request]| {
+            meant(Platform::Telegram, &at(12), shown, pending)
+        };
+        assert_eq!(meant_by(&unknown, &pending), None);
+        // It was withdrawn meanwhile, and is still what the person read last.
+        assert_eq!(meant_by(&unknown, &pending[..1]), None);
+        // It waits, wherever it stands.
+        let older = [(a.clone(), "10".to_owned()), (b.clone(), String::new())];
+        assert_eq!(meant_by(&older, &pending), None);
+        // One of long ago that does not wait any more is none.
+        assert_eq!(meant_by(&older, &pending[..1]), Some(a));
     }
 
     #[test]

@@ -18,7 +18,10 @@ impl Gateway {
     /// Replies first, then messages in the order they came. Each is let in anew: who lost access
     /// meanwhile is not answered.
     pub(crate) async fn resume(self: &Arc<Self>) -> Result<(), StoreError> {
-        self.forget_old().await?;
+        // Not worth a start: on a full disk it fails, and room may come.
+        if let Err(error) = self.forget_old().await {
+            tracing::warn!(%error, "what is over for long was not forgotten");
+        }
         let replies = self.post.take_over().await?;
         let open = self.inbox.open().await?;
         let processes = self.worksites.background().take_up().await?;

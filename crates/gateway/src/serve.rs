@@ -93,15 +93,16 @@ async fn live(
     gateway.prove_backends().await?;
 
     let household = Household::start(&gateway, health, doors, report);
-    let listened = match gateway.resume().await {
-        Ok(()) => {
+    let listened = match stop.run_until_cancelled(gateway.resume()).await {
+        None => Ok(()),
+        Some(Ok(())) => {
             gateway.stage.send_replace(Stage::Serving);
             tokio::select! {
                 listened = gateway.listen(&stop) => listened,
                 never = gateway.hear_notices() => match never {},
             }
         }
-        Err(error) => Err(error.into()),
+        Some(Err(error)) => Err(error.into()),
     };
     gateway.stage.send_replace(Stage::Draining);
     let drained = gateway.drain().await;
@@ -198,8 +199,13 @@ impl Gateway {
             }
             Some(slash) if self.clears_the_lane(&message, &slash) => {
                 let (joined, dropped) = self.lanes.cut_in(message);
-                self.drop_waiting(dropped, "dropped by a new conversation")
-                    .await;
+                // Aside: the disk may have no room to write it down, and others are to be heard.
+                let gateway = Arc::clone(self);
+                self.turns.spawn(async move {
+                    gateway
+                        .drop_waiting(dropped, "dropped by a new conversation")
+                        .await;
+                });
                 self.follow(joined, Line::Turns);
             }
             Some(slash) if slash.works() => {

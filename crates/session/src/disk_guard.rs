@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use hermetic_store::{Entry, LedgerState};
 use hermetic_types::{BackendKind, ConversationKey, HealthReport, SandboxId};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::file_system::{Ballast, Left};
@@ -47,9 +48,17 @@ pub(crate) struct DiskGuard {
 /// What was counted last.
 #[derive(Debug, Default)]
 struct Counted {
-    each: HashMap<SandboxId, u64>,
+    /// What each had when there was enough room, or when somebody was last stopped. Growth is measured
+    /// from there and not from the last look, so that whoever writes slowly is seen too.
+    baseline: HashMap<SandboxId, u64>,
+    /// What they had together.
+    sum: u64,
     /// What was in use on the whole file system then; nothing before the first count.
     whole: Option<u64>,
+    /// Counting walks over every file, so it rests until then where nothing grows.
+    rests_until: Option<Instant>,
+    /// The ledger could not be read, which was said.
+    no_ledger: bool,
 }
 
 /// How often the file system is looked at.
@@ -61,10 +70,22 @@ const FEWEST_FILES: u64 = 2_000;
 /// A sandbox that grew by less is not blamed.
 const TOO_LITTLE_TO_BLAME: u64 = 256 << 10;
 
+/// Growth of the whole file system that ends the rest between two counts.
+const WORTH_A_COUNT: u64 = 1 << 20;
+
+/// The shortest rest, and how much longer than the count before it is.
+const SHORTEST_REST: Duration = Duration::from_secs(1);
+const REST_PER_COUNT: u32 = 10;
+
 /// What the person whose sandbox it was is told.
 const STOPPED: &str = "The sandbox was stopped: it wrote so much that the disk all conversations share ran out of room. \
      Its files are kept where they are kept at all. Nothing of it goes on by itself; delete what is not needed \
      before you write more.";
+
+/// The same while nothing can be run, so nothing can be deleted by a command either.
+const STOPPED_AND_SHUT: &str = "The sandbox was stopped: it wrote so much that the disk all conversations share ran out of room. \
+     Its files are kept where they are kept at all. Nothing runs until there is room: /destroy gives this \
+     conversation's files up, or the operator makes room.";
 
 impl DiskGuard {
     pub(crate) fn new(bounds: DiskBounds) -> Self {
@@ -95,8 +116,18 @@ impl DiskGuard {
         let Some(whole) = counted.whole else {
             return true;
         };
-        let sum: u64 = counted.each.values().sum();
-        sum.saturating_add(left.used().saturating_sub(whole)) >= self.most(left)
+        let grown = left.used().saturating_sub(whole);
+        counted.sum.saturating_add(grown) >= self.most(left)
+    }
+
+    /// Whether the last count still tells enough.
+    fn rests(&self, left: &Left) -> bool {
+        let counted = self.counted();
+        let grew = |whole: u64| left.used() >= whole.saturating_add(WORTH_A_COUNT);
+        let rests = counted
+            .rests_until
+            .is_some_and(|until| Instant::now() < until);
+        rests && !counted.whole.is_none_or(grew)
     }
 
     fn counted(&self) -> MutexGuard<'_, Counted> {
@@ -123,7 +154,11 @@ impl Sandboxes {
     /// Why the conversation's sandbox is gone, if it was stopped for the disk's sake. Said once.
     pub fn why_stopped(&self, conversation: &ConversationKey) -> Option<&'static str> {
         let guard = self.disk.as_ref()?;
-        guard.stopped().remove(conversation).then_some(STOPPED)
+        let said = match guard.is_low() {
+            true => STOPPED_AND_SHUT,
+            false => STOPPED,
+        };
+        guard.stopped().remove(conversation).then_some(said)
     }
 
     /// Looks after the disk until `stop`.
@@ -185,12 +220,18 @@ impl Sandboxes {
     }
 
     /// Counts all sandboxes and, if they have `most` or more, stops the running one that grew most since
-    /// they were counted before. What they have together.
+    /// there was enough room. What they have together.
     async fn stop_who_grew(&self, guard: &DiskGuard, left: &Left, most: u64) -> u64 {
+        if guard.rests(left) {
+            return guard.counted().sum;
+        }
+        let began = Instant::now();
         let entries = match self.ledger.entries().await {
             Ok(entries) => entries,
             Err(error) => {
-                tracing::error!(%error, "the ledger cannot be read");
+                if !std::mem::replace(&mut guard.counted().no_ledger, true) {
+                    tracing::error!(%error, "the ledger cannot be read");
+                }
                 return 0;
             }
         };
@@ -198,12 +239,19 @@ impl Sandboxes {
         let sum: u64 = each.values().sum();
         let before = {
             let mut counted = guard.counted();
+            let is_first = counted.whole.is_none();
+            counted.no_ledger = false;
             counted.whole = Some(left.used());
-            std::mem::replace(&mut counted.each, each.clone())
+            counted.sum = sum;
+            let rest = SHORTEST_REST.max(began.elapsed() * REST_PER_COUNT);
+            counted.rests_until = Some(Instant::now() + rest);
+            // Nobody is blamed for what was there before anybody looked.
+            if sum < most || is_first {
+                counted.baseline = each;
+                return sum;
+            }
+            counted.baseline.clone()
         };
-        if sum < most {
-            return sum;
-        }
         let grown = |entry: &Entry| {
             let now = each.get(&entry.id).copied().unwrap_or_default();
             now.saturating_sub(before.get(&entry.id).copied().unwrap_or_default())
@@ -227,6 +275,9 @@ impl Sandboxes {
                 "stopped, because the disk runs out of room"
             );
             self.stop_writer(guard, entry).await;
+            let mut counted = guard.counted();
+            counted.baseline = each;
+            counted.rests_until = None;
         }
         sum
     }

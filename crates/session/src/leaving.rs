@@ -7,7 +7,7 @@ use hermetic_store::{Entry, LedgerState};
 use hermetic_types::{BackendKind, ConversationKey, SandboxId};
 use tokio::time::Instant;
 
-use crate::slot::Tenant;
+use crate::slot::{Slot, Tenant};
 use crate::{LetGoError, Sandboxes};
 
 impl Sandboxes {
@@ -25,6 +25,28 @@ impl Sandboxes {
         let Some(leaving) = tenant.take() else {
             return Ok(());
         };
+        self.end_tenant(&slot, &mut tenant, leaving).await
+    }
+
+    /// Stops or destroys the conversation's sandbox whether it is used or not.
+    pub(crate) async fn end_tenancy(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<(), LetGoError> {
+        let slot = self.slot(conversation);
+        let mut tenant = slot.gate.lock().await;
+        let Some(leaving) = tenant.take() else {
+            return Ok(());
+        };
+        self.end_tenant(&slot, &mut tenant, leaving).await
+    }
+
+    async fn end_tenant(
+        &self,
+        slot: &Slot,
+        tenant: &mut Option<Tenant>,
+        leaving: Tenant,
+    ) -> Result<(), LetGoError> {
         let (spec, kind) = (Arc::clone(&leaving.spec), leaving.backend);
         leaving.close_outlet().await;
         let gone = match spec.persistence {
@@ -44,25 +66,6 @@ impl Sandboxes {
         // Also after a failure: the house goes on trying, the conversation may start afresh.
         slot.vacate();
         gone
-    }
-
-    /// Stops or destroys the conversation's sandbox whether it is used or not.
-    pub(crate) async fn end_tenancy(
-        &self,
-        conversation: &ConversationKey,
-    ) -> Result<(), LetGoError> {
-        let slot = self.slot(conversation);
-        let mut tenant = slot.gate.lock().await;
-        let Some(leaving) = tenant.take() else {
-            return Ok(());
-        };
-        let (spec, kind) = (Arc::clone(&leaving.spec), leaving.backend);
-        leaving.close_outlet().await;
-        slot.vacate();
-        match spec.persistence {
-            Persistence::Ephemeral => self.destroy(&spec.id, kind).await,
-            Persistence::Kept => self.stop(&spec.id, kind).await,
-        }
     }
 
     pub(crate) async fn stop(&self, id: &SandboxId, kind: BackendKind) -> Result<(), LetGoError> {

@@ -32,6 +32,30 @@ pub struct Due {
     pub maybe_sent: bool,
 }
 
+/// How the one before ended.
+#[derive(Clone, Copy, Debug)]
+pub enum Handed<'a> {
+    Sent,
+    Failed(&'a str),
+}
+
+/// One that takes the place of another.
+#[derive(Clone, Debug)]
+pub struct NextDelivery<'a> {
+    pub platform: &'a str,
+    pub address: String,
+    pub text: &'a str,
+    pub tried: Tried,
+}
+
+/// Whether it was tried already, as a part of the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tried {
+    Never,
+    NotSent,
+    MaybeSent,
+}
+
 impl Deliveries {
     pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
         Self { reader, writer }
@@ -45,31 +69,50 @@ impl Deliveries {
         (platform, address, text): (&str, &str, &str),
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
-        let reply = insert(Some(message), (platform, address, text), now);
-        self.queue_with(vec![reply, inbox::ended(message, end, None, now)])
-            .await
-    }
-
-    /// Writes a reply down that belongs to a message which has ended already, or to none.
-    pub async fn queue(
-        &self,
-        message: Option<MessageRow>,
-        written: (&str, &str, &str),
-        now: Timestamp,
-    ) -> Result<DeliveryRow, StoreError> {
-        self.queue_with(vec![insert(message, written, now)]).await
-    }
-
-    /// The first of the statements inserts the reply.
-    async fn queue_with(&self, statements: Vec<Statement>) -> Result<DeliveryRow, StoreError> {
+        let reply = insert(message, (platform, address, text), now);
+        let both = vec![reply, inbox::ended(message, end, None, now)];
         let doing = "queue a reply";
-        let written = self.writer.write(doing, (Soon, Wait), statements).await?;
+        let written = self.writer.write(doing, (Soon, Wait), both).await?;
         written
             .first()
             .and_then(|insert| insert.rows.first())
             .ok_or(sqlx::Error::RowNotFound)
             .and_then(|row| row.try_get(0))
             .map(DeliveryRow)
+            .map_err(StoreError::while_doing(doing))
+    }
+
+    /// Ends one reply and writes down what takes its place, all or nothing: a restart in between would
+    /// send both.
+    pub async fn hand_over(
+        &self,
+        row: DeliveryRow,
+        handed: &Handed<'_>,
+        next: &[NextDelivery<'_>],
+        now: Timestamp,
+    ) -> Result<Vec<DeliveryRow>, StoreError> {
+        let doing = "hand a reply over";
+        let end = match handed {
+            Handed::Sent => {
+                Statement::new("UPDATE deliveries SET state = 'sent', sent_at = ? WHERE id = ?")
+                    .bind(now.millis())
+                    .bind(row.0)
+            }
+            Handed::Failed(note) => {
+                Statement::new("UPDATE deliveries SET state = 'failed', note = ? WHERE id = ?")
+                    .bind(*note)
+                    .bind(row.0)
+            }
+        };
+        let mut all = vec![end];
+        all.extend(next.iter().map(|next| insert_next(row, next, now)));
+        let written = self.writer.write(doing, (OnDisk, Wait), all).await?;
+        written
+            .iter()
+            .skip(1)
+            .map(|insert| insert.rows.first().ok_or(sqlx::Error::RowNotFound))
+            .map(|row| row?.try_get(0).map(DeliveryRow))
+            .collect::<Result<_, _>>()
             .map_err(StoreError::while_doing(doing))
     }
 
@@ -145,7 +188,7 @@ impl Deliveries {
 }
 
 fn insert(
-    message: Option<MessageRow>,
+    message: MessageRow,
     (platform, address, text): (&str, &str, &str),
     now: Timestamp,
 ) -> Statement {
@@ -153,10 +196,30 @@ fn insert(
         "INSERT INTO deliveries (message, platform, address, text, state, queued_at)
          VALUES (?, ?, ?, ?, 'pending', ?) RETURNING id",
     )
-    .bind(message.map(|message| message.0))
+    .bind(message.0)
     .bind(platform)
     .bind(address)
     .bind(text)
+    .bind(now.millis())
+}
+
+/// To the same message as the one before it.
+fn insert_next(before: DeliveryRow, next: &NextDelivery<'_>, now: Timestamp) -> Statement {
+    let (state, attempts) = match next.tried {
+        Tried::Never => ("pending", 0),
+        Tried::NotSent => ("pending", 1),
+        Tried::MaybeSent => ("sending", 1),
+    };
+    Statement::new(
+        "INSERT INTO deliveries (message, platform, address, text, state, attempts, queued_at)
+         VALUES ((SELECT message FROM deliveries WHERE id = ?), ?, ?, ?, ?, ?, ?) RETURNING id",
+    )
+    .bind(before.0)
+    .bind(next.platform)
+    .bind(next.address.as_str())
+    .bind(next.text)
+    .bind(state)
+    .bind(attempts)
     .bind(now.millis())
 }
 

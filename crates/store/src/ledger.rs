@@ -62,10 +62,15 @@ impl Ledger {
     }
 
     pub async fn mark(&self, id: &SandboxId, state: LedgerState) -> Result<(), StoreError> {
+        // Before anything runs in it: one that is found half made has no files to lose.
+        let durability = match state {
+            LedgerState::Running => OnDisk,
+            _ => Soon,
+        };
         self.writer
             .change(
                 "change a sandbox's state in the ledger",
-                (Soon, Fail),
+                (durability, Fail),
                 Statement::new("UPDATE sandboxes SET state = ? WHERE id = ?")
                     .bind(state.name())
                     .bind(id.as_str()),

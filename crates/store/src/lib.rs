@@ -20,7 +20,7 @@ mod write;
 pub use approvals::{
     Approvals, Given, NewRequest, Notice, Outcome, Reply, Request, Scope, State, Subject,
 };
-pub use deliveries::{Deliveries, DeliveryRow, Due};
+pub use deliveries::{Deliveries, DeliveryRow, Due, Handed, NextDelivery, Tried};
 pub use documents::{Document, Documents, Replaced};
 pub use history::History;
 pub use inbox::{End, Inbox, MessageRow, Open};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hermetic_chat::{Chat, Outgoing, Reply, SendError, SendFailure};
 use hermetic_redact::Redacted;
-use hermetic_store::{DeliveryRow, StoreError};
+use hermetic_store::{DeliveryRow, Handed, NextDelivery, StoreError, Tried};
 use hermetic_types::ConversationKey;
 use tokio::time::{Instant, timeout};
 
@@ -120,31 +120,33 @@ impl Post {
         error: &SendError,
     ) -> Result<Left, StoreError> {
         tracing::warn!(delivery = letter.row.0, %error, "a file did not arrive with its text");
-        let mut first = true;
-        for path in files {
-            let address = Address {
+        let maybe_sent = letter.may_be_double() || !error.failure.is_safe_to_repeat();
+        let tried = match maybe_sent {
+            true => Tried::MaybeSent,
+            false => Tried::NotSent,
+        };
+        let addresses: Vec<Address> = files
+            .into_iter()
+            .map(|path| Address {
                 draft: None,
                 files: vec![path],
                 late: true,
                 ..letter.address.clone()
-            };
-            let mut late = self
-                .queue_late(letter, address, &Redacted::constant(""))
-                .await?;
-            // Of the others nothing was tried.
-            if std::mem::take(&mut first) {
+            })
+            .collect();
+        // Of the others nothing was tried; the attempt that failed counts, also after a restart.
+        let trials = std::iter::once(tried).chain(std::iter::repeat(Tried::Never));
+        let late = addresses.into_iter().zip(trials);
+        let late = self
+            .take_its_place(letter, &Handed::Sent, late, &Redacted::constant(""))
+            .await?;
+        for (mut late, tried) in late {
+            if tried != Tried::Never {
                 late.tries = 1;
-                late.maybe_sent = letter.may_be_double() || !error.failure.is_safe_to_repeat();
-                // The attempt that failed counts, also after a restart.
-                self.deliveries.begin(late.row).await?;
-                if !late.maybe_sent {
-                    let why = error.to_string();
-                    self.deliveries.put_back(late.row, &why).await?;
-                }
+                late.maybe_sent = maybe_sent;
             }
             self.lines.wait(late, Instant::now() + self.pace.pause(1));
         }
-        self.deliveries.sent(letter.row, now()).await?;
         self.wake.notify_one();
         Ok(Left::Nothing)
     }
@@ -186,27 +188,46 @@ impl Post {
             late: false,
             ..letter.address.clone()
         };
-        let word = self.queue_late(letter, address, &notice).await?;
-        self.deliveries.failed(letter.row, &why).await?;
-        self.lines.push(word);
+        let word = [(address, Tried::Never)].into_iter();
+        let words = self
+            .take_its_place(letter, &Handed::Failed(&why), word, &notice)
+            .await?;
+        for (word, _) in words {
+            self.lines.push(word);
+        }
         self.wake.notify_one();
         Ok(Left::Nothing)
     }
 
-    /// Written before it is sent, as all are.
-    async fn queue_late(
+    /// Written before it is sent, as all are, together with the end of the one before.
+    async fn take_its_place(
         &self,
         letter: &Letter,
-        address: Address,
+        handed: &Handed<'_>,
+        next: impl Iterator<Item = (Address, Tried)>,
         text: &Redacted<String>,
-    ) -> Result<Letter, StoreError> {
-        let json = serde_json::to_string(&address).unwrap_or_default();
+    ) -> Result<Vec<(Letter, Tried)>, StoreError> {
+        let next: Vec<_> = next.collect();
         let platform = letter.platform;
-        let written = (platform.name(), json.as_str(), text.as_str());
-        let queued = self.deliveries.queue(letter.message, written, now());
-        let mut late = Letter::new(queued.await?, platform, address, text.clone());
-        late.message = letter.message;
-        Ok(late)
+        let written: Vec<_> = next
+            .iter()
+            .map(|(address, tried)| NextDelivery {
+                platform: platform.name(),
+                address: serde_json::to_string(address).unwrap_or_default(),
+                text: text.as_str(),
+                tried: *tried,
+            })
+            .collect();
+        let deliveries = &self.deliveries;
+        let rows = deliveries.hand_over(letter.row, handed, &written, now());
+        let letters = rows.await?.into_iter().zip(next);
+        Ok(letters
+            .map(|(row, (address, tried))| {
+                let mut late = Letter::new(row, platform, address, text.clone());
+                late.message = letter.message;
+                (late, tried)
+            })
+            .collect())
     }
 
     fn not_sent(&self, letter: &Letter, path: &str, why: &str) -> Redacted<String> {

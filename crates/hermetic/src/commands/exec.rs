@@ -23,7 +23,6 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use self::leaving::Leaving;
-use self::made_with::MadeWith;
 use super::{load, on_runtime};
 use crate::cli::Cli;
 use crate::exit::Exit;
@@ -113,15 +112,15 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         Some(name) => {
             let mut plan = wiring::plan(&config, kind, config.terminal().lifetime, CALLER);
             plan.mounts.extend(args.mounts.clone());
-            if let Some(image) = &args.image {
-                plan.system = system_of(kind, image)?;
+            let system = args.image.as_deref().map(|image| system_of(kind, image));
+            let system = system.transpose()?;
+            if let Some(system) = &system {
+                plan.system = system.clone();
             }
             plan.network = wiring::network(&config, kind, gate.as_ref());
             let wants_out = gate.is_some();
             let sandboxes = wiring::sandboxes(&config, installation, plan, CALLER, gate).await?;
             let key = ConversationKey::new(format!("cli:{name}"));
-            let store = wiring::store(&config).await?;
-            let before = store.ledger().of(&key).await?;
             let lease = sandboxes
                 .lease(&key)
                 .await
@@ -129,11 +128,19 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             if let Some(set_aside) = lease.set_aside() {
                 warn!("session {name} has a new sandbox: {set_aside}");
             }
-            let made_with = MadeWith::new(lease.id(), args.image.as_deref(), &args.mounts);
-            let is_new = before.is_none_or(|entry| entry.id != *lease.id());
-            made_with.settle(&store, name, &key, is_new).await?;
+            let image = args.image.as_deref().zip(system.as_ref());
+            let made = wiring::store(&config)
+                .await?
+                .ledger()
+                .find(lease.id())
+                .await?;
+            let made = made.and_then(|entry| serde_json::from_str::<Spec>(&entry.spec).ok());
+            let lacking = made.and_then(|made| made_with::lacking(&made, image, &args.mounts));
+            if let Some(what) = lacking {
+                return Err(made_without(name, lease.id(), &what));
+            }
             if wants_out && sandboxes.reach_of(&key).await.is_none() {
-                return Err(made_closed(name, lease.id()));
+                return Err(made_without(name, lease.id(), "a way out"));
             }
             let ran = relay::run(&lease, cleared, args.tty).await;
             sandboxes.drain().await;
@@ -195,9 +202,9 @@ fn no_lease(error: &LeaseError) -> Failure {
     }
 }
 
-fn made_closed(name: &str, id: &SandboxId) -> Failure {
+fn made_without(name: &str, id: &SandboxId, what: &str) -> Failure {
     Failure::new(
-        format!("the sandbox of session {name} was made without a way out"),
+        format!("the sandbox of session {name} was made without {what}"),
         format!("use another --session, or destroy it first: hermetic sandbox destroy {id}"),
     )
 }

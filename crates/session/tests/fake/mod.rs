@@ -40,6 +40,8 @@ pub(crate) struct Fake {
     frozen: AtomicBool,
     /// What each has on the disk.
     uses: Mutex<HashMap<SandboxId, u64>>,
+    /// How often that was asked.
+    disk_counts: AtomicUsize,
     /// The far ends of all links.
     ends: Mutex<Vec<tokio::task::JoinHandle<std::io::Result<u64>>>>,
 }
@@ -376,6 +378,10 @@ impl Fake {
     pub(crate) fn uses(&self, id: &SandboxId, bytes: u64) {
         self.uses.lock().unwrap().insert(id.clone(), bytes);
     }
+
+    pub(crate) fn disk_counts(&self) -> usize {
+        self.disk_counts.load(Ordering::SeqCst)
+    }
 }
 
 impl Backend for Fake {
@@ -384,7 +390,12 @@ impl Backend for Fake {
     }
 
     fn disk_use<'a>(&'a self, _: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
-        async { self.uses.lock().unwrap().clone() }.boxed()
+        async {
+            let uses = self.uses.lock().unwrap().clone();
+            self.disk_counts.fetch_add(1, Ordering::SeqCst);
+            uses
+        }
+        .boxed()
     }
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {

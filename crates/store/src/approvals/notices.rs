@@ -19,7 +19,54 @@ pub struct Notice {
 }
 
 impl Approvals {
+    /// Before a question is sent: whoever sees it may answer before it is known which message it is.
+    pub async fn showing(
+        &self,
+        id: &RequestId,
+        platform: &str,
+        place: &str,
+    ) -> Result<(), StoreError> {
+        let insert = Statement::new(
+            "INSERT INTO approval_notices (request, platform, place, message) VALUES (?, ?, ?, '')",
+        )
+        .bind(id.as_str())
+        .bind(platform)
+        .bind(place);
+        self.writer
+            .change("note that a question is being shown", (Soon, Fail), insert)
+            .await
+            .map(drop)
+    }
+
+    /// It was not sent after all.
+    pub async fn not_shown(
+        &self,
+        id: &RequestId,
+        platform: &str,
+        place: &str,
+    ) -> Result<(), StoreError> {
+        let delete = Statement::new(
+            "DELETE FROM approval_notices
+             WHERE request = ? AND platform = ? AND place = ? AND message = ''",
+        )
+        .bind(id.as_str())
+        .bind(platform)
+        .bind(place);
+        self.writer
+            .change("note that a question was not shown", (Soon, Fail), delete)
+            .await
+            .map(drop)
+    }
+
+    /// The message that shows it.
     pub async fn shown(&self, id: &RequestId, notice: &Notice) -> Result<(), StoreError> {
+        let begun = Statement::new(
+            "DELETE FROM approval_notices
+             WHERE request = ? AND platform = ? AND place = ? AND message = ''",
+        )
+        .bind(id.as_str())
+        .bind(&notice.platform)
+        .bind(&notice.place);
         let insert = Statement::new(
             "INSERT INTO approval_notices (request, platform, place, message) VALUES (?, ?, ?, ?)",
         )
@@ -27,32 +74,34 @@ impl Approvals {
         .bind(&notice.platform)
         .bind(&notice.place)
         .bind(&notice.message);
-        self.writer
-            .change("note where a question was shown", (Soon, Fail), insert)
-            .await
-            .map(drop)
+        let doing = "note where a question was shown";
+        let both = vec![begun, insert];
+        self.writer.write(doing, (Soon, Fail), both).await.map(drop)
     }
 
     pub async fn notices(&self, id: &RequestId) -> Result<Vec<Notice>, StoreError> {
-        sqlx::query("SELECT platform, place, message FROM approval_notices WHERE request = ?")
-            .bind(id.as_str())
-            .fetch_all(&self.reader)
-            .await
-            .and_then(|rows| {
-                let notice = |row: &sqlx::sqlite::SqliteRow| {
-                    Ok(Notice {
-                        platform: row.try_get("platform")?,
-                        place: row.try_get("place")?,
-                        message: row.try_get("message")?,
-                    })
-                };
-                rows.iter().map(notice).collect()
-            })
-            .map_err(StoreError::while_doing("read where a question was shown"))
+        sqlx::query(
+            "SELECT platform, place, message FROM approval_notices
+             WHERE request = ? AND message <> ''",
+        )
+        .bind(id.as_str())
+        .fetch_all(&self.reader)
+        .await
+        .and_then(|rows| {
+            let notice = |row: &sqlx::sqlite::SqliteRow| {
+                Ok(Notice {
+                    platform: row.try_get("platform")?,
+                    place: row.try_get("place")?,
+                    message: row.try_get("message")?,
+                })
+            };
+            rows.iter().map(notice).collect()
+        })
+        .map_err(StoreError::while_doing("read where a question was shown"))
     }
 
     /// The questions that were shown in one place, the latest first, each with the message that showed
-    /// it. Enough of them to tell which one somebody answers.
+    /// it; an empty one where that is not known. Enough of them to tell which one somebody answers.
     pub async fn shown_in(
         &self,
         platform: &str,

@@ -166,10 +166,14 @@ impl Committer {
             _ => together(&mut connection, jobs).await,
         };
         match &committed {
-            Ok(_) => match durability {
+            Ok(outcomes) => match durability {
                 Durability::OnDisk => {
                     self.on_disk = Some(connection);
-                    self.unsynced = None;
+                    // What changed nothing was not synced, nor was anything before it.
+                    let mut written = outcomes.iter().flatten().flatten();
+                    if written.any(|written| written.affected > 0) {
+                        self.unsynced = None;
+                    }
                 }
                 Durability::Soon => {
                     self.soon = Some(connection);

@@ -2,8 +2,8 @@
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_store::{
-    DeliveryRow, End, Given, MessageRow, NewRequest, Notice, ProcessRow, Reply, Request, Scope,
-    State, Store, StoreError, Subject,
+    DeliveryRow, End, Given, Handed, MessageRow, NewRequest, NextDelivery, Notice, ProcessRow,
+    Reply, Request, Scope, State, Store, StoreError, Subject, Tried,
 };
 use hermetic_types::{BackendKind, ConversationKey, RequestId, RunId, SandboxId, Timestamp};
 
@@ -14,6 +14,7 @@ pub(crate) struct Scene {
     pub(crate) question: Request,
     pub(crate) answered: Request,
     pub(crate) sandbox: SandboxId,
+    pub(crate) reply: DeliveryRow,
 }
 
 /// A write by its name.
@@ -50,12 +51,21 @@ pub(crate) async fn scene(store: Store) -> Scene {
     let said = store.history().append(&key("scene"), "said", now()).await;
     said.unwrap();
     store.processes().name(&process(&sandbox)).await.unwrap();
+    let answered_before = inbox
+        .accept("t", "before", &key("scene"), "{}", now())
+        .await;
+    let answered_before = answered_before.unwrap().unwrap();
+    let written = ("t", "{}", "hi");
+    let deliveries = store.deliveries();
+    let reply = deliveries.queue_and_end(answered_before, End::Answered, written, now());
+    let reply = reply.await.unwrap();
     Scene {
         store,
         message,
         question,
         answered,
         sandbox,
+        reply,
     }
 }
 
@@ -137,19 +147,40 @@ pub(crate) fn every_write() -> Vec<Write> {
         soon("deliveries.queue_and_end", |scene| {
             async { reply(scene).await.map(drop) }.boxed()
         }),
-        on_disk("deliveries.begin", |scene| {
+        on_disk("deliveries.hand_over", |scene| {
             async {
-                let row = reply(scene).await?;
-                scene.store.deliveries().begin(row).await
+                let deliveries = scene.store.deliveries();
+                let next = NextDelivery {
+                    platform: "t",
+                    address: "{}".to_owned(),
+                    text: "hi",
+                    tried: Tried::MaybeSent,
+                };
+                deliveries
+                    .hand_over(scene.reply, &Handed::Sent, &[next], now())
+                    .await
+                    .map(drop)
             }
             .boxed()
         }),
+        on_disk("deliveries.begin", |scene| {
+            async { scene.store.deliveries().begin(scene.reply).await }.boxed()
+        }),
         soon("deliveries.sent", |scene| {
+            async { scene.store.deliveries().sent(scene.reply, now()).await }.boxed()
+        }),
+        soon("deliveries.put_back", |scene| {
             async {
-                let row = reply(scene).await?;
-                scene.store.deliveries().sent(row, now()).await
+                scene
+                    .store
+                    .deliveries()
+                    .put_back(scene.reply, "later")
+                    .await
             }
             .boxed()
+        }),
+        soon("deliveries.failed", |scene| {
+            async { scene.store.deliveries().failed(scene.reply, "never").await }.boxed()
         }),
         on_disk("approvals.open", |scene| {
             async {
@@ -181,6 +212,13 @@ pub(crate) fn every_write() -> Vec<Write> {
         }),
         soon("approvals.recorded", |scene| {
             async { scene.store.approvals().recorded(&scene.answered.id).await }.boxed()
+        }),
+        soon("approvals.showing", |scene| {
+            async {
+                let approvals = scene.store.approvals();
+                approvals.showing(&scene.question.id, "t", "{}").await
+            }
+            .boxed()
         }),
         soon("approvals.shown", |scene| {
             async {
@@ -235,12 +273,25 @@ pub(crate) fn every_write() -> Vec<Write> {
             }
             .boxed()
         }),
-        soon("ledger.mark", |scene| {
+        on_disk("ledger.mark running", |scene| {
             async {
                 let state = hermetic_store::LedgerState::Running;
                 scene.store.ledger().mark(&scene.sandbox, state).await
             }
             .boxed()
+        }),
+        soon("ledger.mark", |scene| {
+            async {
+                let state = hermetic_store::LedgerState::Stopping;
+                scene.store.ledger().mark(&scene.sandbox, state).await
+            }
+            .boxed()
+        }),
+        on_disk("ledger.set_aside", |scene| {
+            async { scene.store.ledger().set_aside(&scene.sandbox, now()).await }.boxed()
+        }),
+        on_disk("ledger.take_back", |scene| {
+            async { scene.store.ledger().take_back(&scene.sandbox).await }.boxed()
         }),
         soon("ledger.touch", |scene| {
             async {

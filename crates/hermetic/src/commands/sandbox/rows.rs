@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use hermetic_sandbox::{Backend, FoundState};
+use hermetic_sandbox::{Backend, FoundState, Persistence, Spec};
 use hermetic_store::{Entry, Ledger};
 use hermetic_types::{BackendKind, ConversationKey, SandboxId};
 use serde::Serialize;
@@ -62,13 +62,20 @@ impl Row {
         ledger.is_some_and(|entry| entry.set_aside_at.is_some())
     }
 
+    /// Whether it was made to outlive a stop.
+    fn keeps_files(&self) -> bool {
+        let spec = self.ledger.as_ref().map(|entry| entry.spec.as_str());
+        let spec = spec.and_then(|spec| serde_json::from_str::<Spec>(spec).ok());
+        spec.is_some_and(|spec| spec.persistence == Persistence::Kept)
+    }
+
     /// What `prune` may take: nothing a conversation still counts on.
     pub(super) fn is_rubbish(&self, stopped: bool) -> bool {
         match self.state {
             State::Running | State::Busy | State::Unknown => false,
             State::Stopped => stopped,
             // What is not found here may be found by the configuration of before.
-            State::Gone => stopped || !self.is_set_aside(),
+            State::Gone => stopped || !(self.is_set_aside() || self.keeps_files()),
             State::Broken => true,
         }
     }
