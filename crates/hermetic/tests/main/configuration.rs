@@ -116,7 +116,7 @@ const REFUSED: [(&str, &str); 14] = [
         "model: {default: m, base_url: 'http://127.0.0.1:9/v1'}\napprovals: {mode: smart}\nauxiliary: {approval: {provider: nobody, model: n}}\n",
         "provider nobody",
     ),
-    ("model: {default: m, base_url: nonsense}\n", "nonsense"),
+    ("model: {default: m, base_url: nonsense}\n", "base_url"),
     ("terminal: {native_require: [armour]}\n", "armour"),
     (
         "terminal: {native_mounts: ['/etc:/data:rw']}\n",
@@ -260,17 +260,17 @@ fn show_knows_where_a_value_came_from() {
 #[test]
 fn show_never_prints_a_secret() {
     let hermetic = Hermetic::with(
-        "model: {api_key: hunter2}\n\
-         terminal: {docker_env: {TOKEN: hunter2}}\n\
-         telegram: {token: hunter2, webhook_secret: hunter2, proxy: 'http://me:hunter2@p:1', channel_overrides: {a: hunter2}}\n\
-         providers: {x: {api_key: hunter2, extra_headers: {auth: hunter2}, extra_body: {k: hunter2}}}\n\
-         fallback_model: [{model: m, api_key: hunter2}]\n\
-         auxiliary: {approval: {api_key: hunter2}}\n\
+        "model: {api_key: hunter22}\n\
+         terminal: {docker_env: {TOKEN: hunter22}}\n\
+         telegram: {token: hunter22, webhook_secret: hunter22, proxy: 'http://me:hunter22@p:1', channel_overrides: {a: hunter22}}\n\
+         providers: {x: {api_key: hunter22, extra_headers: {auth: hunter22}, extra_body: {k: hunter22}}}\n\
+         fallback_model: [{model: m, api_key: hunter22}]\n\
+         auxiliary: {approval: {api_key: hunter22}}\n\
          gateway: {egress: {credentials: [{host: a.b, value_env: SECRET}]}}\n",
     )
     .file(
         ".env",
-        "SUDO_PASSWORD=hunter2\nOPENAI_API_KEY=hunter2\nSLACK_APP_TOKEN=hunter2\nSECRET=hunter2\nDAYTONA_API_KEY=hunter2\nDAYTONA_API_URL=http://127.0.0.1:1/api\n",
+        "SUDO_PASSWORD=hunter22\nOPENAI_API_KEY=hunter22\nSLACK_APP_TOKEN=hunter22\nSECRET=hunter22\nDAYTONA_API_KEY=hunter22\nDAYTONA_API_URL=http://127.0.0.1:1/api\n",
     );
     for arguments in [
         &["config", "show"][..],
@@ -282,8 +282,8 @@ fn show_never_prints_a_secret() {
     ] {
         let ended = hermetic.run(arguments);
         assert_eq!(ended.code, 0, "{}", ended.err);
-        assert!(!ended.out.contains("hunter2"), "{}", ended.out);
-        assert!(!ended.err.contains("hunter2"), "{}", ended.err);
+        assert!(!ended.out.contains("hunter22"), "{}", ended.out);
+        assert!(!ended.err.contains("hunter22"), "{}", ended.err);
     }
 }
 
