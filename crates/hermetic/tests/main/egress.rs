@@ -192,3 +192,14 @@ fn a_probe_says_whether_a_server_is_well() {
         1
     );
 }
+
+#[test]
+fn a_credential_works_in_a_fresh_home() {
+    if !Hermetic::new().has_sandboxes("a_credential_works_in_a_fresh_home") {
+        return;
+    }
+    let credential = "gateway: {egress: {credentials: [{host: a.b, value_env: SECRET}]}}\n";
+    let hermetic = Hermetic::with(credential).file(".env", "SECRET=long-enough-for-one\n");
+    let ended = hermetic.run(&["exec", "--egress", "--", "true"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+}
