@@ -164,7 +164,9 @@ mod tests {
                 let stdout = String::from_utf8(out.stdout).unwrap();
                 assert!(!stdout.contains("secret-word"), "{shell}: {stdout}");
                 let stderr = String::from_utf8(out.stderr).unwrap();
-                assert_eq!(stderr, "\nsecret-word 127\n", "{shell}");
+                // Not found, or in a folder of the path that this user may not look into.
+                let not_run = ["\nsecret-word 127\n", "\nsecret-word 126\n"];
+                assert!(not_run.contains(&stderr.as_str()), "{shell}: {stderr}");
             }
         }
     }
