@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hermetic_store::Store;
 use tokio::time::{sleep, timeout};
 
-use crate::disk::on_a_disk;
+use crate::disk::{Disk, on_a_disk};
 use crate::every_write::{every_write, key, now, scene, told};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -79,17 +79,7 @@ fn what_nobody_waits_for_is_on_the_disk_a_moment_later() {
     on_a_disk(test, async |disk| {
         let store = Store::open(&disk.store()).await.unwrap();
         store.history().append(&key("k"), "x", now()).await.unwrap();
-        let settled = timeout(PATIENCE, async {
-            loop {
-                let (_copy, path) = disk.after_a_power_cut();
-                let survived = Store::open(&path).await.unwrap();
-                if survived.history().recent(&key("k"), 9).await.unwrap() == ["x"] {
-                    return;
-                }
-                sleep(LOOK_AGAIN).await;
-            }
-        });
-        settled.await.expect("never on the disk");
+        until_on_the_disk(&disk, "x").await;
     });
 }
 
@@ -102,17 +92,7 @@ fn a_write_that_changes_nothing_takes_nobodys_sync() {
         assert!(accept().await.unwrap().is_some());
         store.history().append(&key("k"), "x", now()).await.unwrap();
         assert!(accept().await.unwrap().is_none(), "it is there already");
-        let settled = timeout(PATIENCE, async {
-            loop {
-                let (_copy, path) = disk.after_a_power_cut();
-                let survived = Store::open(&path).await.unwrap();
-                if survived.history().recent(&key("k"), 9).await.unwrap() == ["x"] {
-                    return;
-                }
-                sleep(LOOK_AGAIN).await;
-            }
-        });
-        settled.await.expect("never on the disk");
+        until_on_the_disk(&disk, "x").await;
     });
 }
 
@@ -174,4 +154,19 @@ fn a_turn_waits_twice_for_the_disk() {
         let due = deliveries.due().await.unwrap();
         assert!(due[0].maybe_sent);
     });
+}
+
+/// Waits until a power cut would spare what was said in `k`.
+async fn until_on_the_disk(disk: &Disk, said: &str) {
+    let settled = timeout(PATIENCE, async {
+        loop {
+            let (_copy, path) = disk.after_a_power_cut();
+            let survived = Store::open(&path).await.unwrap();
+            if survived.history().recent(&key("k"), 9).await.unwrap() == [said] {
+                return;
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    });
+    settled.await.expect("never on the disk");
 }
