@@ -63,6 +63,10 @@ impl Outline {
             Kind::Simple(simple) => self.visit_simple(simple, waits),
             Kind::Subshell(script) | Kind::For { body: script, .. } => self.visit(script, waits),
             Kind::Group(scripts) => scripts.iter().for_each(|script| self.visit(script, waits)),
+            Kind::Loop { condition, body } => {
+                self.visit(condition, waits);
+                self.visit(body, waits);
+            }
             Kind::Case { arms, .. } => {
                 arms.iter()
                     .for_each(|(_, script)| self.visit(script, waits));

@@ -301,10 +301,18 @@ pub(crate) fn may_be_anything(path: &str, cwd: &str, harmless: impl Fn(&str) -> 
 
 /// Why reading this file is reading a secret.
 pub(crate) fn secret(path: &str, cwd: &str, context: &Context) -> Option<&'static str> {
-    if path.len() > 1024 || path.is_empty() || path.contains('\n') {
+    if path.len() > 1024 || path.is_empty() {
         return None;
     }
+    // One of several lines is meant, and only running tells which.
+    if path.contains('\n') {
+        let mut lines = path.lines().take(8);
+        return lines.find_map(|line| secret(line, cwd, context));
+    }
     let full = absolute(path, cwd);
+    if let Some(inner) = of_a_mounted_system(&full) {
+        return crate::programs::secrets::holds(inner, context);
+    }
     // A variable that was never set is nothing: `/etc/s${x}hadow`.
     let unset = path.contains(HOLE) && !path.starts_with(HOLE);
     crate::programs::secrets::holds(&full, context).or_else(|| {
@@ -322,5 +330,40 @@ pub(crate) fn prints_secret(command: &Effective) -> bool {
 /// What writing to this file would change, beyond the file itself.
 pub(crate) fn protected(path: &str, cwd: &str, context: &Context) -> Option<(Category, String)> {
     let full = absolute(path, cwd);
+    if let Some(inner) = of_a_mounted_system(&full) {
+        return crate::programs::protected::reason(inner, inner, context);
+    }
     crate::programs::protected::reason(&full, path, context)
+}
+
+/// The path as the system on a mounted disk knows it: `/mnt/disk/etc/shadow` is its `/etc/shadow`.
+fn of_a_mounted_system(full: &str) -> Option<&str> {
+    const MOUNTS: &[&str] = &[
+        "/mnt/",
+        "/media/",
+        "/host/",
+        "/hostfs/",
+        "/rootfs/",
+        "/run/media/",
+    ];
+    const INSIDE: &[&str] = &[
+        "/etc/",
+        "/root/.",
+        "/boot/",
+        "/home/",
+        "/usr/bin/",
+        "/usr/sbin/",
+    ];
+    if let Some(rest) = full.strip_prefix("/proc/") {
+        let (_, rest) = rest.split_once('/')?;
+        return rest
+            .strip_prefix("root")
+            .filter(|inner| inner.starts_with('/'));
+    }
+    let mount = MOUNTS.iter().find(|mount| full.starts_with(**mount))?;
+    // The slash at its end may be the first of the inner path.
+    let from = mount.len() - 1;
+    let rest = &full[from..];
+    let at = INSIDE.iter().filter_map(|folder| rest.find(folder)).min()?;
+    Some(&rest[at..])
 }

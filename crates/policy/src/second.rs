@@ -6,6 +6,7 @@
 //! own reader has accepted, which bounds how deep it can go.
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brush_parser::ast;
 use brush_parser::{Parser, ParserOptions};
@@ -15,6 +16,9 @@ use crate::syntax::{AssignValue, Kind, Part, Script, Word};
 /// Longer texts cost more time than a question does.
 const LONGEST: usize = 8 * 1024;
 
+/// Digits of a descriptor that surely fit.
+const LONGEST_DESCRIPTOR: usize = 9;
+
 /// Why the second reader does not see what the first one did.
 pub(crate) fn disagrees(text: &str, script: &Script) -> Option<String> {
     if plain(text) || known_misses(text) {
@@ -23,11 +27,13 @@ pub(crate) fn disagrees(text: &str, script: &Script) -> Option<String> {
     if text.len() > LONGEST {
         return Some("it is too long for a second reader".to_owned());
     }
-    let options = ParserOptions {
-        enable_extended_globbing: false,
-        ..ParserOptions::default()
-    };
-    let Ok(program) = Parser::new(text.as_bytes(), &options).parse_program() else {
+    if !here_documents_have_names(text) {
+        return Some("a here-document in it has no plain name for its end".to_owned());
+    }
+    if has_huge_descriptor(text) {
+        return Some("it names a descriptor that no process can have".to_owned());
+    }
+    let Some(program) = read(text) else {
         return Some("a second reader finds it broken".to_owned());
     };
     let mut ours = HashSet::new();
@@ -42,6 +48,16 @@ pub(crate) fn disagrees(text: &str, script: &Script) -> Option<String> {
         .map(|name| format!("a second reader sees a command that the first did not: {name}"))
 }
 
+/// A reader that panics has found it broken, too.
+fn read(text: &str) -> Option<ast::Program> {
+    let options = ParserOptions {
+        enable_extended_globbing: false,
+        ..ParserOptions::default()
+    };
+    let parse = || Parser::new(text.as_bytes(), &options).parse_program();
+    catch_unwind(AssertUnwindSafe(parse)).ok()?.ok()
+}
+
 /// Words, quotes without expansions, and `| && || ; &`.
 fn plain(text: &str) -> bool {
     !text
@@ -52,6 +68,45 @@ fn plain(text: &str) -> bool {
 /// Bash that the second reader is known not to read.
 fn known_misses(text: &str) -> bool {
     text.contains("select ") || text.contains("=<(") || text.contains("}>") || text.contains("}<")
+}
+
+/// Whether every here-document ends at a plain word. With an empty one the second reader does not come to
+/// an end at the end of the text, and takes memory for as long as it looks.
+fn here_documents_have_names(text: &str) -> bool {
+    // A line that is continued in the middle of an operator is the same operator.
+    let text = text.replace("\\\n", "");
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find("<<") {
+        let after = rest[at..].trim_start_matches('<');
+        // Three are a here-string, which has no end to look for.
+        let is_document = rest[at..].len() - after.len() == 2;
+        if is_document && !begins_with_name(after) {
+            return false;
+        }
+        rest = after;
+    }
+    true
+}
+
+/// Whether a number before a redirection is too large for the second reader, which would panic.
+fn has_huge_descriptor(text: &str) -> bool {
+    let text = text.replace("\\\n", "");
+    let mut digits = 0;
+    for c in text.chars() {
+        match c {
+            '0'..='9' => digits += 1,
+            '<' | '>' if digits > LONGEST_DESCRIPTOR => return true,
+            _ => digits = 0,
+        }
+    }
+    false
+}
+
+fn begins_with_name(text: &str) -> bool {
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let text = text.trim_start_matches([' ', '\t']);
+    let text = text.strip_prefix(['\'', '"', '\\']).unwrap_or(text);
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn literal(name: &str) -> bool {
@@ -143,6 +198,10 @@ fn collect(script: &Script, names: &mut HashSet<String>) {
             }
             Kind::Subshell(script) => collect(script, names),
             Kind::Group(scripts) => scripts.iter().for_each(|script| collect(script, names)),
+            Kind::Loop { condition, body } => {
+                collect(condition, names);
+                collect(body, names);
+            }
             Kind::For { words, body, .. } => {
                 words
                     .iter()
@@ -196,5 +255,46 @@ fn collect_part(part: &Part, names: &mut HashSet<String>) {
             _ => {}
         },
         Part::Plain(_) | Part::Literal(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod odd_text_tests {
+    use super::{has_huge_descriptor, here_documents_have_names};
+
+    #[test]
+    fn a_descriptor_that_no_process_has_is_not_read_a_second_time() {
+        for text in ["7777777777<x", "echo 99999999999>x", "4294967296\\\n>x"] {
+            assert!(has_huge_descriptor(text), "{text:?}");
+        }
+        for text in ["2>x", "999999999>x", "echo 7777777777 <x", "7777777777 x"] {
+            assert!(!has_huge_descriptor(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_end_without_a_name_is_not_read_a_second_time() {
+        for text in [
+            "cat <<''\n",
+            "cat <<\"\"\nx\n",
+            "cat <<- ''\n",
+            "l<<\x0c<\r/d*ev/ \0. ",
+            "cat <<",
+            "cat <\\\n<''\n",
+            "cat <<A <<''\n",
+            "cat <<$x\n",
+        ] {
+            assert!(!here_documents_have_names(text), "{text:?}");
+        }
+        for text in [
+            "cat <<EOF\nx\nEOF",
+            "cat <<-'EOF'\nx\nEOF",
+            "cat << \\EOF\nx\nEOF",
+            "cat <<<word",
+            "cat <<< ''",
+            "echo $((1<<2))",
+        ] {
+            assert!(here_documents_have_names(text), "{text:?}");
+        }
     }
 }

@@ -182,6 +182,8 @@ pub(crate) struct Flow {
     pub(crate) present: bool,
     /// What is known of it if it is not known itself.
     pub(crate) shape: Shape,
+    /// Several commands read from it in turn, so where the next one begins is not known.
+    pub(crate) shared: bool,
 }
 
 impl Flow {
@@ -191,6 +193,7 @@ impl Flow {
             taint: Taint::NONE,
             present: true,
             shape: Shape::Anything,
+            shared: false,
         }
     }
 
@@ -200,6 +203,7 @@ impl Flow {
             taint,
             present: true,
             shape: Shape::Anything,
+            shared: false,
         }
     }
 
@@ -231,6 +235,16 @@ impl Flow {
             taint,
             present: true,
             shape,
+            shared: false,
+        }
+    }
+
+    /// The same for several commands that read from it in turn.
+    pub(crate) fn shared(&self) -> Self {
+        let lines = self.known.as_deref().unwrap_or_default().trim_end();
+        Self {
+            shared: lines.contains('\n'),
+            ..self.clone()
         }
     }
 

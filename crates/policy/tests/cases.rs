@@ -47,5 +47,6 @@ cases!(
     secrets,
     stranger,
     system,
-    unknown
+    unknown,
+    values
 );

@@ -36,4 +36,6 @@ macro_rules! held {
     )*};
 }
 
-held!(alder, birch, cedar, dogwood, elder, fir, hazel, juniper);
+held!(
+    alder, birch, cedar, dogwood, elder, fir, hazel, juniper, larch
+);

@@ -94,7 +94,8 @@ const VALUED: &[&str] = &[
 
 pub(crate) fn look_up(acts: &[Act], command: &Effective) -> Vec<Finding> {
     let program = command.program();
-    if command.has_arg("--help") {
+    let version = command.args().len() == 1 && command.has_arg("--version");
+    if command.has_arg("--help") || version {
         return Vec::new();
     }
     acts.iter()

@@ -19,6 +19,11 @@ const ACTS: &[Act] = &[
             "ligolo",
             "beef-xss",
             "evil-winrm",
+            "rcat",
+            "rustcat",
+            "revsh",
+            "frps",
+            "dnscat2",
         ],
         &[],
         Category::ReverseShell,
@@ -64,6 +69,12 @@ const ACTS: &[Act] = &[
 pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
+    if let Some(tool) = known_tool(command) {
+        findings.push(Finding::dangerous(
+            Category::ReverseShell,
+            format!("{tool} is a tool for breaking in"),
+        ));
+    }
     let shell = Finding::dangerous(Category::ReverseShell, "connects a shell to the network");
     if matches!(
         program,
@@ -79,7 +90,9 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                     && !arg.s.starts_with("--")
                     && arg.s.len() > 2
                     && arg.s[1..].chars().all(|c| c.is_ascii_alphabetic())
-                    && arg.s.contains(['e', 'c']))
+                    // What follows these letters is their value.
+                    && arg.s.split(['X', 'x', 'P', 's', 'w', 'i', 'q', 'T', 'O', 'I']).next()
+                        .is_some_and(|flags| flags.contains(['e', 'c'])))
         });
         if runs {
             findings.push(shell.clone());
@@ -173,4 +186,55 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// A script that is known by its name, however it is started.
+fn known_tool(command: &Effective) -> Option<String> {
+    #[rustfmt::skip]
+    const TOOLS: &[&str] = &[
+        "lazagne", "linpeas", "winpeas", "linenum", "lse", "mimipenguin", "mimipy", "psexec", "smbexec", "wmiexec",
+        "atexec", "dcomexec", "secretsdump", "getnpusers", "getuserspns", "ntlmrelayx", "autosuid", "pspy", "pspy64",
+        "pspy32", "linux-exploit-suggester", "les", "traitor", "deepce", "cdk", "peirates", "swaks", "rubeus",
+        "bloodhound-python", "kerbrute", "ligolo-ng", "gost", "revsocks", "dnscat2", "dnscat", "iodine", "icmpsh",
+        "ptunnel", "reptile", "diamorphine", "suterusu", "beroot", "unix-privesc-check", "pacu", "truffleproc",
+        "firefox_decrypt", "chromepass", "hackbrowserdata", "3snake", "sudo_sniff", "keysniffer", "logkeys",
+    ];
+    let first = std::iter::once(command.program());
+    let interpreted = matches!(
+        command.program(),
+        "python" | "python2" | "python3" | "perl" | "ruby" | "bash" | "sh" | "zsh" | "node" | "php"
+    );
+    let scripts = command
+        .operands()
+        .take(1)
+        .filter(|_| interpreted)
+        .map(|text| crate::effective::base_name(&text.s));
+    first.chain(scripts).find_map(|name| {
+        let lower = name.to_lowercase();
+        let stem = [".py", ".sh", ".pl", ".rb", ".elf", ".bin"]
+            .iter()
+            .find_map(|end| lower.strip_suffix(end))
+            .unwrap_or(&lower);
+        // `chisel_1.7.6_linux_amd64`, `xmrig-6.11`.
+        let built = lower
+            .split_once(['_', '-', '.'])
+            .is_some_and(|(name, rest)| {
+                const BUILT: &[&str] = &[
+                    "chisel", "ligolo", "frpc", "frps", "xmrig", "ngrok", "gost", "mimikatz",
+                    "linpeas", "rcat", "pwncat", "revsh", "merlin", "sliver",
+                ];
+                BUILT.contains(&name)
+                    && [
+                        "linux", "darwin", "amd64", "x64", "x86", "arm", "exe", "1", "2", "3", "6",
+                    ]
+                    .iter()
+                    .any(|mark| rest.contains(mark))
+            });
+        if built {
+            return Some(name.to_owned());
+        }
+        // Short names are somebody's own unless the ending says what it is.
+        let sure = stem.len() > 3 || stem.len() < lower.len();
+        (sure && TOOLS.contains(&stem)).then(|| name.to_owned())
+    })
 }

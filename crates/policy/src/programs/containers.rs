@@ -3,6 +3,7 @@
 use super::{Act, Judge};
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
+use crate::text::Text;
 
 const ENGINES: &[&str] = &["docker", "podman", "nerdctl"];
 
@@ -273,11 +274,16 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         ));
     }
     if matches!(program, "kubectl" | "oc")
-        && command.args().iter().any(|arg| {
-            arg.s.starts_with("--overrides")
-                && (arg.s.contains("hostPID")
-                    || arg.s.contains("privileged")
-                    || arg.s.contains("hostPath"))
+        && command.values_of("--overrides").iter().any(|spec| {
+            [
+                "hostPID",
+                "hostNetwork",
+                "hostIPC",
+                "privileged",
+                "hostPath",
+            ]
+            .iter()
+            .any(|right| spec.contains(right))
         })
     {
         findings.push(Finding::dangerous(
@@ -362,6 +368,76 @@ fn mounts(command: &Effective) -> Vec<String> {
         }
     }
     sources
+}
+
+/// The words of a command inside, with what is mounted there under the names it has outside.
+pub(crate) fn as_on_the_host(command: &Effective, words: &[Text]) -> Vec<Text> {
+    let mounted = mounted(command);
+    words
+        .iter()
+        .map(|word| {
+            let s = mounted.iter().fold(word.s.clone(), |s, (outside, inside)| {
+                renamed(&s, inside, outside)
+            });
+            Text { s, ..word.clone() }
+        })
+        .collect()
+}
+
+/// Pairs of folders: outside, inside.
+fn mounted(command: &Effective) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    for flag in ["-v", "--volume"] {
+        for value in command.values_of(flag) {
+            let mut fields = value.split(':');
+            if let (Some(outside), Some(inside)) = (fields.next(), fields.next()) {
+                pairs.push((outside.to_owned(), inside.to_owned()));
+            }
+        }
+    }
+    for value in command.values_of("--mount") {
+        let field = |names: &[&str]| {
+            value.split(',').find_map(|field| {
+                let (name, path) = field.split_once('=')?;
+                names.contains(&name).then(|| path.to_owned())
+            })
+        };
+        if let (Some(outside), Some(inside)) = (
+            field(&["source", "src"]),
+            field(&["target", "dst", "destination"]),
+        ) {
+            pairs.push((outside, inside));
+        }
+    }
+    pairs.retain(|(outside, inside)| outside.starts_with('/') && inside.len() > 1);
+    pairs
+}
+
+/// `rm -rf /h/etc` with `/` for `/h` is `rm -rf /etc`.
+fn renamed(text: &str, inside: &str, outside: &str) -> String {
+    let inside = inside.trim_end_matches('/');
+    let outside = outside.trim_end_matches('/');
+    let mut done = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(inside) {
+        let (before, after) = (&rest[..at], &rest[at + inside.len()..]);
+        let bounded =
+            |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !"._-".contains(c));
+        done.push_str(before);
+        let starts = before.chars().next_back().is_none_or(|c| c != '/')
+            && bounded(before.chars().next_back());
+        if starts && bounded(after.chars().next()) {
+            done.push_str(outside);
+            if outside.is_empty() && !after.starts_with('/') {
+                done.push('/');
+            }
+        } else {
+            done.push_str(inside);
+        }
+        rest = after;
+    }
+    done.push_str(rest);
+    done
 }
 
 fn wide_mount(source: &str) -> bool {

@@ -288,23 +288,39 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Why a statement loses data.
-/// `DELETE http://search:9200/name`, which takes a whole index with it.
+/// A request that takes data out of a store: `DELETE http://search:9200/name`.
 fn deletes_an_index(command: &Effective) -> bool {
-    let deletes = command.has_arg("DELETE")
-        || command.has_arg("-XDELETE")
-        || command.has_arg("--request=DELETE");
-    deletes
-        && command.operands().any(|text| {
-            let rest = text
-                .s
-                .split_once("://")
-                .map_or(text.s.as_str(), |(_, rest)| rest);
-            let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-            host.ends_with(":9200") && !path.contains('/') || path == "_all" || path == "*"
-        })
+    /// Where search engines, key stores, time series and brokers listen.
+    const STORES: &[&str] = &[
+        ":9200", ":7700", ":5984", ":8086", ":6333", ":8983", ":8529", ":7474", ":2379", ":15672",
+        ":9090", ":3100", ":8200", ":8500", ":8108",
+    ];
+    const BY_PATH: &[&str] = &[
+        "/_delete_by_query",
+        "/delete_series",
+        "/doDelete",
+        "/delete-batch",
+        "/_cluster/settings",
+    ];
+    let asks = |method: &str| {
+        command.has_arg(method)
+            || command.has_arg(&format!("-X{method}"))
+            || command.has_arg(&format!("--request={method}"))
+    };
+    let (deletes, changes) = (asks("DELETE"), asks("POST") || asks("PUT"));
+    command.operands().any(|text| {
+        let rest = text
+            .s
+            .split_once("://")
+            .map_or(text.s.as_str(), |(_, rest)| rest);
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let whole = format!("/{path}");
+        deletes && (STORES.iter().any(|port| host.ends_with(port)) || path == "_all" || path == "*")
+            || changes && BY_PATH.iter().any(|end| whole.contains(end))
+    })
 }
 
+/// Why a statement loses data.
 pub(crate) fn destructive_sql(text: &str) -> Option<&'static str> {
     if text.len() > 64 * 1024 {
         return None;

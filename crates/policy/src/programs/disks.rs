@@ -327,6 +327,10 @@ fn dd(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 paths::place(target, &judge.cwd, judge.context),
                 paths::Place::Elsewhere | paths::Place::InsideSystem | paths::Place::InsideHome
             ) && target.starts_with('/')
+                && !matches!(
+                    target,
+                    "/dev/null" | "/dev/zero" | "/dev/full" | "/dev/stdout"
+                )
                 && !target.contains("swap")
             {
                 findings.push(Finding::dangerous(

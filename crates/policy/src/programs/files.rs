@@ -416,7 +416,11 @@ fn moved(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 
 fn modes(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let program = command.program();
-    let recursive = command.short('R') || command.long("--recursive");
+    let found = command
+        .via
+        .last()
+        .is_some_and(|via| matches!(via.as_str(), "find" | "fd"));
+    let recursive = command.short('R') || command.long("--recursive") || found;
     let operands: Vec<&Text> = command
         .args()
         .iter()

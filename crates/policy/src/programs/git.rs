@@ -406,7 +406,7 @@ fn other_tools(command: &Effective) -> Vec<Finding> {
         super::Act::new(&["bfg"], &[], Category::VersionControl, "rewrites history"),
     ];
     let mut findings = super::acts::look_up(&acts, command);
-    if command.program() == "gh" && command.operand(0) == "api" {
+    if matches!(command.program(), "gh" | "glab") && command.operand(0) == "api" {
         let deletes = command
             .values_of("-X")
             .iter()

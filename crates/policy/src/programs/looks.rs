@@ -45,7 +45,7 @@ const SOMETIMES: &[(&[&str], &[&str])] = &[
     (&["mdadm"], &["--detail", "-D", "--examine", "-E", "--query", "-Q"]),
     (&["zpool"], &["status", "list", "iostat", "history", "get", "events"]),
     (&["zfs"], &["list", "get", "holds", "diff"]),
-    (&["btrfs"], &["usage", "show", "df", "list", "status", "stats"]),
+    (&["btrfs"], &["usage", "show", "df", "list", "status", "stats", "inspect-internal"]),
     (&["cryptsetup"], &["status", "luksDump", "isLuks", "luksUUID", "benchmark", "--version"]),
     (&["dmsetup"], &["ls", "info", "status", "table", "deps", "targets"]),
     (&["losetup"], &["-a", "-l", "--list", "--all", "-j"]),
@@ -103,6 +103,9 @@ const SOMETIMES: &[(&[&str], &[&str])] = &[
     (&["rc-service", "rc-status", "rc-update"], &["status", "--list", "show", "--all", "-l"]),
     (&["tune2fs", "xfs_db", "e2label", "btrfstune"], &["-l", "-r"]),
     (&["getsebool"], &["-a"]),
+    (&["profiles", "networksetup", "systemsetup", "scutil"], &["show", "list", "status", "-getinfo", "--get", "-listallnetworkservices", "-getremotelogin"]),
+    (&["vtysh", "birdc", "birdcl"], &["show"]),
+    (&["eclean-kernel", "eselect", "equery"], &["-l", "--list-kernels", "list", "show"]),
     (&["firewall-cmd"], &["--list-all", "--state", "--get-active-zones", "--list-ports", "--list-services", "--get-zones", "--get-default-zone", "--list-all-zones", "--get-services", "--list-rich-rules", "--query-service"]),
 ];
 

@@ -14,6 +14,7 @@ mod files;
 mod git;
 mod injection;
 mod looks;
+mod macos;
 mod network;
 mod own;
 mod packages;
@@ -21,6 +22,7 @@ mod privilege;
 mod processes;
 pub(crate) mod protected;
 mod reach;
+mod remote_deletes;
 pub(crate) mod secrets;
 mod services;
 mod system;
@@ -48,10 +50,12 @@ const FAMILIES: &[Family] = &[
     processes::judge,
     services::judge,
     system::judge,
+    macos::judge,
     git::judge,
     containers::judge,
     cloud::judge,
     databases::judge,
+    remote_deletes::judge,
     packages::judge,
     injection::judge,
     own::judge,

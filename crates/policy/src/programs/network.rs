@@ -272,7 +272,7 @@ fn files(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                     | "openssl"
                     | "redis-cli"
             ) && !sent(command, before, &arg.s);
-            let own_key = matches!(program, "curl" | "wget")
+            let own_key = matches!(program, "curl" | "wget" | "http" | "https" | "xh")
                 && is_value_of(
                     before,
                     &arg.s,

@@ -108,7 +108,23 @@ const ACTS: &[Act] = &[
         &[],
         Category::Privilege,
         "changes the users of this machine",
-    ),
+    )
+    .unless(&[
+        "-list",
+        "list",
+        "-read",
+        "read",
+        "-search",
+        "search",
+        "-readall",
+        "readall",
+        "ls",
+        "cat",
+        "-ls",
+        "-cat",
+        "checkmember",
+        "-secureTokenStatus",
+    ]),
     Act::new(
         &["loginctl"],
         &["enable-linger"],
@@ -117,7 +133,7 @@ const ACTS: &[Act] = &[
     ),
     Act::new(
         &["xhost"],
-        &["+"],
+        &["+*"],
         Category::Privilege,
         "opens the screen to everybody",
     ),

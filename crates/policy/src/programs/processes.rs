@@ -50,20 +50,23 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                     "ends all processes of a user",
                 ));
             }
-            let vital = command.operands().any(|text| {
-                matches!(
-                    text.s.as_str(),
-                    "systemd"
-                        | "init"
-                        | "sshd"
-                        | "dbus-daemon"
-                        | "Xorg"
-                        | "gnome-shell"
-                        | "auditd"
-                        | "rsyslogd"
-                        | "dockerd"
-                        | "containerd"
-                )
+            // `pkill -f 'a|b'` is both of them.
+            let patterns = command.operands().flat_map(|text| text.s.split('|'));
+            let vital = patterns.map(str::trim).any(|name| {
+                super::services::is_vital(name)
+                    || matches!(
+                        name,
+                        "systemd"
+                            | "init"
+                            | "sshd"
+                            | "dbus-daemon"
+                            | "Xorg"
+                            | "gnome-shell"
+                            | "auditd"
+                            | "rsyslogd"
+                            | "dockerd"
+                            | "containerd"
+                    )
             });
             if vital {
                 findings.push(Finding::dangerous(

@@ -137,7 +137,7 @@ fn planted(target: &Text) -> Option<Finding> {
 }
 
 /// Files and folders that a program writes to, besides what the shell redirects.
-pub(super) fn targets(command: &Effective) -> Vec<Text> {
+pub(crate) fn targets(command: &Effective) -> Vec<Text> {
     let mut targets = written(command);
     targets.extend(super::reach::written(command));
     targets

@@ -101,6 +101,14 @@ const ROWS: &[Row] = &[
     row(&["restic", "borg"], &[], &["-t", "--target"]),
     row(&["certbot"], &["--fullchain-path", "--key-path"], &["--config-dir", "--logs-dir"]),
     row(&["busctl", "systemd-cat"], &[], &[]),
+    row(&["rlwrap"], &["-l", "-H", "--logfile", "--history-filename"], &[]),
+    row(&["exiftool"], &["-filename=", "-FileName=", "-o", "-w"], &["-directory="]),
+    row(&["arj", "lha", "unace"], &[], &["-ht"]),
+    row(&["wireshark", "ettercap", "kismet"], &["-w"], &[]),
+    row(&["ffmpeg", "sox", "convert", "magick"], &["-report"], &[]),
+    row(&["minicom", "cu", "picocom"], &["-C", "--capturefile", "--logfile"], &[]),
+    row(&["ansible-galaxy"], &[], &["-p", "--roles-path"]),
+    row(&["kubectl", "oc"], &[], &["--output-directory"]),
 ];
 
 /// Values that the rows name, and operands that are written by their place.
@@ -227,6 +235,7 @@ fn operands(command: &Effective) -> Vec<Text> {
             last().map(|folder| inside(&folder.s))
         }
         "sftp" if operands.len() == 2 && operands[0].s.contains(':') => last(),
+        "lwp-download" | "lwp-mirror" if operands.len() == 2 => last(),
         "tftp" | "atftp" => after_word(command, "get", 2),
         "aws" | "gsutil" | "rclone" | "gcloud" | "s3cmd" | "mc" | "az" => {
             last().filter(|text| text.s.starts_with(['/', '~', '.']))
@@ -340,6 +349,10 @@ fn said(command: &Effective) -> Vec<Text> {
             }
         }
         "ansible" => texts().for_each(|text| after(text, &["dest=", "path="])),
+        "puppet" | "chef-apply" => {
+            texts().for_each(|text| after(text, &["file {", "file{", "file "]));
+        }
+        "jshell" => texts().for_each(|text| after(text, &["/save "])),
         "tclsh" | "wish" | "expect" => texts().for_each(|text| {
             if [" w]", " a]", " w+]", " a+]"]
                 .iter()

@@ -59,6 +59,7 @@ const HARMLESS: &[&str] = &[
     "mosh",
     "ansible",
     "ansible-playbook",
+    "ansible-vault",
     "node",
     "npm",
     "npx",
@@ -127,6 +128,10 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 | "ecparam"
                 | "dhparam"
                 | "ca"
+                | "crl2pkcs7"
+                | "pkcs7"
+                | "ocsp"
+                | "ts"
         ) || command.has_arg("-noout")
             || command.has_arg("-pubout"));
     let harmless = HARMLESS.contains(&program) || certificates;
@@ -182,6 +187,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             .iter()
             .filter(|arg| arg.s.starts_with('-') && arg.s.contains(['=', '@']))
             .filter(|arg| !arg.s.starts_with("--exclude") && !arg.s.starts_with("--ignore"))
+            .filter(|arg| !names_a_key(arg.s.split('=').next().unwrap_or_default()))
         {
             if let Some((_, rest)) = arg.s.split_once(['=', '@']) {
                 files.push(rest.trim_start_matches('@').to_owned());
@@ -243,6 +249,12 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 ));
             }
         }
+    }
+    if program == "osascript" && asks_for_a_secret(command) {
+        findings.push(Finding::dangerous(
+            Category::SecretRead,
+            "gets at a person's password or data (osascript)",
+        ));
     }
     if prints(command) {
         findings.push(Finding::dangerous(
@@ -308,11 +320,25 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                     | ".key"
                     | "shadow"
                     | ".p12"
+                    | ".pfx"
+                    | ".ppk"
+                    | ".pgp"
+                    | ".gpg"
+                    | ".asc"
+                    | ".jks"
+                    | ".keystore"
+                    | "id_dsa"
+                    | "id_ecdsa"
+                    | ".git-credentials"
+                    | ".pgpass"
+                    | ".netrc"
             )
         });
         let wide = command.operands().next().is_some_and(|text| {
-            matches!(text.s.as_str(), "/" | "/home" | "/root" | "/etc")
-                || text.s == judge.context.home
+            matches!(
+                text.s.trim_end_matches('/'),
+                "" | "/home" | "/root" | "/etc" | "/Users" | "/opt" | "/var" | "/srv"
+            ) || text.s.trim_end_matches('/') == judge.context.home
         });
         if hunts && wide {
             findings.push(Finding::dangerous(
@@ -322,6 +348,27 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// A dialog that hides what is typed, or the stores of other programs.
+fn asks_for_a_secret(command: &Effective) -> bool {
+    const TELLING: &[&str] = &[
+        "hidden answer",
+        "Cookies.binarycookies",
+        "group.com.apple.notes",
+        "NoteStore",
+        "Keychains",
+        "the clipboard",
+        "Login Data",
+        "chat.db",
+        "eppc://",
+    ];
+    let typed = command.input.known.as_deref().unwrap_or_default();
+    TELLING.iter().any(|word| typed.contains(word))
+        || command
+            .args()
+            .iter()
+            .any(|arg| TELLING.iter().any(|word| arg.s.contains(word)))
 }
 
 /// Programs whose operands are files, whatever they look like.
@@ -368,14 +415,37 @@ fn used_as_meant(command: &Effective, text: &Text) -> bool {
     command.args().windows(2).any(|pair| {
         std::ptr::eq(&raw const pair[1], text)
             && pair[0].s.starts_with('-')
-            && ["key", "cert", "identity", "out"]
-                .iter()
-                .any(|word| pair[0].s.contains(word))
-            && !matches!(
-                command.program(),
-                "cat" | "curl" | "wget" | "scp" | "sort" | "cut"
-            )
+            && (names_a_key(&pair[0].s)
+                || ["key", "cert", "identity", "out"]
+                    .iter()
+                    .any(|word| pair[0].s.contains(word))
+                    && !matches!(
+                        command.program(),
+                        "cat" | "curl" | "wget" | "scp" | "sort" | "cut"
+                    ))
     })
+}
+
+/// Options by which every client is told the key it shows itself with.
+fn names_a_key(option: &str) -> bool {
+    matches!(
+        option,
+        "--cert"
+            | "--key"
+            | "--cert-key"
+            | "--cacert"
+            | "--client-cert"
+            | "--client-key"
+            | "--certificate"
+            | "--private-key"
+            | "--ca-certificate"
+            | "--tls-cert"
+            | "--tls-key"
+            | "--ssl-cert"
+            | "--ssl-key"
+            | "--tlscert"
+            | "--tlskey"
+    )
 }
 
 /// Secrets handed to programs that have a right to most of what they are given.
@@ -543,6 +613,9 @@ pub(crate) fn prints(command: &Effective) -> bool {
                     && !matches!(
                         first,
                         "ls" | "list"
+                            | "sync"
+                            | "audit"
+                            | "config"
                             | "insert"
                             | "generate"
                             | "git"
@@ -623,7 +696,6 @@ pub(crate) fn prints(command: &Effective) -> bool {
         "rclone" => first == "config" && matches!(second, "show" | "dump"),
         "lsassy" | "mimikatz" | "mimipenguin" | "laZagne" | "lazagne" => true,
         "unshadow" | "john" | "hashcat" => true,
-        "ssh-keygen" => command.short('y'),
         "doppler" => first == "secrets",
         "sops" => command.short('d') || command.long("--decrypt"),
         "ansible-vault" => first == "view" || first == "decrypt",

@@ -73,6 +73,30 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     findings
 }
 
+/// Whether a process is one of those, by any spelling.
+pub(super) fn is_vital(process: &str) -> bool {
+    const GUARDS: &[&str] = &[
+        "falcon",
+        "little snitch",
+        "eset",
+        "esensor",
+        "nessusd",
+        "osqueryd",
+        "wazuh-agentd",
+        "sentinelctl",
+        "jamf",
+        "santad",
+        "lulu",
+        "blockblock",
+        "clamd",
+        "snort",
+        "suricata",
+    ];
+    let lower = process.to_lowercase();
+    VITAL.contains(&process) && process != "docker" && process != "network"
+        || GUARDS.contains(&lower.as_str())
+}
+
 fn is_ordinary(service: &str) -> bool {
     let name = service.strip_suffix(".service").unwrap_or(service);
     !VITAL.contains(&name)

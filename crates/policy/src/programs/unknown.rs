@@ -8,8 +8,8 @@
 use super::{Judge, protected, uploads};
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
-use crate::paths;
-use crate::text::{Taint, Text};
+use crate::paths::{self, Place};
+use crate::text::{BELOW, Taint, Text};
 
 /// Programs that print what is in the files they are given.
 const PRINTERS: &[&str] = &[
@@ -131,10 +131,6 @@ const QUIET: &[&str] = &[
 
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // The wrapped command stands for itself.
-    if command.transparent {
-        return findings;
-    }
     let mut add = |what: &str, text: &str| {
         findings.push(Finding::dangerous(
             Category::Unknown,
@@ -149,6 +145,17 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let written = |text: &Text| is_open(text, judge, harmless_to_write);
     for file in command.writes.iter().filter(|file| written(file)) {
         add("writes", &file.s);
+    }
+    for file in command
+        .writes
+        .iter()
+        .filter(|file| below_the_machine(file, judge))
+    {
+        add("writes", &file.s);
+    }
+    // The wrapped command stands for itself.
+    if command.transparent {
+        return findings;
     }
     let counts = FILTERS.contains(&program) && (command.short('q') || command.short('c'));
     if !QUIET.contains(&program) && !counts && !command.unseen {
@@ -183,6 +190,17 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     }
     findings.extend(relied_on(command, judge));
     findings
+}
+
+/// Whether it is one of the files that a search of the machine or a whole home finds.
+fn below_the_machine(text: &Text, judge: &Judge<'_>) -> bool {
+    text.s.split_once(BELOW).is_some_and(|(folder, _)| {
+        folder.starts_with('/')
+            && matches!(
+                paths::place(folder, &judge.cwd, judge.context),
+                Place::Root | Place::System | Place::InsideSystem | Place::Home
+            )
+    })
 }
 
 fn is_open(text: &Text, judge: &Judge<'_>, harmless: fn(&str) -> bool) -> bool {

@@ -7,7 +7,7 @@ use super::Judge;
 use crate::effective::{Effective, base_name};
 use crate::finding::{Category, Finding};
 use crate::paths::{self, Place};
-use crate::text::{HOLE, NAME};
+use crate::text::{HOLE, NAME, Taint};
 
 /// Words in a file's name that say it was not made for others.
 const TELLING: &[&str] = &[
@@ -53,6 +53,26 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             }
         }
     }
+    if !sent(command).is_empty() && names_a_drop_site(command) {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("publishes a file at a place for everybody with {program}"),
+        ));
+    }
+    if matches!(
+        program,
+        "whois" | "finger" | "rlogin" | "telnet" | "snmpset" | "logger"
+    ) && (program != "logger" || command.value_of("-n").is_some())
+        && command.args().iter().any(|arg| {
+            arg.taint
+                .has(Taint::FILE | Taint::SECRET | Taint::ENVIRONMENT)
+        })
+    {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("hides data in what {program} asks for"),
+        ));
+    }
     findings.extend(copied(command, judge));
     if matches!(
         program,
@@ -90,6 +110,36 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// Places where anybody may leave a file and whoever knows the address may have it.
+fn names_a_drop_site(command: &Effective) -> bool {
+    #[rustfmt::skip]
+    const SITES: &[&str] = &[
+        "transfer.sh", "file.io", "0x0.st", "ix.io", "sprunge.us", "termbin.com", "paste.rs", "dpaste.", "pastebin.",
+        "bashupload.com", "temp.sh", "oshi.at", "gofile.io", "catbox.moe", "anonfiles.", "tmpfiles.org", "webhook.site",
+        "requestbin.", "pipedream.net", "ngrok.io", "ngrok-free.app", "trycloudflare.com", "interact.sh", ".oast.",
+        "burpcollaborator.", "canarytokens.", "discord.com/api/webhooks", "discordapp.com/api/webhooks",
+        "hooks.slack.com", "api.telegram.org/bot", "keep.sh", "uguu.se", "pixeldrain.com", "filebin.net", "clbin.com",
+        "transfer.adttemp", "wormhole.app", "send.firefox", "hastebin.", "ghostbin.", "rentry.co", "bin.sh",
+    ];
+    command.operands().any(|text| {
+        let address = text
+            .s
+            .split_once("://")
+            .map_or(text.s.as_str(), |(_, rest)| rest);
+        SITES.iter().any(|site| {
+            let host = address.split(['/', ':', '?']).next().unwrap_or_default();
+            let named = site.contains('/') && address.starts_with(site);
+            named
+                || site.starts_with('.') && host.contains(site)
+                || site.ends_with('.') && host.split("//").any(|host| host.starts_with(site))
+                || host == *site
+                || host
+                    .strip_suffix(site)
+                    .is_some_and(|rest| rest.ends_with('.'))
+        })
+    })
 }
 
 /// What the program is told to send, as the command line names it.

@@ -14,12 +14,13 @@ impl Walker<'_> {
         }
         match command.program() {
             "make" | "gmake" | "bmake" | "just" | "task" => self.run_own_recipes(command),
-            "npm" | "pnpm" | "yarn" | "bun" | "composer" => self.run_own_package(command),
+            "npm" | "pnpm" | "yarn" | "composer" => self.run_own_package(command),
             "go" | "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "tcc" | "rustc"
             | "java" | "javac" | "swift" | "swiftc" | "crystal" | "nim" | "dart" | "kotlinc"
             | "scala" | "zig" | "ghc" | "runghc" | "ldc2" | "dmd" | "mcs" | "csc" | "dotnet"
-            | "vlang" | "groovy" | "cmake" | "latexmk" | "pdflatex" | "terraform" | "Rscript"
-            | "puppet" | "ansible-playbook" | "octave" | "julia" => self.run_own_sources(command),
+            | "vlang" | "v" | "odin" | "bun" | "deno" | "groovy" | "cmake" | "latexmk"
+            | "pdflatex" | "terraform" | "Rscript" | "puppet" | "ansible-playbook" | "octave"
+            | "julia" => self.run_own_sources(command),
             _ => {}
         }
     }

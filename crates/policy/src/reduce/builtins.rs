@@ -65,7 +65,23 @@ impl Walker<'_> {
                 }
                 for arg in args {
                     if let Some((name, value)) = arg.s.split_once('=') {
-                        self.vars.insert(name.to_owned(), Text::known(value));
+                        let value = Text {
+                            s: value.to_owned(),
+                            ..arg.clone()
+                        };
+                        self.set(name, value);
+                    }
+                }
+                if name != "export" && ['l', 'u', 'c', 'i'].iter().any(|flag| command.short(*flag))
+                {
+                    let given = command.assigns.iter().map(|(name, _)| name.as_str());
+                    let bare = command.operands().map(|text| {
+                        text.s
+                            .split_once('=')
+                            .map_or(text.s.as_str(), |(name, _)| name)
+                    });
+                    for name in given.chain(bare) {
+                        self.transform(name);
                     }
                 }
                 let lists =
@@ -78,9 +94,9 @@ impl Walker<'_> {
             }
             "set" => {
                 self.judge(command.clone());
-                if let Some(at) = args.iter().position(|arg| arg.s == "--") {
+                if let Some(given) = arguments_of_set(args) {
                     let mut words = vec![Text::known("bash")];
-                    words.extend_from_slice(&args[at + 1..]);
+                    words.extend_from_slice(given);
                     self.positional = Some(words);
                 }
                 Some(Flow::unknown(if args.is_empty() {
@@ -104,7 +120,7 @@ impl Walker<'_> {
                 shown.words.drain(1..3.min(shown.words.len()));
                 let text = self.output(&shown).into_text();
                 if let Some(name) = args.get(1) {
-                    self.vars.insert(name.s.clone(), text);
+                    self.set(&name.s, text);
                 }
                 Some(Flow::known(""))
             }
@@ -118,14 +134,47 @@ impl Walker<'_> {
                 }
                 Some(Flow::known(""))
             }
-            "let" | ":" | "true" | "false" | "[" | "test" | "shift" | "return" | "break"
-            | "continue" | "wait" | "unalias" => {
+            "shift" => {
+                self.judge(command.clone());
+                let by = match args.first() {
+                    None => Some(1),
+                    Some(number) => number.s.parse().ok(),
+                };
+                self.shift(by);
+                Some(Flow::known(""))
+            }
+            "let" => {
+                self.judge(command.clone());
+                for arg in args {
+                    self.calculate(&arg.s);
+                }
+                Some(Flow::known(""))
+            }
+            "getopts" => {
+                self.judge(command.clone());
+                if let Some(name) = args.get(1) {
+                    self.set(&name.s, Text::unknown(Taint::ARGUMENT));
+                }
+                Some(Flow::known(""))
+            }
+            "complete" | "compgen" => {
+                self.judge(command.clone());
+                if let Some(action) = command.value_of("-C").cloned() {
+                    self.judge_alias("complete", &action.s);
+                    self.run_computed(&action, name, &Flow::default());
+                }
+                None
+            }
+            ":" | "true" | "false" | "[" | "test" | "return" | "break" | "continue" | "wait"
+            | "unalias" => {
                 self.judge(command.clone());
                 Some(Flow::known(""))
             }
             "unset" => {
                 for arg in args {
-                    self.vars.insert(arg.s.clone(), Text::default());
+                    self.functions.remove(&arg.s);
+                    self.arrays.remove(&arg.s);
+                    self.set(&arg.s, Text::default());
                 }
                 self.judge(command.clone());
                 Some(Flow::known(""))
@@ -193,88 +242,20 @@ impl Walker<'_> {
         }
         Flow::unknown(Taint::NONE)
     }
+}
 
-    fn map_file(&mut self, command: &Effective) {
-        const MOST: usize = 64;
-        let name = command
-            .operands()
-            .last()
-            .map_or("MAPFILE", |text| text.s.as_str())
-            .to_owned();
-        let lines = match &command.input.known {
-            Some(text) => text
-                .lines()
-                .take(MOST)
-                .map(|line| Text {
-                    s: line.to_owned(),
-                    taint: command.input.taint,
-                    glob: false,
-                })
-                .collect(),
-            None => vec![command.input.clone().into_text()],
-        };
-        self.arrays.insert(name, lines);
-    }
-
-    fn read(&mut self, command: &Effective) {
-        let line = match &command.input.known {
-            Some(text) => Text {
-                s: text.lines().next().unwrap_or_default().to_owned(),
-                taint: command.input.taint,
-                glob: false,
-            },
-            None => command.input.clone().into_text(),
-        };
-        let args = command.args();
-        let names: Vec<&Text> = command
-            .operands()
-            .filter(|name| {
-                !args.windows(2).any(|pair| {
-                    std::ptr::eq(&raw const pair[1], *name)
-                        && matches!(
-                            pair[0].s.as_str(),
-                            "-d" | "-n" | "-N" | "-p" | "-t" | "-u" | "-rd"
-                        )
-                })
-            })
-            .collect();
-        match names.as_slice() {
-            [] => {
-                self.vars.insert("REPLY".to_owned(), line);
-            }
-            [name] => {
-                self.vars.insert(name.s.clone(), line);
-            }
-            several => {
-                let mut rest = line.s.as_str();
-                for (at, name) in several.iter().enumerate() {
-                    let last = at + 1 == several.len();
-                    let trimmed = rest.trim_start();
-                    let (field, after) = if last {
-                        (trimmed, "")
-                    } else {
-                        trimmed
-                            .split_once(char::is_whitespace)
-                            .unwrap_or((trimmed, ""))
-                    };
-                    let value = if line.is_known() {
-                        field
-                    } else {
-                        line.s.as_str()
-                    };
-                    self.vars.insert(
-                        name.s.clone(),
-                        Text {
-                            s: value.to_owned(),
-                            taint: line.taint,
-                            glob: false,
-                        },
-                    );
-                    rest = after;
-                }
-            }
+/// What `set` gives to `$1` and the others, if it gives anything.
+fn arguments_of_set(args: &[Text]) -> Option<&[Text]> {
+    let mut at = 0;
+    while let Some(arg) = args.get(at) {
+        match arg.s.as_str() {
+            "--" => return Some(&args[at + 1..]),
+            "-o" | "+o" => at += 2,
+            s if s.len() > 1 && s.starts_with(['-', '+']) => at += 1,
+            _ => return Some(&args[at..]),
         }
     }
+    None
 }
 
 pub(super) fn joined(args: &[Text]) -> Text {

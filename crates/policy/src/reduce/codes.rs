@@ -79,7 +79,30 @@ impl Walker<'_> {
                 walker.statements(code);
             }
             walker.named_files(&tokens, language, command);
+            walker.code_in_code(&tokens, language, command);
         });
+    }
+
+    /// `exec("""…""")`: a text that is handed to the interpreter again.
+    fn code_in_code(&mut self, tokens: &[Token], language: &'static str, command: &Effective) {
+        const SHORTEST: usize = 16;
+        const MOST: usize = 4;
+        let again = names(tokens, usize::MAX).any(|name| {
+            matches!(
+                name,
+                "exec" | "eval" | "compile" | "Function" | "instance_eval"
+            )
+        });
+        if !again {
+            return;
+        }
+        let texts = tokens.iter().filter_map(|token| match token {
+            Token::Text(text) if text.len() >= SHORTEST && text.contains(['(', ';']) => Some(text),
+            _ => None,
+        });
+        for text in texts.take(MOST) {
+            self.look_inside(text, language, command);
+        }
     }
 
     /// Tcl and expect: `exec rm …`, `spawn rm …`, a statement a line.

@@ -97,22 +97,62 @@ impl Walker<'_> {
         }
     }
 
-    /// `${a[@]}`, `$@` and `$*` as lists.
-    fn list_of(&self, param: &Param) -> Option<Vec<Text>> {
-        if param.op != ParamOp::None || param.length || param.indirect {
+    /// `${a[@]}`, `$@` and `$*` as lists, also with something done to each item.
+    fn list_of(&mut self, param: &Param) -> Option<Vec<Text>> {
+        if param.length || param.indirect {
             return None;
         }
-        match param.index.as_deref() {
-            Some("@" | "*") => self.arrays.get(&param.name).cloned(),
+        let items = match param.index.as_deref() {
+            Some("@" | "*") => self.arrays.get(self.meant(&param.name)).cloned()?,
             None if param.name == "@" || param.name == "*" => self
                 .positional
                 .as_ref()
-                .map(|args| args.get(1..).unwrap_or_default().to_vec()),
-            _ => None,
+                .map(|args| args.get(1..).unwrap_or_default().to_vec())?,
+            _ => return None,
+        };
+        match &param.op {
+            ParamOp::None => Some(items),
+            ParamOp::Slice { from, length } => {
+                // `${@:1}` begins with the first argument, `${a[@]:1}` with the second item.
+                let first = usize::from(param.index.is_none());
+                Some(self.slice_of(&items, first, from, length.as_deref()))
+            }
+            ParamOp::Default(_) | ParamOp::Alternative(_) | ParamOp::Error => None,
+            _ => Some(
+                items
+                    .into_iter()
+                    .take(256)
+                    .map(|item| self.changed(Some(item), param))
+                    .collect(),
+            ),
         }
     }
 
-    fn separators(&self) -> Vec<char> {
+    fn slice_of(
+        &self,
+        items: &[Text],
+        first: usize,
+        from: &str,
+        length: Option<&str>,
+    ) -> Vec<Text> {
+        let number = |text: &str| {
+            super::arithmetic::value(text, &|name| self.number(name))
+                .and_then(|n| usize::try_from(n).ok())
+        };
+        let from = number(from);
+        let length = length.map_or(Some(usize::MAX), number);
+        match (from, length) {
+            (Some(from), Some(length)) => items
+                .iter()
+                .skip(from.saturating_sub(first))
+                .take(length)
+                .cloned()
+                .collect(),
+            _ => items.to_vec(),
+        }
+    }
+
+    pub(super) fn separators(&self) -> Vec<char> {
         match self.vars.get("IFS") {
             Some(ifs) if ifs.is_known() => ifs.s.chars().collect(),
             _ => vec![' ', '\t', '\n'],
@@ -145,11 +185,19 @@ impl Walker<'_> {
             Part::Process { script, reads } => self.process(script, *reads),
             Part::Arithmetic(word) => {
                 let inner = self.text(word);
+                self.calculate(&inner.s);
                 super::arithmetic::value(&inner.s, &|name| self.number(name)).map_or_else(
                     || Text::shaped(&Shape::Names, Taint::NONE),
                     |n| Text::known(n.to_string()),
                 )
             }
+        }
+    }
+
+    /// Forgets the numbers that an arithmetic expression changes.
+    pub(super) fn calculate(&mut self, expression: &str) {
+        for name in super::variables::changed_by(expression) {
+            self.set_unknown_number(name);
         }
     }
 
@@ -200,6 +248,11 @@ impl Walker<'_> {
                 None => Text::shaped(&Shape::Names, Taint::NONE),
             };
         }
+        self.changed(value, param)
+    }
+
+    /// What the operator of an expansion makes of a value.
+    fn changed(&mut self, value: Option<Text>, param: &Param) -> Text {
         match &param.op {
             ParamOp::None | ParamOp::Error => value.unwrap_or_else(|| unassigned(&param.name)),
             ParamOp::Default(word) => {
@@ -212,7 +265,7 @@ impl Walker<'_> {
                                 default.taint | unassigned(&param.name).taint | Taint::OPEN;
                         }
                         if is_name(&param.name) {
-                            self.vars.insert(param.name.clone(), default.clone());
+                            self.set(&param.name, default.clone());
                         }
                         default
                     }
@@ -220,7 +273,11 @@ impl Walker<'_> {
             }
             ParamOp::Alternative(word) => {
                 // Whether it is set only running tells; what matters is that it may be this.
-                self.text(word)
+                let mut text = self.text(word);
+                if value.is_none() {
+                    text.taint = text.taint | Taint::OPEN;
+                }
+                text
             }
             ParamOp::Replace { pattern, with, all } => {
                 let (pattern, with) = (self.text(pattern), self.text(with));
@@ -255,13 +312,14 @@ impl Walker<'_> {
                 }
             }
             ParamOp::Case { upper, all } => trimmed(value, |s| change_case(s, *upper, *all)),
-            ParamOp::Other => value.unwrap_or_else(|| Text::unknown(Taint::NONE)),
+            // `@E`, `@L` and their kin make something else of it.
+            ParamOp::Other => Text::unknown(value.map_or(Taint::NONE, |text| text.taint)),
         }
     }
 
     fn value(&mut self, param: &Param) -> Option<Text> {
         if let Some(index) = &param.index {
-            let items = self.arrays.get(&param.name)?;
+            let items = self.arrays.get(self.meant(&param.name))?;
             if index == "@" || index == "*" {
                 let joined: Vec<&str> = items.iter().map(|item| item.s.as_str()).collect();
                 return Some(Text {
@@ -272,10 +330,15 @@ impl Walker<'_> {
                     glob: false,
                 });
             }
+            let index = index.trim_start_matches('$');
             let at = super::arithmetic::value(index, &|name| self.number(name));
             return match at.and_then(|at| usize::try_from(at).ok()) {
-                Some(at) => items.get(at).cloned(),
-                None => self.vars.get(&format!("{}[{index}]", param.name)).cloned(),
+                Some(at) if !self.mixed.contains(&param.name) => items.get(at).cloned(),
+                _ => self
+                    .vars
+                    .get(&format!("{}[{index}]", param.name))
+                    .cloned()
+                    .or_else(|| self.worst(items)),
             };
         }
         self.variable(&param.name)
@@ -296,6 +359,9 @@ impl Walker<'_> {
 
     pub(super) fn variable(&self, name: &str) -> Option<Text> {
         let name = self.meant(name);
+        if let Some(value) = self.older_value(name) {
+            return Some(value.clone());
+        }
         if let Some(value) = self.vars.get(name) {
             return Some(value.clone());
         }

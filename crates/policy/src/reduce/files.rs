@@ -44,7 +44,24 @@ impl Walker<'_> {
                     self.keep(&made, Flow::unknown(source.taint));
                 }
             }
-            _ => {}
+            _ => self.forget_changed(command),
+        }
+    }
+
+    /// What an editor leaves in a file that the same text wrote is not what was written.
+    fn forget_changed(&mut self, command: &Effective) {
+        if self.files.is_empty() {
+            return;
+        }
+        let copied = command
+            .args()
+            .iter()
+            .filter_map(|arg| arg.s.strip_prefix("of="))
+            .map(Text::known);
+        for file in copied.chain(crate::programs::protected::targets(command)) {
+            if self.file(&file.s).is_some() {
+                self.keep(&file.s, Flow::unknown(Taint::FILE | Taint::DECODED));
+            }
         }
     }
 
@@ -75,9 +92,25 @@ impl Walker<'_> {
         if self.files.len() < MOST && (!path.starts_with("/dev/") || path.starts_with("/dev/shm/"))
         {
             let path = paths::absolute(path, self.workdir());
+            let content = match self.files.remove(&path) {
+                Some(before) if before != content => together(before, content),
+                _ => content,
+            };
             self.files.insert(path, content);
         }
     }
+}
+
+/// Something was written twice: the second time may have added to it, or not have happened.
+fn together(before: Flow, after: Flow) -> Flow {
+    let has = |text: &Option<String>, part: &Option<String>| match (text, part) {
+        (Some(text), Some(part)) => text.contains(part.as_str()),
+        _ => false,
+    };
+    if has(&before.known, &after.known) {
+        return before;
+    }
+    before.then(after, super::LONGEST_TEXT)
 }
 
 /// Names under which a download is stored.

@@ -5,6 +5,7 @@
 //! more than the budget allows is asked about.
 
 mod arithmetic;
+mod assign;
 mod brace;
 mod builds;
 mod builtins;
@@ -17,17 +18,24 @@ mod files;
 pub(crate) mod glob;
 pub(crate) mod listing;
 mod literals;
+mod loops;
 mod nodes;
 mod output;
+mod pipelines;
+mod reading;
+mod redirects;
 mod run;
 mod shape;
 mod shells;
+mod substitutions;
+mod variables;
 mod wrap_remote;
 mod wrappers;
 
 pub(crate) use environment::is_relied_on;
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 use crate::context::Context;
@@ -36,7 +44,7 @@ use crate::finding::{Finding, Severity};
 use crate::syntax::{self, Script};
 use crate::text::{Flow, Taint, Text};
 
-const STEPS: usize = 800;
+const STEPS: usize = 700;
 const MOST_WORDS: usize = 512;
 const DEPTH: usize = 24;
 const LONGEST_TEXT: usize = 16 * 1024;
@@ -85,10 +93,28 @@ pub(crate) fn reduce_words(
 pub(crate) struct Walker<'a> {
     pub(crate) context: &'a Context,
     vars: HashMap<String, Text>,
+    /// Values that a variable still has if some branch was not taken.
+    older: HashMap<String, Vec<Text>>,
+    /// Which of its values each variable has in this walk; the last ones if none are named.
+    reading: Option<HashMap<String, usize>>,
+    /// Variables with older values that the words of a command have met, and how many of them.
+    met_older: RefCell<BTreeMap<String, usize>>,
+    /// How often a variable got another value.
+    changes: usize,
+    /// Inside how many parts of the text that may not run.
+    branches: usize,
+    /// Inside how many loops whose rounds are not counted.
+    rounds: usize,
+    /// Arrays that are one of two, so that no item has a place of its own.
+    mixed: HashSet<String>,
+    /// Variables whose values the shell changes: `declare -l`.
+    transformed: HashSet<String>,
     arrays: HashMap<String, Vec<Text>>,
     /// `declare -n`: names that stand for another.
     references: HashMap<String, String>,
     functions: HashMap<String, Rc<Script>>,
+    /// Functions whose definition may not have happened.
+    uncertain: HashSet<String>,
     aliases: HashMap<String, String>,
     positional: Option<Vec<Text>>,
     /// What `<( … )` would deliver, by number.
@@ -121,9 +147,18 @@ impl<'a> Walker<'a> {
         Self {
             context,
             vars: HashMap::new(),
+            older: HashMap::new(),
+            reading: None,
+            met_older: RefCell::default(),
+            changes: 0,
+            branches: 0,
+            rounds: 0,
+            mixed: HashSet::new(),
+            transformed: HashSet::new(),
             arrays: HashMap::new(),
             references: HashMap::new(),
             functions: HashMap::new(),
+            uncertain: HashSet::new(),
             aliases: HashMap::new(),
             positional: None,
             processes: Vec::new(),

@@ -3,23 +3,18 @@
 use std::rc::Rc;
 
 use super::Walker;
+use super::pipelines::{bombs, connects_a_shell, counts, runs_itself};
+use super::redirects::Redirected;
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
-use crate::paths;
-use crate::syntax::{
-    Assign, AssignValue, Kind, Node, Part, Pipeline, Redirect, RedirectOp, Script, Simple, Word,
-};
-use crate::text::{Flow, Shape, Taint, Text};
+use crate::syntax::{Kind, Node, Pipeline, Script, Simple, Word};
+use crate::text::{Flow, Taint, Text};
 
-/// A `for` over more known words than this is walked with a hole.
-const MOST_ROUNDS: usize = 24;
-
-/// What a command's redirections do.
-#[derive(Default)]
-pub(super) struct Redirected {
-    pub(super) input: Option<Flow>,
-    pub(super) writes: Vec<Text>,
-    pub(super) reads: Vec<Text>,
+/// A variable as it was before a command that has it for itself.
+struct KeptVariable {
+    name: String,
+    value: Option<Text>,
+    older: Option<Vec<Text>>,
 }
 
 impl Walker<'_> {
@@ -29,7 +24,13 @@ impl Walker<'_> {
             if self.steps > super::STEPS {
                 break;
             }
-            let flow = self.pipeline(pipeline, input.clone());
+            let input = input.shared();
+            let apart = pipeline.background || pipeline.stages.len() > 1;
+            let flow = if pipeline.conditional || apart {
+                self.maybe(|walker| walker.pipeline(pipeline, input))
+            } else {
+                self.pipeline(pipeline, input)
+            };
             output = output.then(flow, super::LONGEST_TEXT);
         }
         output
@@ -70,25 +71,35 @@ impl Walker<'_> {
         if !self.step() {
             return Flow::unknown(Taint::NONE);
         }
+        if let Kind::Simple(simple) = &node.kind {
+            return self.in_all_readings(|walker| {
+                let redirected = walker.redirects(&node.redirects);
+                let input = redirected.input.clone().unwrap_or_else(|| input.clone());
+                walker.simple(simple, redirected, input)
+            });
+        }
         let redirected = self.redirects(&node.redirects);
         let written = redirected.writes.clone();
-        if !matches!(node.kind, Kind::Simple(_)) {
-            self.compound_reads(&redirected);
-        }
+        self.compound_reads(&redirected);
         let input = redirected.input.clone().unwrap_or(input);
         let output = match &node.kind {
-            Kind::Simple(simple) => return self.simple(simple, redirected, input),
+            Kind::Simple(_) => Flow::default(),
             Kind::Subshell(script) => self.subshell(script, &input),
             Kind::Group(scripts) => {
                 let mut output = Flow::known("");
-                for script in scripts {
-                    output = self.script(script, &input);
+                for (at, script) in scripts.iter().enumerate() {
+                    output = if at == 0 {
+                        self.script(script, &input)
+                    } else {
+                        self.maybe(|walker| walker.script(script, &input))
+                    };
                 }
                 if scripts.len() > 1 {
                     output.known = None;
                 }
                 output
             }
+            Kind::Loop { condition, body } => self.repeat(condition, body, &input),
             Kind::For { name, words, body } => self.for_loop(name, words.as_deref(), body, &input),
             Kind::Case { subject, arms } => {
                 self.text(subject);
@@ -96,13 +107,14 @@ impl Walker<'_> {
                     for pattern in patterns {
                         self.text(pattern);
                     }
-                    self.script(body, &input);
+                    self.maybe(|walker| walker.script(body, &input));
                 }
                 Flow::unknown(Taint::NONE)
             }
             Kind::Function { name, body } => self.define(name, body),
             Kind::Arithmetic(word) => {
-                self.text(word);
+                let expression = self.text(word);
+                self.calculate(&expression.s);
                 Flow::known("")
             }
             Kind::Test(words) => {
@@ -129,180 +141,35 @@ impl Walker<'_> {
         output
     }
 
-    /// A loop that is fed from a file nobody can name may print it.
-    fn compound_reads(&mut self, redirected: &Redirected) {
-        let unknown = redirected.reads.iter().any(Text::is_unbounded);
-        if unknown {
-            self.judge(Effective {
-                words: vec![Text::known("cat")],
-                reads: redirected.reads.clone(),
-                cwd: self.cwd.clone(),
-                via: self.via.clone(),
-                ..Effective::default()
-            });
-        }
-    }
-
     /// What is assigned inside is gone afterwards.
     pub(super) fn subshell(&mut self, script: &Script, input: &Flow) -> Flow {
         let kept = (self.vars.clone(), self.arrays.clone(), self.cwd.clone());
+        let older = self.older.clone();
         let traps = self.traps.len();
         let output = self.script(script, input);
         self.spring_traps(traps);
         (self.vars, self.arrays, self.cwd) = kept;
+        self.older = older;
         output
     }
 
-    pub(super) fn substitution(&mut self, script: &Rc<Script>) -> Flow {
-        if self.depth >= super::DEPTH {
-            self.doubt("it is nested too deeply to follow");
-            return Flow::unknown(Taint::NONE);
-        }
-        // `$(<file)`
-        if let [pipeline] = script.pipelines.as_slice()
-            && let [
-                Node {
-                    kind: Kind::Simple(simple),
-                    redirects,
-                },
-            ] = pipeline.stages.as_slice()
-            && simple.words.is_empty()
-            && simple.assigns.is_empty()
-            && !redirects.is_empty()
-        {
-            let redirected = self.redirects(redirects);
-            self.judge(Effective {
-                words: vec![Text::known("cat")],
-                reads: redirected.reads,
-                writes: redirected.writes,
-                cwd: self.cwd.clone(),
-                via: self.via.clone(),
-                ..Effective::default()
-            });
-            return redirected.input.unwrap_or_default();
-        }
-        let script = Rc::clone(script);
-        let mut flow = self.below("$( )", |walker| walker.subshell(&script, &Flow::default()));
-        // `which a || which b` is one program.
-        let finds = |pipeline: &Pipeline| match pipeline.stages.as_slice() {
-            [
-                Node {
-                    kind: Kind::Simple(simple),
-                    ..
-                },
-            ] => matches!(
-                simple.words.first().and_then(Word::as_plain),
-                Some("which" | "command" | "type")
-            ),
-            _ => false,
-        };
-        if script.pipelines.len() > 1 && script.pipelines.iter().all(finds) {
-            flow.known = flow
-                .known
-                .and_then(|text| text.lines().next().map(str::to_owned));
-        }
-        flow
-    }
-
-    pub(super) fn process(&mut self, script: &Rc<Script>, reads: bool) -> Text {
-        let script = Rc::clone(script);
-        let flow = self.below("<( )", |walker| walker.subshell(&script, &Flow::default()));
-        let taint = if reads { flow.taint } else { Taint::NONE };
-        self.processes
-            .push(if reads { flow } else { Flow::default() });
-        Text {
-            s: format!("/dev/fd/<{}>", self.processes.len() - 1),
-            taint,
-            glob: false,
-        }
-    }
-
-    /// What reading a file would deliver.
-    pub(super) fn content_of(&self, file: &Text, stdin: &Flow) -> Flow {
-        if let Some(number) = file.s.strip_prefix("/dev/fd/<")
-            && let Ok(at) = number.trim_end_matches('>').parse::<usize>()
-        {
-            return self.processes.get(at).cloned().unwrap_or_default();
-        }
-        if matches!(
-            file.s.as_str(),
-            "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" | "-"
-        ) {
-            return stdin.clone();
-        }
-        if file.s.starts_with("/dev/tcp/") || file.s.starts_with("/dev/udp/") {
-            return Flow::unknown(Taint::NETWORK);
-        }
-        if let Some(content) = self.file(&file.s) {
-            return content.clone();
-        }
-        let secret = paths::secret(&file.s, self.workdir(), self.context).is_some();
-        let taint = if secret {
-            Taint::FILE | Taint::SECRET
-        } else {
-            Taint::FILE
-        };
-        Flow::unknown(taint | file.taint)
-    }
-
-    fn redirects(&mut self, redirects: &[Redirect]) -> Redirected {
-        let mut redirected = Redirected::default();
-        for redirect in redirects {
-            match redirect.op {
-                RedirectOp::HereDoc => {
-                    let body = redirect
-                        .heredoc
-                        .as_ref()
-                        .and_then(|body| body.get().cloned());
-                    let text = self.text(&body.unwrap_or_default());
-                    redirected.input = Some(flow_of(&text));
-                }
-                RedirectOp::HereString => {
-                    let mut text = self.text(&redirect.target);
-                    text.s.push('\n');
-                    redirected.input = Some(flow_of(&text));
-                }
-                RedirectOp::Read => {
-                    let file = self.text(&redirect.target);
-                    redirected.input = Some(self.content_of(&file, &Flow::default()));
-                    redirected.reads.push(file);
-                }
-                RedirectOp::Write | RedirectOp::Append => {
-                    redirected.writes.push(self.text(&redirect.target));
-                }
-                RedirectOp::ReadWrite => {
-                    let file = self.text(&redirect.target);
-                    redirected.reads.push(file.clone());
-                    redirected.writes.push(file);
-                }
-                RedirectOp::Duplicate => {
-                    let target = self.text(&redirect.target);
-                    let descriptor = target.s.trim_end_matches('-');
-                    if !descriptor.chars().all(|c| c.is_ascii_digit()) {
-                        redirected.writes.push(target);
-                    }
-                }
-            }
-        }
-        redirected
-    }
-
     fn simple(&mut self, simple: &Simple, redirected: Redirected, input: Flow) -> Flow {
-        let mut assigns = Vec::new();
-        for assign in &simple.assigns {
-            let value = self.assign(assign);
-            assigns.push((assign.name.clone(), value));
-        }
-        let mut words = Vec::new();
-        for word in &simple.words {
-            words.append(&mut self.fields(word));
-            if words.len() > super::MOST_WORDS {
-                self.doubt("it has too many words to follow");
-                words.truncate(super::MOST_WORDS);
-                break;
-            }
-        }
-        self.run(Effective {
+        let declares = simple
+            .words
+            .first()
+            .and_then(Word::as_plain)
+            .is_some_and(is_declaration);
+        let passing = !simple.words.is_empty() && !declares;
+        // The words of `F=x cat "$F"` are made before F is set, and only for this command.
+        let (words, assigns, kept) = if passing {
+            let words = self.words(simple);
+            let kept = self.as_they_are(simple);
+            (words, self.assigns(simple), kept)
+        } else {
+            let assigns = self.assigns(simple);
+            (self.words(simple), assigns, Vec::new())
+        };
+        let output = self.run(Effective {
             words,
             assigns,
             writes: redirected.writes,
@@ -312,82 +179,58 @@ impl Walker<'_> {
             via: self.via.clone(),
             transparent: false,
             unseen: self.unseen,
-        })
-    }
-
-    fn assign(&mut self, assign: &Assign) -> Text {
-        if let Some(word) = &assign.inside {
-            self.text(word);
-        }
-        match &assign.value {
-            AssignValue::Array(words) => {
-                let mut items = Vec::new();
-                for word in words {
-                    items.append(&mut self.fields(word));
-                }
-                let kept = self.arrays.entry(assign.name.clone()).or_default();
-                if !assign.append {
-                    kept.clear();
-                }
-                kept.append(&mut items);
-                Text::default()
-            }
-            AssignValue::Scalar(word) => {
-                let mut value = self.text(word);
-                if let Some(index) = &assign.index {
-                    self.assign_item(&assign.name, index, value.clone());
-                    return value;
-                }
-                if assign.append
-                    && let Some(before) = self.variable(&assign.name)
-                {
-                    let mut joined = before;
-                    joined.push(&value);
-                    value = joined;
-                }
-                let name = self.meant(&assign.name).to_owned();
-                self.vars.insert(name, value.clone());
-                value
-            }
-        }
-    }
-
-    fn assign_item(&mut self, name: &str, index: &str, value: Text) {
-        self.vars.insert(format!("{name}[{index}]"), value.clone());
-        if let Ok(at) = index.parse::<usize>()
-            && at < 256
-        {
-            let items = self.arrays.entry(name.to_owned()).or_default();
-            if items.len() <= at {
-                items.resize(at + 1, Text::default());
-            }
-            items[at] = value;
-        }
-    }
-
-    fn for_loop(
-        &mut self,
-        name: &str,
-        words: Option<&[Word]>,
-        body: &Script,
-        input: &Flow,
-    ) -> Flow {
-        let mut items = Vec::new();
-        for word in words.unwrap_or_default() {
-            items.append(&mut self.fields(word));
-        }
-        if words.is_none() {
-            items = vec![Text::unknown(Taint::ARGUMENT)];
-        } else if items.is_empty() || items.len() > MOST_ROUNDS {
-            items = vec![summary(&items)];
-        }
-        let mut output = Flow::known("");
-        for item in items {
-            self.vars.insert(name.to_owned(), item);
-            let flow = self.script(body, input);
-            output = output.then(flow, super::LONGEST_TEXT);
-        }
+        });
+        self.put_back(kept);
         output
+    }
+
+    fn assigns(&mut self, simple: &Simple) -> Vec<(String, Text)> {
+        let mut assigns = Vec::new();
+        for assign in &simple.assigns {
+            let value = self.assign(assign);
+            assigns.push((assign.name.clone(), value));
+        }
+        assigns
+    }
+
+    fn words(&mut self, simple: &Simple) -> Vec<Text> {
+        let mut words = Vec::new();
+        for word in &simple.words {
+            words.append(&mut self.fields(word));
+            if words.len() > super::MOST_WORDS {
+                self.doubt("it has too many words to follow");
+                words.truncate(super::MOST_WORDS);
+                break;
+            }
+        }
+        words
+    }
+
+    /// The values that the variables of an assignment have before it.
+    fn as_they_are(&self, simple: &Simple) -> Vec<KeptVariable> {
+        simple
+            .assigns
+            .iter()
+            .map(|assign| KeptVariable {
+                name: assign.name.clone(),
+                value: self.vars.get(&assign.name).cloned(),
+                older: self.older.get(&assign.name).cloned(),
+            })
+            .collect()
+    }
+
+    /// Gives variables back the values they had before one command was given others.
+    fn put_back(&mut self, kept: Vec<KeptVariable>) {
+        for variable in kept.into_iter().rev() {
+            match variable.value {
+                Some(value) => self.vars.insert(variable.name.clone(), value),
+                None => self.vars.remove(&variable.name),
+            };
+            match variable.older {
+                Some(older) => self.older.insert(variable.name, older),
+                None => self.older.remove(&variable.name),
+            };
+        }
     }
 
     /// A body is judged where it is defined: a persistent shell may call it later.
@@ -400,6 +243,11 @@ impl Walker<'_> {
             return Flow::known("");
         }
         self.functions.insert(name.to_owned(), Rc::clone(body));
+        if self.branches > 0 {
+            self.uncertain.insert(name.to_owned());
+        } else {
+            self.uncertain.remove(name);
+        }
         let outer = self.deferred.replace(Vec::new());
         let kept = (self.vars.clone(), self.arrays.clone(), self.cwd.clone());
         let args = self.positional.take();
@@ -417,140 +265,10 @@ impl Walker<'_> {
     }
 }
 
-/// `nc -l 1 < p | sh > p`, in either order: a shell that nobody types into, and a connection.
-fn connects_a_shell(pipeline: &Pipeline) -> bool {
-    let mut shell = false;
-    let mut connection = false;
-    for stage in &pipeline.stages {
-        let Kind::Simple(simple) = &stage.kind else {
-            continue;
-        };
-        let words: Vec<&str> = simple.words.iter().filter_map(Word::as_plain).collect();
-        let Some(first) = words.first() else {
-            continue;
-        };
-        let name = crate::effective::base_name(first);
-        let bare = words
-            .iter()
-            .skip(1)
-            .all(|word| matches!(*word, "-i" | "-s" | "-l" | "-li" | "-"));
-        shell |= super::shells::is_shell(name) && bare;
-        connection |= matches!(
-            name,
-            "nc" | "ncat" | "netcat" | "telnet" | "socat" | "websocat"
-        ) || name == "openssl" && words.contains(&"s_client")
-            || name == "busybox" && words.contains(&"nc");
-    }
-    shell && connection
-}
-
-/// Whether a program tells only how much comes in, or a number made of it.
-fn counts(node: &Node) -> bool {
-    let Kind::Simple(simple) = &node.kind else {
-        return false;
-    };
-    let words: Vec<&str> = simple.words.iter().filter_map(Word::as_plain).collect();
-    match words.as_slice() {
-        [
-            "wc" | "md5sum" | "sha1sum" | "sha256sum" | "sha512sum" | "cksum" | "b2sum",
-            ..,
-        ] => true,
-        ["grep" | "egrep" | "fgrep", rest @ ..] => rest.iter().any(|word| {
-            word.starts_with('-') && !word.starts_with("--") && word.contains(['q', 'c'])
-        }),
-        _ => false,
-    }
-}
-
-/// One text for more items than are followed one by one.
-fn summary(items: &[Text]) -> Text {
-    const EVERY_NUMBER: usize = 200;
-    let mut taint = Taint::NONE;
-    for item in items {
-        taint = taint | item.taint;
-    }
-    let number = |item: &Text| !item.s.is_empty() && item.s.bytes().all(|b| b.is_ascii_digit());
-    let name = |item: &Text| {
-        !item.is_unbounded() && !item.s.contains('/') && !item.s.starts_with(['.', '-'])
-    };
-    if items.is_empty() {
-        return Text::unknown(taint);
-    }
-    if items.iter().all(number) && items.len() >= EVERY_NUMBER {
-        taint = taint | Taint::EVERY_PROCESS;
-    }
-    if items.iter().all(name) {
-        return Text::shaped(&Shape::Names, taint);
-    }
-    Text::unknown(taint)
-}
-
-fn flow_of(text: &Text) -> Flow {
-    if !text.is_unbounded() {
-        Flow {
-            known: Some(text.s.clone()),
-            taint: text.taint,
-            present: true,
-            ..Flow::default()
-        }
-    } else {
-        Flow::unknown(text.taint)
-    }
-}
-
-/// `$0 | $0 &`
-fn runs_itself(node: &Node) -> bool {
-    let Kind::Simple(simple) = &node.kind else {
-        return false;
-    };
-    simple
-        .words
-        .first()
-        .is_some_and(|word| match word.0.as_slice() {
-            [Part::Param(param)] => param.name == "0",
-            [Part::Double(parts)] => {
-                matches!(parts.as_slice(), [Part::Param(param)] if param.name == "0")
-            }
-            _ => false,
-        })
-        && simple.words.len() == 1
-}
-
-/// Whether the body calls its own name in a pipeline, twice, or in the background.
-fn bombs(body: &Script, name: &str) -> bool {
-    let mut calls = 0;
-    let mut multiplies = false;
-    count_calls(body, name, false, &mut calls, &mut multiplies);
-    multiplies && calls > 0
-}
-
-fn count_calls(
-    script: &Script,
-    name: &str,
-    within: bool,
-    calls: &mut usize,
-    multiplies: &mut bool,
-) {
-    for pipeline in &script.pipelines {
-        let parallel = within || pipeline.background || pipeline.stages.len() > 1;
-        for stage in &pipeline.stages {
-            match &stage.kind {
-                Kind::Simple(simple) => {
-                    let called = simple.words.first().and_then(Word::as_plain) == Some(name);
-                    if called {
-                        *calls += 1;
-                        *multiplies |= parallel;
-                    }
-                }
-                Kind::Subshell(script) => count_calls(script, name, parallel, calls, multiplies),
-                Kind::Group(scripts) => {
-                    for script in scripts {
-                        count_calls(script, name, parallel, calls, multiplies);
-                    }
-                }
-                Kind::For { body, .. } => count_calls(body, name, parallel, calls, multiplies),
-                _ => {}
-            }
-        }
-    }
+/// Builtins whose assignments stay.
+fn is_declaration(name: &str) -> bool {
+    matches!(
+        name,
+        "export" | "declare" | "typeset" | "local" | "readonly" | "alias"
+    )
 }

@@ -21,8 +21,13 @@ impl Walker<'_> {
         // against words.
         let (count, bytes) = command.size();
         self.spend_text(bytes + count * count / 4);
-        if let Some(args) = self.alias(&command) {
-            command.words = args;
+        // A shell that nobody types into knows no aliases: both readings count.
+        if let Some(words) = self.alias(&command) {
+            let mut aliased = command.clone();
+            aliased.words = words;
+            let aliases = std::mem::take(&mut self.aliases);
+            self.run(aliased);
+            self.aliases = aliases;
         }
         if first.glob {
             self.glob_program(&mut command);
@@ -38,7 +43,11 @@ impl Walker<'_> {
         }
         // A newline in an assignment prefix cannot hide: `x=y cmd` keeps its words.
         if let Some(body) = self.functions.get(&name).cloned() {
-            return self.call(&name, &body, command);
+            if !self.uncertain.contains(&name) || self.calls.contains(&name) {
+                return self.call(&name, &body, command);
+            }
+            // It may still be the program of that name.
+            self.call(&name, &body, command.clone());
         }
         if let Some(flow) = self.builtin(&name, &command) {
             return flow;

@@ -382,7 +382,8 @@ fn container(command: &Effective) -> Vec<Inner> {
         return vec![Inner::Contained(rest)];
     }
     if crate::programs::containers::reaches_host(command) {
-        return vec![Inner::Words(rest)];
+        let outside = crate::programs::containers::as_on_the_host(command, &rest);
+        return vec![Inner::Words(outside)];
     }
     // A fresh container with nothing of the host in it can only lose itself.
     Vec::new()

@@ -28,7 +28,7 @@ impl Parser<'_> {
         } else if self.take_reserved("while") || self.take_reserved("until") {
             let condition = self.script(&["do"])?;
             let body = self.do_group()?;
-            Kind::Group(vec![condition, body])
+            Kind::Loop { condition, body }
         } else if self.take_reserved("for") || self.take_reserved("select") {
             self.for_loop()?
         } else if self.take_reserved("case") {
@@ -126,15 +126,13 @@ impl Parser<'_> {
             self.skip_blanks();
             self.take(";");
             let body = self.do_group()?;
-            let mut parts = Vec::new();
-            if let Some(kind) = header {
-                parts.push(one(Node {
+            let condition = header.map_or_else(Script::default, |kind| {
+                one(Node {
                     kind,
                     redirects: Vec::new(),
-                }));
-            }
-            parts.push(body);
-            return Ok(Kind::Group(parts));
+                })
+            });
+            return Ok(Kind::Loop { condition, body });
         }
         let name = self.name();
         if name.is_empty() {
@@ -238,6 +236,7 @@ fn one(node: Node) -> Script {
         pipelines: vec![Pipeline {
             stages: vec![node],
             background: false,
+            conditional: false,
         }],
     }
 }

@@ -10,14 +10,17 @@ impl Parser<'_> {
     pub(super) fn script(&mut self, ends: &[&str]) -> Result<Script, Doubt> {
         self.nested(|parser| {
             let mut script = Script::default();
+            let mut conditional = false;
             loop {
                 parser.skip_newlines()?;
                 if parser.at_end() || parser.at_one_of(ends) {
                     return Ok(script);
                 }
                 let mut pipeline = parser.pipeline()?;
+                pipeline.conditional = std::mem::take(&mut conditional);
                 parser.skip_blanks();
                 if parser.take("&&") || parser.take("||") {
+                    conditional = true;
                     parser.skip_newlines()?;
                     if parser.at_end() {
                         return Err(parser.doubt("nothing follows && or ||"));
@@ -63,6 +66,7 @@ impl Parser<'_> {
         Ok(Pipeline {
             stages,
             background: false,
+            conditional: false,
         })
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Pipeline {
     pub(crate) stages: Vec<Node>,
     /// Ended by `&`.
     pub(crate) background: bool,
+    /// After `&&` or `||`: whether it runs at all depends on what ran before.
+    pub(crate) conditional: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +29,13 @@ pub(crate) enum Kind {
     Simple(Simple),
     /// `( … )`: what it assigns is lost afterwards.
     Subshell(Script),
-    /// `{ … }`, `if`, `while`, `until`: all parts in order, since any of them may run.
+    /// `{ … }` and `if`: all parts in order, since any of them may run.
     Group(Vec<Script>),
+    /// `while`, `until` and `for (( … ))`: a condition and what runs again and again.
+    Loop {
+        condition: Script,
+        body: Script,
+    },
     For {
         name: String,
         words: Option<Vec<Word>>,

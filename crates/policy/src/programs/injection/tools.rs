@@ -30,7 +30,12 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             });
             let by = tests.and_then(|at| args.get(at + 1));
             let strange = by.is_some_and(|by| !by.s.starts_with("unzip"));
-            strange.then(|| runs("zip")).into_iter().collect()
+            // The option and the command in one word, as a file name would bring them.
+            let joined = args.iter().any(|arg| arg.s.starts_with("-TT "));
+            (strange || joined)
+                .then(|| runs("zip"))
+                .into_iter()
+                .collect()
         }
         "cmake" if command.has_arg("-E") => cmake(command, judge),
         "java" => {

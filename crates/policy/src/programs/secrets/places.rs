@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::effective::base_name;
+use crate::text::BELOW;
 
 /// Path below a home folder, and what it holds.
 const HOME: &[(&str, &str)] = &[
@@ -50,6 +51,8 @@ const HOME: &[(&str, &str)] = &[
     ("Library/Application Support/Firefox/", "browser data"),
     (".thunderbird/", "mail"),
     (".bash_history", "the shell history"),
+    (".bash_sessions/", "the shell history"),
+    (".zsh_sessions/", "the shell history"),
     (".zsh_history", "the shell history"),
     (".history", "the shell history"),
     (".python_history", "the shell history"),
@@ -154,6 +157,13 @@ pub(crate) fn holds(full: &str, context: &Context) -> Option<&'static str> {
     };
     if let Some(rest) = below
         && let Some((_, what)) = HOME.iter().find(|(path, _)| listed(rest, path))
+    {
+        return Some(what);
+    }
+    // What a search by name finds may lie in anybody's home.
+    if let Some((_, name)) = full.rsplit_once(BELOW)
+        && let Some(name) = name.strip_prefix('/')
+        && let Some((_, what)) = HOME.iter().find(|(path, _)| listed(name, path))
     {
         return Some(what);
     }

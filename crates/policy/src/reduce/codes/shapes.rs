@@ -154,7 +154,9 @@ impl Words<'_> {
         let fetches = self.any(vocabulary::speaks_http)
             || self.has("file_get_contents")
             || self.says_one_of(&["https://", "http://"]);
-        fetches && (self.has("eval") || self.has("exec") && language == "python")
+        let kept = self.has("write") || self.has("urlretrieve") || self.has("writeFileSync");
+        let starts = self.any(vocabulary::starts) && self.says_one_of(&["https://", "http://"]);
+        fetches && (self.has("eval") || self.has("exec") && language == "python" || kept && starts)
     }
 
     fn hides_a_call(&self) -> bool {

@@ -116,6 +116,7 @@ pub(super) const HOOKS: &[Hook] = &[
     hook(&["openvpn", "pppd", "dhclient"], &["--up", "--down", "--route-up", "-sf"], Usual::System),
     hook(&["ssh", "scp", "sftp", "mutt"], &["-F"], Usual::Settled),
     hook(&["ssh-keygen"], &["-D"], Usual::System),
+    hook(&["git"], &["--exec-path"], Usual::System),
     hook(&["ssh-agent"], &["-P"], Usual::System),
     hook(&["ssh-add"], &["-s"], Usual::System),
     hook(&["latexmk"], &["-e", "-pdflatex"], Usual::Without(&["system", "sh "])),
