@@ -46,7 +46,32 @@ const CLASSES: usize = Class::InBacktick as usize + 1;
 pub(crate) struct Runs([Cell<(usize, usize)>; CLASSES]);
 
 impl Class {
+    const ALL: [Self; CLASSES] = [
+        Self::Alnum,
+        Self::Hex,
+        Self::Upper,
+        Self::Token,
+        Self::Dotted,
+        Self::Path,
+        Self::Credential,
+        Self::Padded,
+        Self::Base64,
+        Self::Crypt,
+        Self::Drawn,
+        Self::Bare,
+        Self::Line,
+        Self::Unquoted,
+        Self::InDouble,
+        Self::InSingle,
+        Self::InBacktick,
+    ];
+
+    #[inline]
     pub(crate) fn fits(self, byte: u8) -> bool {
+        CLASSES_OF[usize::from(byte)] >> self as u32 & 1 == 1
+    }
+
+    const fn holds(self, byte: u8) -> bool {
         let is_break = matches!(byte, b'\r' | b'\n');
         let is_token = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         match self {
@@ -56,20 +81,47 @@ impl Class {
             Self::Token => is_token,
             Self::Dotted => is_token || byte == b'.',
             Self::Path => is_token || byte == b'/',
-            Self::Credential => is_token || b".~+/=:!$%*|".contains(&byte),
-            Self::Padded => is_token || b"./=+".contains(&byte),
-            Self::Base64 => is_token || b"+/=".contains(&byte),
-            Self::Crypt => is_token || b"./$,=+".contains(&byte),
-            Self::Drawn => is_token || b".~+/%".contains(&byte),
-            Self::Bare => !byte.is_ascii_whitespace() && !b"\"'`,;&)}]|<>#".contains(&byte),
+            Self::Credential => {
+                is_token
+                    || matches!(byte, b'.' | b'~' | b'+' | b'/' | b'=' | b':')
+                    || matches!(byte, b'!' | b'$' | b'%' | b'*' | b'|')
+            }
+            Self::Padded => is_token || matches!(byte, b'.' | b'/' | b'=' | b'+'),
+            Self::Base64 => is_token || matches!(byte, b'+' | b'/' | b'='),
+            Self::Crypt => is_token || matches!(byte, b'.' | b'/' | b'$' | b',' | b'=' | b'+'),
+            Self::Drawn => is_token || matches!(byte, b'.' | b'~' | b'+' | b'/' | b'%'),
+            Self::Bare => {
+                !byte.is_ascii_whitespace()
+                    && !matches!(byte, b'"' | b'\'' | b'`' | b',' | b';' | b'&' | b')')
+                    && !matches!(byte, b'}' | b']' | b'|' | b'<' | b'>' | b'#')
+            }
             Self::Line => !is_break,
-            Self::Unquoted => !is_break && !b"\"'`".contains(&byte),
+            Self::Unquoted => !is_break && !matches!(byte, b'"' | b'\'' | b'`'),
             Self::InDouble => !is_break && byte != b'"' && byte != b'\\',
             Self::InSingle => !is_break && byte != b'\'' && byte != b'\\',
             Self::InBacktick => !is_break && byte != b'`' && byte != b'\\',
         }
     }
 }
+
+/// A bit for each class that a byte belongs to: runs are long, and a look into a table is short.
+static CLASSES_OF: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0_u8;
+    loop {
+        let mut class = 0;
+        while class < CLASSES {
+            if Class::ALL[class].holds(byte) {
+                table[byte as usize] |= 1 << Class::ALL[class] as u32;
+            }
+            class += 1;
+        }
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
 
 impl Runs {
     /// Where the run of `class` from `from` ends within `bytes`, which stand at `place` of the stream.

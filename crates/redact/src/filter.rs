@@ -1,30 +1,30 @@
 //! Says quickly where nothing can start.
 //!
 //! Every rule and every form of a known value begins with bytes that are known beforehand: three at the
-//! least, four in most cases. A bitmap of the hashes of three, letters folded, fits into the first-level
-//! cache and rules out almost every position of ordinary text; where it does not, a smaller one of four
-//! does. An automaton over some thousand forms would be exact, and tens of megabytes large.
+//! least, four in most cases. A table of the hashes of three, letters folded, fits into the first-level
+//! cache and rules out most positions of ordinary text; where it does not, a bitmap of four does. An
+//! automaton over some thousand forms would be exact, and tens of megabytes large.
 
-const BITS: u32 = 18;
+/// One byte for each hash of three: a byte is tested by one instruction, a bit by four.
+const SLOTS: usize = 1 << 15;
 
-/// For what passed the first one.
-const BITS_BEHIND: u32 = 16;
+/// One bit for each hash of four.
+const WORDS: usize = 1 << 10;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
-    /// What anything begins with.
-    three: Bitmap,
-    /// What something begins with of which no more is known.
-    only_three: Bitmap,
-    /// What anything else begins with.
-    four: Bitmap,
+    /// What anything begins with: [`NOTHING`], [`FOUR`] or [`THREE`].
+    three: Box<[u8; SLOTS]>,
+    /// What anything begins with of which four bytes are known.
+    four: Box<[u64; WORDS]>,
 }
 
-#[derive(Clone, Debug)]
-struct Bitmap {
-    words: Box<[u64]>,
-    shift: u32,
-}
+/// Nothing begins with three bytes of that hash.
+const NOTHING: u8 = 0;
+/// All that do begin with four bytes that are known.
+const FOUR: u8 = 1;
+/// Some do with any fourth byte.
+const THREE: u8 = 2;
 
 /// Three bytes with letters folded to lower case. Other bytes fold too; that costs a closer look,
 /// never a match.
@@ -39,16 +39,12 @@ pub(crate) enum Start {
 
 pub(crate) fn key(three: [u8; 3]) -> Key {
     let [a, b, c] = three;
-    fold(u32::from_le_bytes([a, b, c, 0]))
+    fold(u32::from_le_bytes([a, b, c, 0])) & 0x00FF_FFFF
 }
 
+/// Four bytes with letters folded.
 #[inline]
-fn fold(bytes: u32) -> Key {
-    bytes & 0x00FF_FFFF | 0x0020_2020
-}
-
-#[inline]
-fn fold_four(bytes: u32) -> u32 {
+pub(crate) fn fold(bytes: u32) -> u32 {
     bytes | 0x2020_2020
 }
 
@@ -68,14 +64,21 @@ impl Start {
             Self::Four([a, b, c, _]) => key([a, b, c]),
         }
     }
+
+    /// Whether something that begins so may begin with these bytes, of which the fourth may be missing.
+    pub(crate) fn may_be(self, three: Key, four: Option<u32>) -> bool {
+        match (self, four) {
+            (Self::Four(ours), Some(four)) => fold(u32::from_le_bytes(ours)) == four,
+            _ => self.key() == three,
+        }
+    }
 }
 
 impl Filter {
     pub(crate) fn new(starts: impl IntoIterator<Item = Start>) -> Self {
         let mut filter = Self {
-            three: Bitmap::new(BITS),
-            only_three: Bitmap::new(BITS_BEHIND),
-            four: Bitmap::new(BITS_BEHIND),
+            three: Box::new([NOTHING; SLOTS]),
+            four: Box::new([0; WORDS]),
         };
         for start in starts {
             filter.add(start);
@@ -84,52 +87,74 @@ impl Filter {
     }
 
     pub(crate) fn add(&mut self, start: Start) {
-        self.three.add(start.key());
+        let slot = &mut self.three[slot(start.key())];
         match start {
-            Start::Three(key) => self.only_three.add(key),
-            Start::Four(four) => self.four.add(fold_four(u32::from_le_bytes(four))),
+            Start::Three(_) => *slot |= THREE,
+            Start::Four(four) => {
+                *slot |= FOUR;
+                let bit = bit(fold(u32::from_le_bytes(four)));
+                self.four[bit >> 6] |= 1 << (bit & 63);
+            }
         }
     }
 
     /// The first position at or after `from` where something may start, among those with three bytes
     /// left.
-    #[inline]
     pub(crate) fn next(&self, text: &[u8], from: usize) -> Option<usize> {
-        let rest = text.get(from..)?;
+        let mut at = from;
+        // Four positions at once: most of the time there is nothing at any of them.
+        while let Some(eight) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+            let eight = u64::from_le_bytes(*eight);
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the upper bytes come later"
+            )]
+            let begins = |offset: u32| self.three[slot(fold((eight >> (8 * offset)) as u32))];
+            if begins(0) | begins(1) | begins(2) | begins(3) != NOTHING
+                && let Some(offset) = (0..4).find(|offset| self.may_start(eight >> (8 * offset)))
+            {
+                return Some(at + offset);
+            }
+            at += 4;
+        }
+        let rest = text.get(at..)?;
         let found = rest.windows(4).position(|four| {
-            let four = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
-            let three = fold(four);
-            self.three.has(three) && (self.only_three.has(three) || self.four.has(fold_four(four)))
+            let [a, b, c, d] = [four[0], four[1], four[2], four[3]];
+            self.may_start(u64::from(u32::from_le_bytes([a, b, c, d])))
         });
         if let Some(offset) = found {
-            return Some(from + offset);
+            return Some(at + offset);
         }
         let last = rest.last_chunk::<3>()?;
-        self.three.has(key(*last)).then(|| text.len() - 3)
+        (self.three[slot(key(*last))] != NOTHING).then(|| text.len() - 3)
+    }
+
+    /// Whether something may start with the lower four of these bytes.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the upper bytes come later"
+    )]
+    fn may_start(&self, bytes: u64) -> bool {
+        let four = fold(bytes as u32);
+        let begins = self.three[slot(four)];
+        begins & THREE != 0 || begins != NOTHING && self.has_four(four)
+    }
+
+    #[inline]
+    fn has_four(&self, four: u32) -> bool {
+        let bit = bit(four);
+        self.four[bit >> 6] >> (bit & 63) & 1 == 1
     }
 }
 
-impl Bitmap {
-    fn new(bits: u32) -> Self {
-        Self {
-            words: vec![0; 1 << (bits - 6)].into_boxed_slice(),
-            shift: 32 - bits,
-        }
-    }
+/// Only the lower three bytes count: the shift drops the fourth.
+#[inline]
+fn slot(folded: u32) -> usize {
+    ((folded << 8).wrapping_mul(0x9E37_79B1) >> 17) as usize
+}
 
-    fn add(&mut self, key: u32) {
-        let bit = self.bit(key);
-        self.words[bit >> 6] |= 1 << (bit & 63);
-    }
-
-    #[inline]
-    fn has(&self, key: u32) -> bool {
-        let bit = self.bit(key);
-        self.words[bit >> 6] >> (bit & 63) & 1 == 1
-    }
-
-    #[inline]
-    fn bit(&self, key: u32) -> usize {
-        (key.wrapping_mul(0x9E37_79B1) >> self.shift) as usize
-    }
+#[inline]
+fn bit(folded: u32) -> usize {
+    (folded.wrapping_mul(0x9E37_79B1) >> 16) as usize
 }

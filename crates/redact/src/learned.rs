@@ -8,6 +8,7 @@ use std::ops::Range;
 use zeroize::Zeroizing;
 
 use crate::filter::{Filter, Start};
+use crate::rules::is_identifier;
 use crate::window::{NeedMore, Rest};
 
 /// More of them in one text are a list, and every row of it has its name.
@@ -60,10 +61,15 @@ impl Learned {
     }
 }
 
-/// A value that stands nowhere by chance: no word, no number.
+/// A value that stands nowhere by chance: no word, no number, no name in code.
 fn is_telling(value: &[u8]) -> bool {
     let digit = value.iter().any(u8::is_ascii_digit);
     let letter = value.iter().any(u8::is_ascii_alphabetic);
-    // What was taken out before is no value.
-    letter && (digit || value.len() >= 16) && !value.contains(&b']') && !value.contains(&b' ')
+    let code = |byte: &u8| b"] ()<>{}".contains(byte);
+    letter
+        && (digit || value.len() >= 16)
+        // What was taken out before is no value.
+        && !value.iter().any(code)
+        && !value.windows(2).any(|pair| pair == b"::")
+        && !is_identifier(value)
 }

@@ -7,7 +7,8 @@
 //! once is gone from the rest of that text as well, and from a text given whole everywhere.
 //!
 //! A filter over every three bytes decides whether a place deserves a closer look, so that ordinary
-//! text costs about a memory access per byte. Each rule sees a bounded window ahead of its place and
+//! text costs about a memory access per byte. Keys that begin in no known way are looked for where a
+//! long run of their characters begins. Each rule sees a bounded window ahead of its place and
 //! a few bytes behind it and nothing else. That makes the result independent of how a stream was cut
 //! into chunks: whole text and stream run the same code.
 //!
@@ -20,6 +21,7 @@ mod class;
 mod filter;
 mod forms;
 mod learned;
+mod long_runs;
 mod needles;
 mod net;
 mod redacted;

@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use hermetic_types::Secret;
 
-use crate::filter::{Filter, Start, key};
+use crate::filter::{Filter, Start};
 use crate::forms::Forms;
 use crate::learned::Learned;
 use crate::needles::{Breaks, Needles};
 use crate::redactor::Settings;
-use crate::rules::Triggers;
+use crate::rules::{self, Triggers};
+use crate::stream::Candidate;
 use crate::window::{AHEAD, Ahead, BEHIND, NeedMore, Rest};
 
 pub(crate) struct Net {
@@ -19,6 +20,8 @@ pub(crate) struct Net {
     wrapped: Needles,
     longest_form: usize,
     ignored: usize,
+    /// Whether the shapes of secrets are looked for.
+    shapes: bool,
 }
 
 impl Net {
@@ -53,6 +56,7 @@ impl Net {
             wrapped,
             longest_form: longest_form.max(longest_wrapped),
             ignored,
+            shapes: settings.shapes,
         }
     }
 
@@ -65,6 +69,10 @@ impl Net {
         self.plain.iter().count() + self.wrapped.iter().count()
     }
 
+    pub(crate) fn looks_for_shapes(&self) -> bool {
+        self.shapes
+    }
+
     pub(crate) fn filter(&self) -> &Filter {
         &self.filter
     }
@@ -74,23 +82,30 @@ impl Net {
         &self,
         behind: &[u8],
         rest: Rest<'_>,
+        candidate: Candidate,
         learned: &Learned,
     ) -> Result<Marks, NeedMore> {
         let behind = &behind[behind.len().saturating_sub(BEHIND)..];
+        let ahead = Ahead::new(rest, AHEAD);
         let mut marks = Marks::default();
-        let exact = Ahead::new(rest, self.longest_form + 4);
-        marks.add(self.plain.longest(exact)?.map(|length| 0..length));
-        if let Some(length) = self.wrapped.longest(exact)? {
-            marks.add(Some(0..tail_of_encoding(exact, length)?));
-        }
-        marks.add(learned.longest(rest)?.map(|length| 0..length));
-        marks.known = marks.places.len();
-        if let Some(three) = rest.bytes.first_chunk() {
-            let ahead = Ahead::new(rest, AHEAD);
-            for rule in self.triggers.at(key(*three)) {
+        if candidate.may_start {
+            let exact = Ahead::new(rest, self.longest_form + 4);
+            marks.add(self.plain.longest(exact)?.map(|length| 0..length));
+            if let Some(length) = self.wrapped.longest(exact)? {
+                marks.add(Some(0..tail_of_encoding(exact, length)?));
+            }
+            marks.add(learned.longest(rest)?.map(|length| 0..length));
+            marks.known = marks.places.len();
+            let rules = self.triggers.at(rest.bytes);
+            for rule in rules.filter(|_| !candidate.is_covered) {
                 for found in rule.look(behind, ahead)? {
                     marks.add(Some(found));
                 }
+            }
+        }
+        if candidate.starts_run && !candidate.is_covered {
+            for found in rules::long_run(behind, ahead)? {
+                marks.add(Some(found));
             }
         }
         Ok(marks)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::MASK;
 use crate::class::Runs;
 use crate::learned::Learned;
+use crate::long_runs::LongRuns;
 use crate::net::Net;
 use crate::redacted::Redacted;
 use crate::window::{BEHIND, Rest};
@@ -33,8 +34,12 @@ pub struct StreamRedactor {
     /// How many bytes of the stream came before those held.
     forgotten: usize,
     runs: Runs,
+    long_runs: LongRuns,
     /// What was recognised so far.
     learned: Learned,
+    /// Where the last of the places found ends, and how many were looked at within it.
+    covered: usize,
+    nested: usize,
     /// Do not look again before this much is held.
     enough: usize,
 }
@@ -50,7 +55,10 @@ impl StreamRedactor {
             blots: Vec::new(),
             forgotten: 0,
             runs: Runs::default(),
+            long_runs: LongRuns::default(),
             learned: Learned::default(),
+            covered: 0,
+            nested: 0,
             enough: 0,
         }
     }
@@ -89,20 +97,29 @@ impl StreamRedactor {
 
     fn scan(&mut self, last: bool) {
         self.enough = 0;
-        while let Some(at) = self.next_candidate() {
+        while let Some(mut candidate) = self.next_candidate(last) {
+            let at = candidate.at;
             self.next = at;
             self.blot();
+            candidate.is_covered = self.is_covered(at);
             let rest = Rest {
                 bytes: &self.held[at..],
                 last,
                 place: self.forgotten + at,
                 runs: &self.runs,
             };
-            let Ok(found) = self.net.look(&self.held[..at], rest, &self.learned) else {
+            let behind = &self.held[..at];
+            let Ok(found) = self.net.look(behind, rest, candidate, &self.learned) else {
                 // Looking again at every byte that arrives would make a long candidate quadratic.
                 let waiting = self.held.len() - at;
                 self.enough = self.held.len() + waiting / 8;
                 return;
+            };
+            // Counted once it was looked at: waiting for more bytes must not change the result.
+            self.nested = if at < self.covered {
+                self.nested + 1
+            } else {
+                0
             };
             let place = |mark: Range<usize>| mark.start + at..mark.end + at;
             for shape in &found.places[found.known..] {
@@ -110,6 +127,7 @@ impl StreamRedactor {
                 self.learned.learn(value, self.net.filter());
             }
             for mark in found.places.into_iter().map(place) {
+                self.covered = self.covered.max(mark.end);
                 join(&mut self.blots, mark.clone());
                 join(&mut self.marks, mark);
             }
@@ -119,9 +137,28 @@ impl StreamRedactor {
         self.next = self.next.max(self.held.len().saturating_sub(unfinished));
     }
 
-    fn next_candidate(&self) -> Option<usize> {
+    fn next_candidate(&mut self, last: bool) -> Option<Candidate> {
         let filter = self.learned.filter().unwrap_or(self.net.filter());
-        filter.next(&self.held, self.next)
+        let shapes = self.net.looks_for_shapes();
+        let run = shapes.then(|| self.long_runs.next(&self.held, self.next, last));
+        let run = run.flatten();
+        // What lies behind the run is looked at after it: searching it now would mean doing so twice.
+        let end = run.map_or(self.held.len(), |run| self.held.len().min(run + 4));
+        let start = filter.next(&self.held[..end], self.next);
+        let at = start.into_iter().chain(run).min()?;
+        Some(Candidate {
+            at,
+            may_start: start == Some(at),
+            starts_run: run == Some(at),
+            is_covered: false,
+        })
+    }
+
+    /// Whether a place lies within one that was found, behind many others. What a rule would find there
+    /// is hidden already, and a text made of nothing but beginnings would cost thousands of looks.
+    fn is_covered(&self, at: usize) -> bool {
+        // What begins near the end may reach beyond it.
+        self.nested >= MOST_NESTED && at + NEAR_END < self.covered
     }
 
     /// Overwrites what was masked and passed. A rule that looks back then sees what a reader of the
@@ -158,6 +195,8 @@ impl StreamRedactor {
         let gone = self.next.saturating_sub(BEHIND);
         self.held.drain(..gone);
         self.forgotten += gone;
+        self.long_runs.forget(gone);
+        self.covered = self.covered.saturating_sub(gone);
         self.next -= gone;
         self.given -= gone;
         self.enough = self.enough.saturating_sub(gone);
@@ -169,6 +208,24 @@ impl StreamRedactor {
         }
     }
 }
+
+/// A place that deserves a closer look, and why.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    at: usize,
+    /// Something that is looked for may begin here.
+    pub(crate) may_start: bool,
+    /// A long run of the characters of keys begins here.
+    pub(crate) starts_run: bool,
+    /// Only known values are looked for: whatever else begins here is hidden.
+    pub(crate) is_covered: bool,
+}
+
+/// How many places within one that was found are looked at by every rule.
+const MOST_NESTED: usize = 64;
+
+/// How far from its end all of them are.
+const NEAR_END: usize = 256;
 
 /// Adds a place; one that starts within the last only prolongs it.
 fn join(places: &mut Vec<Range<usize>>, place: Range<usize>) {

@@ -153,11 +153,22 @@ pub(crate) fn is_token(byte: u8) -> bool {
 }
 
 /// Whether a word may start after these bytes. `\n` written as two characters counts as a break, as
-/// in JSON within JSON.
+/// in JSON within JSON, and so does a sequence that sets a colour.
 pub(crate) fn starts_word(behind: &[u8]) -> bool {
     match behind {
         [.., b'\\', b'n' | b'r' | b't'] => true,
+        [rest @ .., b'm'] => ends_in_colour(rest),
         [.., last] => !is_token(*last),
         [] => true,
     }
+}
+
+/// Whether these bytes end in a sequence that sets a colour, up to its final `m`: `ESC [ 1 ; 31`.
+pub(crate) fn ends_in_colour(behind: &[u8]) -> bool {
+    let numbers = behind
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit() || **byte == b';')
+        .count();
+    behind[..behind.len() - numbers].ends_with(b"\x1b[")
 }

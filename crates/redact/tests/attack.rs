@@ -142,3 +142,23 @@ fn a_secret_among_broken_bytes_is_found_all_the_same() {
         assert_eq!(left, [noise, b"[redacted]", noise].concat());
     }
 }
+
+/// Beginnings within a value that is hidden are not looked at one by one for ever; what reaches out of it
+/// is hidden all the same, however the text was cut.
+#[test]
+fn what_begins_deep_within_a_hidden_value_and_ends_behind_it_is_hidden_too() {
+    let key = "q7Rw2mZx9Lp4Tk8vBn3cQ5";
+    let text = format!("{}x\nbearer {key}, {key}\n", "TOKEN=".repeat(4000));
+    let redactor = knowing(&["correct-horse-battery"]);
+    let whole = redactor.redact(&text).into_inner();
+    assert!(!whole.contains(key), "{whole}");
+    for size in [7, 1000, 20_000] {
+        let mut stream = redactor.stream();
+        let mut left = Vec::new();
+        for chunk in text.as_bytes().chunks(size) {
+            left.extend(stream.push(chunk).into_inner());
+        }
+        left.extend(stream.finish().into_inner());
+        assert_eq!(String::from_utf8_lossy(&left), whole, "in pieces of {size}");
+    }
+}

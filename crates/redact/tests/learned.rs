@@ -14,7 +14,7 @@ fn a_value_recognised_once_is_gone_everywhere_in_a_text() {
     assert_eq!(
         left,
         "before [redacted] here\nOPENAI_API_KEY_PROD=[redacted]\nafter ([redacted]), twice \
-         [redacted][redacted] and in x[redacted]y\n"
+         [redacted] and in x[redacted]y\n"
     );
 }
 

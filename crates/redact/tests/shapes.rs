@@ -73,7 +73,7 @@ fn headers() {
             "Authorization: Bearer [redacted]",
         ),
         (
-            "authorization: basic dXNlcjpwYXNz\r\nHost: x",
+            "authorization: basic dXNlcjpzM2NyM3Q=\r\nHost: x",
             "authorization: basic [redacted]\r\nHost: x",
         ),
         (
@@ -211,4 +211,54 @@ fn private_keys() {
             assert_eq!(redactor.redact(cut).as_str(), "a [redacted]", "{cut}");
         }
     }
+}
+
+/// No table names these vendors.
+#[test]
+fn keys_of_unknown_vendors() {
+    let drawn = "q7Rw2mZx9Lp4Tk8vBn3cQ5dY";
+    let redactor = knowing_nothing();
+    for key in [
+        format!("acme_{drawn}"),
+        format!("acme_live_v2_{drawn}"),
+        format!("ACME-1-{drawn}"),
+        format!("acme.{drawn}"),
+        "frob_k3x9v2m7q4w8z1b6n5c0".to_owned(),
+        "frob_0f3a9c4e7b1d5826a0c9e4f7b3d15862".to_owned(),
+        format!("{drawn}G7hW4sA1"),
+        "R2XLQY7TUQG2YB5ZYHL3KSLRY4TWBA6M".to_owned(),
+        "0f3a9c4e7b1d5826a0c9e4f7b3d15862-us12".to_owned(),
+    ] {
+        for (before, after) in [
+            ("got ", " back"),
+            ("\x1b[1;31m", "\x1b[0m"),
+            ("\\n", "\\n"),
+            ("(", ")"),
+        ] {
+            let text = format!("{before}{key}{after}");
+            let left = redactor.redact(&text).into_inner();
+            assert_eq!(left, format!("{before}[redacted]{after}"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_key_in_base64() {
+    let left = knowing_nothing().redact("payload Z2hwX3E3UncybVp4OUxwNFRrOHZCbjNjUTVkWUc3aFc= end");
+    assert_eq!(left.as_str(), "payload [redacted] end");
+}
+
+#[test]
+fn values_beside_a_name() {
+    assert_table(&[
+        ("id:master,pw:dipPr10Gg!", "id:master,pw:[redacted]"),
+        (
+            "acme-secret-5f4dcc3b5aa765d61d8327deb882cf99",
+            "acme-secret-[redacted]",
+        ),
+        (
+            "bugsnag token 123e4567-e89b-12d3-a456-426614174000",
+            "bugsnag token [redacted]",
+        ),
+    ]);
 }

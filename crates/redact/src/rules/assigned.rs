@@ -1,60 +1,49 @@
 //! `algolia = "…"`: a value that looks drawn, assigned on a line that names a service.
 
 use super::assignment::{is_of_a_hash, touches_mask};
-use super::names::line_of;
+use super::names::{ends_in_another_name, line_of};
 use super::random::{is_random, is_uuid};
 use super::services::is_named_in;
-use super::value::{is_placeholder, quote, spaces};
+use super::value::is_placeholder;
 use crate::class::Class;
-use crate::filter::{Key, key};
 use crate::window::{Ahead, Found};
 
 /// Shorter ones are ids and names more often than keys.
 const LEAST: usize = 20;
 
 pub(super) fn look(behind: &[u8], ahead: Ahead<'_>) -> Found {
-    let divider = ahead.at(0)?;
-    if !matches!(divider, Some(b'=' | b':' | b' ' | b'(')) {
+    if !is_assigned(behind) {
         return Ok(None);
     }
-    let spaced = spaces(ahead, 1)?;
-    let start = quote(ahead, spaced)?;
-    if start == spaced && matches!(divider, Some(b' ' | b'(')) {
-        return Ok(None);
-    }
-    let end = ahead.run(start, Class::Drawn)?;
-    if end - start < LEAST {
-        return Ok(None);
-    }
-    let token = ahead.slice(start..end);
+    let end = ahead.run(0, Class::Drawn)?;
+    let token = ahead.slice(0..end);
     let line = line_of(behind);
-    let fits = !touches_mask(ahead, start, end)?
-        && is_random(token, LEAST)
+    let fits = is_random(token, LEAST)
+        && !touches_mask(behind, ahead, end)?
         && !is_uuid(token)
         && !is_placeholder(token)
         && !is_of_a_hash(line)
+        && !ends_in_another_name(line)
         && is_named_in(line);
-    Ok(fits.then_some(start..end))
+    Ok(fits.then_some(0..end))
 }
 
-/// Every way a value begins: `="x`, `= "`, `=xy`, `: "`, `: x`, `:"x`, and in quotes ` "x` and `("x`.
-pub(super) fn keys() -> impl Iterator<Item = Key> {
-    let plain = || (b'0'..=b'9').chain(b'a'..=b'z');
-    let quotes = || *b"\"'`\\";
-    let divided = *b"=: (";
-    divided.into_iter().flat_map(move |divider| {
-        let spaced = plain()
-            .chain(quotes())
-            .map(move |byte| key([divider, b' ', byte]))
-            .filter(move |_| divider == b'=' || divider == b':');
-        let quoted = quotes().into_iter().flat_map(move |mark| {
-            plain()
-                .chain(quotes())
-                .map(move |byte| key([divider, mark, byte]))
-        });
-        let tight = plain()
-            .flat_map(move |one| plain().map(move |two| key([b'=', one, two])))
-            .filter(move |_| divider == b'=');
-        spaced.chain(quoted).chain(tight)
-    })
+/// Whether a value begins behind `=x`, `= x`, `: x`, `:"x`, and in quotes also behind a space or a bracket.
+fn is_assigned(behind: &[u8]) -> bool {
+    let opened = match behind {
+        [rest @ .., b'"' | b'\'' | b'`'] => rest,
+        _ => behind,
+    };
+    let quoted = opened.len() < behind.len();
+    let opened = match opened {
+        [rest @ .., b'\\'] => rest,
+        all => all,
+    };
+    match opened {
+        [.., b'=' | b':'] => true,
+        [.., b' ' | b'\t'] if quoted => true,
+        [.., b'('] => quoted,
+        [rest @ .., b' ' | b'\t'] => matches!(rest.trim_ascii_end(), [.., b'=' | b':']),
+        _ => false,
+    }
 }

@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use super::names::{Name, Suffix, ends_in_another_name, mentions, suffix};
+use super::names::{Name, Suffix, ends_in_another_name, joined_value, mentions, suffix};
 use super::random::{is_random, is_uuid};
-use super::value::{Claim, Style, is_secret, quote, spaces};
+use super::value::{Claim, Style, has_digit, is_secret, quote, spaces};
 use crate::MASK;
 use crate::class::Class;
 use crate::window::{Ahead, Found, NeedMore};
@@ -16,7 +16,7 @@ use crate::window::{Ahead, Found, NeedMore};
 const LONGEST: usize = 4096;
 
 /// How far the end of a value in a tag, or an escape that ends a line, is looked for.
-const LONGEST_LINE: usize = 512;
+const LONGEST_LINE: usize = 256;
 
 /// How far behind a telling name a value that looks drawn still belongs to it.
 const NEAR: usize = 64;
@@ -62,14 +62,17 @@ pub(super) fn look(
             found.push(value);
         }
         None if claim == Claim::Doubtful => {}
-        None => found.extend(near(ahead, end, Gap::TwoLines)?),
+        None => match joined_value(ahead.slice(word.len()..end)) {
+            Some(value) => found.push(value.start + word.len()..value.end + word.len()),
+            None => found.extend(near(ahead, end, Gap::TwoLines)?),
+        },
     }
     Ok(found)
 }
 
 /// A key is long and drawn; a password need not be.
 fn is_password(word: &str) -> bool {
-    word.starts_with("pass") || ["pwd", "psk", "secret"].contains(&word)
+    word.starts_with("pass") || ["pw", "pwd", "psk", "secret"].contains(&word)
 }
 
 struct Assignment<'a> {
@@ -145,12 +148,24 @@ impl Assignment<'_> {
         if bytes.len() > LONGEST && style == Style::Bare {
             return Ok(None);
         }
-        // `private_key: PrivatePkcs8KeyDer<'_>` declares one.
-        if ahead.at(end)? == Some(b'<') && !is_random(bytes, LEAST_NEAR) {
+        // `private_key: PrivatePkcs8KeyDer<'_>` declares one, and so does `SECRET: kind_3 = 1`.
+        let declares = ahead.at(end)? == Some(b'<')
+            || separator == Separator::Colon && start > from && ahead.is(end, " = ")?;
+        if declares && !is_random(bytes, LEAST_NEAR) {
+            return Ok(None);
+        }
+        // `OTHER_KEY=Some Value`: a key that the name says nothing more of is drawn.
+        let mere = self.word == "key" && !self.name.is_of_a_door();
+        if mere
+            && style == Style::Environment
+            && !has_digit(&bytes[..bytes.len().min(LONGEST_LINE)])
+            && !is_random(bytes, LEAST_NEXT)
+        {
             return Ok(None);
         }
         // More than one word after a colon is a sentence.
-        if style == Style::Line && bytes.contains(&b' ') {
+        let beginning = &bytes[..bytes.len().min(LONGEST_LINE)];
+        if style == Style::Line && beginning.contains(&b' ') {
             return Ok(None);
         }
         Ok(is_secret(bytes, style, self.claim).then_some(start..start + bytes.len()))
@@ -305,9 +320,14 @@ fn near(ahead: Ahead<'_>, from: usize, lines: Gap) -> Found {
             lines == Gap::TwoLines && between.iter().all(|byte| !byte.is_ascii_alphanumeric());
         let least = if next { LEAST_NEXT } else { LEAST_NEAR };
         // What a mask stands beside is the rest of something.
-        let cut = touches_mask(ahead, at, end)?;
+        let cut = touches_mask(ahead.slice(at.saturating_sub(1)..at), ahead, end)?;
         let plain = next && token.len() >= LEAST_NEAR && is_letters_and_digits(token);
-        if !cut && (plain || is_random(token, least)) && !is_uuid(token) {
+        let fits = if is_uuid(token) {
+            next
+        } else {
+            !is_constant(token) && (plain || is_random(token, least))
+        };
+        if fits && !cut {
             let other = is_of_a_hash(between) || ends_in_another_name(between);
             return Ok((!other).then_some(at..end));
         }
@@ -316,10 +336,18 @@ fn near(ahead: Ahead<'_>, from: usize, lines: Gap) -> Found {
     Ok(None)
 }
 
-/// Whether a mask stands right before or behind these bytes.
-pub(super) fn touches_mask(ahead: Ahead<'_>, from: usize, end: usize) -> Result<bool, NeedMore> {
-    let before = ahead.slice(from.saturating_sub(1)..from);
-    Ok(before == b"]" || ahead.is(end, &MASK[..4])?)
+/// Whether a mask stands right before these bytes, which end at `end`, or behind them.
+pub(super) fn touches_mask(before: &[u8], ahead: Ahead<'_>, end: usize) -> Result<bool, NeedMore> {
+    Ok(before.ends_with(b"]") || ahead.is(end, &MASK[..4])?)
+}
+
+/// `OAEP_SHA256_MGF1SHA256`: a name in code.
+fn is_constant(token: &[u8]) -> bool {
+    token.contains(&b'_')
+        && !token.iter().any(u8::is_ascii_lowercase)
+        && token
+            .split(|byte| *byte == b'_')
+            .all(|part| part.len() < 16)
 }
 
 /// One run of letters and digits, both of them there.
@@ -350,6 +378,7 @@ pub(super) fn is_of_a_hash(before: &[u8]) -> bool {
             "etag",
             "nonce",
             "uuid",
+            "btih",
         ],
     )
 }

@@ -1,5 +1,8 @@
 //! Credentials on their way in a header.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::random::is_random;
 use super::value::{is_placeholder, quote, spaces};
 use crate::class::Class;
@@ -37,13 +40,23 @@ pub(super) fn authorization(ahead: Ahead<'_>) -> Found {
                 Class::Credential
             };
             let end = ahead.run(from, class)?;
-            let plain = is_placeholder(ahead.slice(from..end));
+            let value = ahead.slice(from..end);
+            let plain = is_placeholder(value) || scheme == "basic" && is_plain_pair(value);
             return Ok((end - from >= 4 && !plain).then_some(from..end));
         }
     }
     let end = ahead.run(at, Class::Credential)?;
     let value = ahead.slice(at..end);
     Ok((value.len() >= 16 && has_digit(value)).then_some(at..end))
+}
+
+/// A user and the password of an example, as `Basic` has them.
+fn is_plain_pair(encoded: &[u8]) -> bool {
+    let Ok(pair) = STANDARD.decode(&encoded[..encoded.len().min(LOOKED_AT)]) else {
+        return false;
+    };
+    let password = pair.iter().position(|byte| *byte == b':');
+    password.is_some_and(|colon| is_placeholder(&pair[colon + 1..]))
 }
 
 /// `Bearer …` wherever it stands.

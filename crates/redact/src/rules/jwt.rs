@@ -1,4 +1,4 @@
-//! JSON web tokens: three or five pieces of base64url between dots.
+//! JSON web tokens: three or five pieces of base64url between dots, or two where the signature was cut.
 
 use crate::class::Class;
 use crate::window::{Ahead, Found};
@@ -12,10 +12,12 @@ pub(super) fn look(ahead: Ahead<'_>) -> Found {
     if end < 10 {
         return Ok(None);
     }
+    // The second piece is JSON as well.
+    let two = ahead.is(end, ".eyJ")?;
     let mut pieces = 1;
     while pieces < 5 && ahead.at(end)? == Some(b'.') {
         end = ahead.run(end + 1, Class::Token)?;
         pieces += 1;
     }
-    Ok((pieces >= 3 && end >= 36).then_some(0..end))
+    Ok(((pieces >= 3 || two) && end >= 36).then_some(0..end))
 }

@@ -7,6 +7,9 @@ use crate::window::{Ahead, NeedMore};
 /// No Secret has more entries worth a look.
 const MOST: usize = 64;
 
+/// How a certificate begins in base64. It is public, and stands in a Secret beside its key.
+const CERTIFICATE: &[u8] = b"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t";
+
 /// `kind: Secret`, with its values below it.
 pub(super) fn below_kind(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
     const KIND: &str = "kind: Secret";
@@ -68,7 +71,8 @@ fn entries(text: &[u8], from: usize, found: &mut Vec<Range<usize>>) {
             .strip_prefix(b"\"")
             .and_then(|value| value.strip_suffix(b"\""))
             .unwrap_or(value.trim_ascii());
-        if bare.len() >= 4 && !b"|>{[&*".contains(&bare[0]) {
+        let public = bare.starts_with(CERTIFICATE);
+        if bare.len() >= 4 && !public && !b"|>{[&*".contains(&bare[0]) {
             let offset = colon + 2 + position(value, bare).unwrap_or(0);
             found.push(start + offset..start + offset + bare.len());
         }

@@ -5,6 +5,7 @@
 
 mod assigned;
 mod assignment;
+mod bare;
 mod command;
 mod header;
 mod jwt;
@@ -20,14 +21,15 @@ mod vendor;
 
 use std::ops::Range;
 
-use crate::filter::{Key, Start, key};
+pub(crate) use value::is_identifier;
+
+use crate::filter::{Key, Start, fold, key};
 use crate::window::{Ahead, NeedMore};
 
 #[derive(Clone, Copy)]
 pub(crate) enum Rule {
     /// A row of the table in [`vendor`].
     Vendor(&'static vendor::Prefix),
-    Assigned,
     Assignment(&'static str),
     Authorization,
     Bearer,
@@ -56,7 +58,6 @@ impl Rule {
     ) -> Result<Vec<Range<usize>>, NeedMore> {
         let found = match self {
             Self::Vendor(prefix) => prefix.look(behind, ahead),
-            Self::Assigned => assigned::look(behind, ahead),
             Self::Assignment(word) => return assignment::look(word, behind, ahead),
             Self::Authorization => header::authorization(ahead),
             Self::Bearer => header::bearer(behind, ahead),
@@ -78,6 +79,14 @@ impl Rule {
         };
         Ok(found?.into_iter().collect())
     }
+}
+
+/// What is a key because it is long and looks drawn. `ahead` begins with a long run.
+pub(crate) fn long_run(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
+    if let Some(found) = assigned::look(behind, ahead)? {
+        return Ok(vec![found]);
+    }
+    bare::look(behind, ahead)
 }
 
 /// Which rules start where: a table by the hash of their first bytes.
@@ -118,6 +127,10 @@ impl Triggers {
         for word in &names::WORDS {
             table.add(start_of(word), Rule::Assignment(word));
         }
+        // Too short a word to look for without what may follow it.
+        for start in ["pw:", "pw=", "pw "] {
+            table.add(start_of(start), Rule::Assignment("pw"));
+        }
         for path in &platform::WEBHOOK_PATHS {
             table.add(start_of(path), Rule::WebhookPath(path));
         }
@@ -136,9 +149,6 @@ impl Triggers {
         for title in pem::PUTTY_TITLES {
             table.add(start_of(title), Rule::PuttyKey(title));
         }
-        for key in assigned::keys() {
-            table.add(Start::Three(key), Rule::Assigned);
-        }
         table
     }
 
@@ -150,11 +160,16 @@ impl Triggers {
         self.0.iter().flatten().map(|(start, _)| *start)
     }
 
-    pub(crate) fn at(&self, key: Key) -> impl Iterator<Item = Rule> {
-        let entries = &self.0[slot(key)];
+    /// The rules that may have something to say about a text that begins so.
+    pub(crate) fn at(&self, text: &[u8]) -> impl Iterator<Item = Rule> {
+        let three = text.first_chunk().map(|three| key(*three));
+        let four = text
+            .first_chunk()
+            .map(|four| fold(u32::from_le_bytes(*four)));
+        let entries = three.map_or(&[][..], |three| &self.0[slot(three)]);
         entries
             .iter()
-            .filter(move |entry| entry.0.key() == key)
+            .filter(move |entry| three.is_some_and(|three| entry.0.may_be(three, four)))
             .map(|entry| entry.1)
     }
 }

@@ -3,7 +3,10 @@
 //! A telling word may stand anywhere in a name (`OPENAI_API_KEY_PROD`, `apiKeyProd`, `db.password.eu`),
 //! as a word of its own. What follows it may take the meaning away again: `token_url`, `password_file`.
 
-use super::services::is_named_in;
+use std::ops::Range;
+
+use super::random::{is_random, is_uuid};
+use super::services::{is_named_in, is_service};
 use crate::window::{Ahead, NeedMore, is_token};
 
 /// What tells that a name holds a secret.
@@ -208,6 +211,18 @@ pub(super) fn suffix(ahead: Ahead<'_>, from: usize) -> Result<Option<(usize, Suf
     Ok(Some((end, says)))
 }
 
+/// A value that is joined to the name with a dash, within `suffix`: `acme-secret-5f4dcc3b5aa765d61d83`.
+pub(super) fn joined_value(suffix: &[u8]) -> Option<Range<usize>> {
+    const LEAST: usize = 16;
+    let (b'-' | b'_' | b'.', value) = suffix.split_first()? else {
+        return None;
+    };
+    let made = value.iter().any(u8::is_ascii_digit) && value.iter().any(u8::is_ascii_alphabetic);
+    let drawn =
+        is_uuid(value) || value.iter().all(u8::is_ascii_alphanumeric) && is_random(value, LEAST);
+    (made && drawn).then_some(1..suffix.len())
+}
+
 /// Whether the last word before a value names something else: `--client-id`, `"GroupId": "`.
 pub(super) fn ends_in_another_name(between: &[u8]) -> bool {
     let end = between
@@ -278,10 +293,18 @@ impl<'a> Name<'a> {
                     || !last.is_empty() && is_named_in(self.before)
                     || self.before.is_empty() && self.follows_word()
             }
-            "pass" | "psk" | "pwd" => self.starts_part(),
+            "pass" | "psk" | "pwd" | "pw" => self.starts_part(),
             "sig" | "signature" => self.follows_query_mark() || self.is_amz(),
             _ => true,
         }
+    }
+
+    /// The words before `key` say that it opens something.
+    pub(super) fn is_of_a_door(&self) -> bool {
+        let last = self.last_part();
+        KEYS.iter()
+            .any(|known| last.eq_ignore_ascii_case(known.as_bytes()))
+            || is_named_in(self.before)
     }
 
     /// Only `key`: many things have one, and few of them are secret.
@@ -323,9 +346,11 @@ impl<'a> Name<'a> {
             .take_while(|byte| is_token(**byte))
             .count();
         let word = &rest[rest.len() - length..];
-        KEYS.iter()
+        let is_of_a_door = KEYS
+            .iter()
             .filter(|known| !["user", "host", "app"].contains(known))
-            .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+            .any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
+        is_of_a_door || is_service(word)
     }
 
     pub(super) fn is_upper(&self) -> bool {
@@ -405,8 +430,12 @@ pub(super) fn line_of(behind: &[u8]) -> &[u8] {
 /// Whether these words, in lower case, stand somewhere in it.
 pub(super) fn mentions(text: &[u8], words: &[&str]) -> bool {
     words.iter().any(|word| {
-        text.windows(word.len())
-            .any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+        let first = word.as_bytes().first().copied();
+        text.windows(word.len()).any(|part| {
+            // Most places end here.
+            part.first().map(u8::to_ascii_lowercase) == first
+                && part.eq_ignore_ascii_case(word.as_bytes())
+        })
     })
 }
 

@@ -4,7 +4,7 @@
 //! generator draws changes all the time. Counting those changes needs no dictionary and no logarithm.
 
 /// A token is judged by its beginning.
-const LOOKED_AT: usize = 256;
+const LOOKED_AT: usize = 128;
 
 /// What a token is made of. Only letters and digits count.
 #[derive(Clone, Copy, Default)]
@@ -46,7 +46,45 @@ pub(super) fn is_random(token: &[u8], least: usize) -> bool {
                 || made.total >= 12 && made.changes * 4 >= made.total
                 || made.total >= 24 && made.changes * 6 >= made.total);
     }
-    made.digits * 12 >= made.total && letters * 6 >= made.total && made.changes * 5 >= made.total
+    made.digits * 12 >= made.total
+        && letters * 6 >= made.total
+        && made.changes * 5 >= made.total
+        && words(token) * 3 < made.total
+}
+
+/// How many letters stand in words that something divides from the rest: `healthy-67bf8c4686-mbl2j`.
+fn words(token: &[u8]) -> usize {
+    token
+        .split(|byte| b"_-.".contains(byte))
+        .filter(|part| part.len() >= 6 && part.len() < token.len())
+        .filter(|part| part.iter().all(u8::is_ascii_alphabetic))
+        .map(<[u8]>::len)
+        .sum()
+}
+
+/// What kinds of characters a token mixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mixture {
+    /// Capitals, small letters and digits.
+    Cases,
+    /// Letters of one case, beyond those of hexadecimal, and digits.
+    LettersAndDigits,
+    /// Digits of hexadecimal, which checksums are made of.
+    Hex,
+    Letters,
+}
+
+pub(super) fn mixture(token: &[u8]) -> Mixture {
+    let made = Makeup::of(&token[..token.len().min(LOOKED_AT)]);
+    if made.digits == 0 {
+        Mixture::Letters
+    } else if made.hex == made.total && (made.upper == 0 || made.lower == 0) {
+        Mixture::Hex
+    } else if made.upper >= 2 && made.lower >= 2 {
+        Mixture::Cases
+    } else {
+        Mixture::LettersAndDigits
+    }
 }
 
 /// `550e8400-e29b-41d4-a716-446655440000`: an id far more often than a secret.

@@ -695,6 +695,14 @@ pub(super) fn is_named_in(line: &[u8]) -> bool {
     })
 }
 
+/// Whether this word is the name of such a service, and nothing else.
+pub(super) fn is_service(word: &[u8]) -> bool {
+    let folded = word.to_ascii_lowercase();
+    SERVICES
+        .binary_search_by(|known| known.as_bytes().cmp(&folded))
+        .is_ok()
+}
+
 /// `sorted` holds a beginning of `text`. All that begin like it stand before it, so few are looked at.
 fn starts_with_one_of(sorted: &[&str], text: &[u8]) -> bool {
     let Some(first) = text.first_chunk::<3>() else {

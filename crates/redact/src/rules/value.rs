@@ -33,13 +33,14 @@ pub(super) enum Claim {
 }
 
 /// A value is judged by its beginning.
-const LOOKED_AT: usize = 512;
+const LOOKED_AT: usize = 256;
 
 pub(super) fn is_secret(value: &[u8], style: Style, claim: Claim) -> bool {
-    if value.len() < 4 || is_placeholder(value) || is_version(value) {
+    let whole = value;
+    let value = &value[..value.len().min(LOOKED_AT)];
+    if value.len() < 4 || is_placeholder(whole) || is_version(value) {
         return false;
     }
-    let value = &value[..value.len().min(LOOKED_AT)];
     if claim == Claim::Doubtful {
         let hex = value
             .iter()
@@ -47,6 +48,9 @@ pub(super) fn is_secret(value: &[u8], style: Style, claim: Claim) -> bool {
         return is_random(value, 20) && !is_uuid(value) && !is_code(value) && !hex;
     }
     let drawn = is_random(value, 16);
+    if style == Style::Environment && !drawn && is_expression(value) {
+        return false;
+    }
     if speaks_of_itself(value) && !drawn && (claim == Claim::Key || !has_digit(value)) {
         return style == Style::Environment && !value.iter().all(u8::is_ascii_alphabetic);
     }
@@ -61,6 +65,7 @@ pub(super) fn is_secret(value: &[u8], style: Style, claim: Claim) -> bool {
         }
         Style::Line => {
             made && !is_small_number(value)
+                && (drawn || !is_variable(value))
                 && (drawn || !is_code(value) && !is_type(value) && !is_identifier(value))
         }
         Style::Password => {
@@ -68,7 +73,7 @@ pub(super) fn is_secret(value: &[u8], style: Style, claim: Claim) -> bool {
         }
         Style::Bare => {
             drawn
-                || claim == Claim::Password && is_random(value, 8)
+                || claim == Claim::Password && (is_random(value, 8) || mixes_kinds(value))
                 || value.len() >= 8
                     && has_digit(value)
                     && has_letter(value)
@@ -80,7 +85,7 @@ pub(super) fn is_secret(value: &[u8], style: Style, claim: Claim) -> bool {
 
 /// What people write where a secret would stand.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
-    const WORDS: [&str; 34] = [
+    const WORDS: [&str; 46] = [
         "none",
         "null",
         "nil",
@@ -115,6 +120,19 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         "missing",
         "count",
         "number",
+        // What is tried first by anybody, and written in every example.
+        "pass",
+        "passwd",
+        "pwd",
+        "test",
+        "testing",
+        "foo",
+        "bar",
+        "baz",
+        "foobar",
+        "user",
+        "username",
+        "mypassword",
     ];
     /// What stands somewhere in such a word.
     const PIECES: [&str; 5] = ["***", "xxxx", "...", "\u{2026}", "<your"];
@@ -133,10 +151,13 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
     // A value without quotes ends before the closing bracket.
     let looked_at = &value[..value.len().min(LOOKED_AT)];
     let mask = MASK.trim_end_matches(']').as_bytes();
+    // A name of something that is kept elsewhere.
+    let reference = value.starts_with(b"urn:") || value.starts_with(b"arn:");
     variable
+        || reference
         || looked_at.windows(mask.len()).any(|part| part == mask)
         || brackets
-        || value.iter().all(|byte| byte == first)
+        || looked_at.iter().all(|byte| byte == first)
         || WORDS
             .iter()
             .any(|known| without_number(value).eq_ignore_ascii_case(known.as_bytes()))
@@ -191,6 +212,7 @@ fn speaks_of_itself(value: &[u8]) -> bool {
                 "secret",
                 "password",
                 "passwd",
+                "wrongpass",
                 "credential",
                 "key",
                 "example",
@@ -200,6 +222,16 @@ fn speaks_of_itself(value: &[u8]) -> bool {
                 "test-",
             ],
         )
+}
+
+/// Capitals, small letters and digits in one short word, as rules for passwords demand it.
+fn mixes_kinds(value: &[u8]) -> bool {
+    value.len() >= 6
+        && has_digit(value)
+        && value.iter().any(u8::is_ascii_uppercase)
+        && value.iter().any(u8::is_ascii_lowercase)
+        && !is_code(value)
+        && !is_variable(value)
 }
 
 /// `1.2.1`, `^4.0`, `v2.1.0`.
@@ -215,7 +247,7 @@ fn is_version(value: &[u8]) -> bool {
 }
 
 /// `_bindgen_ty_29`, `users_id_0123`, `oauthClientSecret`: a name of something.
-fn is_identifier(value: &[u8]) -> bool {
+pub(crate) fn is_identifier(value: &[u8]) -> bool {
     let value = value.strip_suffix(b",").unwrap_or(value);
     let joined = value.iter().any(|byte| b"_-.".contains(byte));
     let parts = value.split(|byte| b"_-.".contains(byte));
@@ -257,6 +289,29 @@ fn is_code(value: &[u8]) -> bool {
     };
     let dotted = value.contains(&b'.') && value.split(|byte| *byte == b'.').all(is_name);
     punctuated || path || dotted || value.windows(2).any(|pair| pair == b"::" || pair == b"->")
+}
+
+/// `str(path)`, `response['secret'],`: a call or an element, as a keyword argument has it.
+fn is_expression(value: &[u8]) -> bool {
+    let name = value
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(byte))
+        .count();
+    let closing = match value.get(name) {
+        Some(b'(') => b')',
+        Some(b'[') => b']',
+        _ => return false,
+    };
+    name > 0 && value[name..].contains(&closing)
+}
+
+/// `hashedPwd2,`: what stands before a comma at the end of a line is an element of a literal.
+fn is_variable(value: &[u8]) -> bool {
+    value.strip_suffix(b",").is_some_and(|name| {
+        name.iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+            && name.first().is_some_and(|first| !first.is_ascii_digit())
+    })
 }
 
 /// `password: SecretText`, as a declaration has it.

@@ -30,10 +30,13 @@ enum Begins {
 }
 
 /// A digit is looked for within this.
-const LONGEST: usize = 512;
+const LONGEST: usize = 128;
 
 /// From this length on, capitals and small letters that change all the time need no digit.
 const LEAST_DRAWN: usize = 8;
+
+/// Shorter prefixes are met by chance in what was decoded.
+const LEAST_TELLING: usize = 4;
 
 /// No word is longer.
 const LONGEST_WORD: usize = 25;
@@ -133,8 +136,8 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("sgp_", Token, 40, Word),
     row("slk_", Hex, 60, Word),
     row("sgd_", Token, 40, Word),
-    row("bkua_", Alnum, 36, Word),
-    row("bkpt_", Alnum, 36, Word),
+    row("bkua_", Token, 36, Word),
+    row("bkpt_", Token, 36, Word),
     row("CCIPAT_", Token, 40, Anywhere),
     row("CCIPRJ_", Token, 40, Anywhere),
     row("ATBB", Token, 24, Word),
@@ -161,11 +164,11 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("nfc_", Alnum, 30, Word),
     row("nfo_", Alnum, 30, Word),
     row("nfu_", Alnum, 30, Word),
-    row("vcp_", Alnum, 24, Word),
-    row("vca_", Alnum, 24, Word),
-    row("vck_", Alnum, 24, Word),
-    row("vcr_", Alnum, 24, Word),
-    row("vci_", Alnum, 24, Word),
+    row("vcp_", Token, 24, Word),
+    row("vca_", Token, 24, Word),
+    row("vck_", Token, 24, Word),
+    row("vcr_", Token, 24, Word),
+    row("vci_", Token, 24, Word),
     row("vercel_blob_rw_", Token, 20, Anywhere),
     row("BBFF-", Alnum, 28, Word),
     row("thog-", Token, 16, Word),
@@ -203,7 +206,7 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("fm1r_", Base64, 40, Word),
     row("fm1a_", Base64, 40, Word),
     row("fm2_", Base64, 40, Word),
-    row("sbp_", Hex, 40, Anywhere),
+    row("sbp_", Token, 40, Anywhere),
     row("sb_secret_", Token, 20, Anywhere),
     row("hvs.", Token, 20, Anywhere),
     row("hvb.", Token, 20, Anywhere),
@@ -331,7 +334,7 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("pubkey-", Hex, 32, Word),
     row("xkeysib-", Token, 40, Anywhere),
     row("xsmtpsib-", Token, 40, Anywhere),
-    row("mlsn.", Hex, 60, Anywhere),
+    row("mlsn.", Alnum, 60, Anywhere),
     row("re_", Token, 30, Word),
     row("md-", Token, 20, Word),
     row("SK", Hex, 32, Word),
@@ -342,6 +345,8 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("secret_", Alnum, 40, Word),
     row("lin_api_", Alnum, 30, Anywhere),
     row("lin_oauth_", Alnum, 30, Anywhere),
+    row("1PRK-", Token, 40, Anywhere),
+    row("sq0idp-", Token, 20, Anywhere),
     row("figd_", Token, 20, Anywhere),
     row("figp_", Token, 30, Anywhere),
     row("figu_", Token, 30, Anywhere),
@@ -375,7 +380,7 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("sm_sat_", Alnum, 16, Anywhere),
     row("1000.", Dotted, 60, Word),
     row("00D", Dotted, 80, Word),
-    row("3MVG9", Dotted, 75, Word),
+    row("3MVG", Dotted, 40, Word),
     row("5AEP861", Dotted, 75, Word),
     row("sub-c-", Token, 30, Anywhere),
     row("pub-c-", Token, 30, Anywhere),
@@ -429,8 +434,8 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("dt0s01.", Dotted, 60, Anywhere),
     row("dt0s02.", Dotted, 60, Anywhere),
     row("dt0s08.", Dotted, 60, Anywhere),
-    row("phx_", Alnum, 30, Word),
-    row("phc_", Alnum, 30, Word),
+    row("phx_", Token, 30, Word),
+    row("phc_", Token, 30, Word),
     row("phs_", Alnum, 30, Word),
     row("hcaik_", Alnum, 40, Anywhere),
     row("hcbik_", Alnum, 40, Anywhere),
@@ -488,7 +493,22 @@ impl Prefix {
             return Ok(None);
         }
         let start = ahead.slice(from..end.min(from + LONGEST));
-        Ok((self.begins == Anywhere || looks_drawn(start)).then_some(0..end))
+        Ok((self.begins == Anywhere || self.looks_drawn(start)).then_some(0..end))
+    }
+
+    /// Whether a text begins with letters that are telling by themselves, and goes on.
+    pub(super) fn begins(text: &[u8]) -> bool {
+        PREFIXES
+            .iter()
+            .filter(|row| row.begins == Anywhere && row.text.len() >= LEAST_TELLING)
+            .any(|row| text.len() > row.text.len() && text.starts_with(row.text.as_bytes()))
+    }
+
+    /// Few letters that nothing divides from the rest are the beginning of many names.
+    fn looks_drawn(&self, body: &[u8]) -> bool {
+        let plain =
+            self.text.len() <= 3 && self.text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        looks_drawn(body) && (!plain || is_random(body, LEAST_DRAWN))
     }
 
     /// A short alphabet that ends in the middle of a word was met by chance.

@@ -1,0 +1,230 @@
+//! Keys of vendors that no table names, without anything beside them that tells.
+//!
+//! Most vendors put a few letters in front of what they drew: `acme_live_…`. Names in code are put
+//! together from words; nothing else in ordinary text goes on like that.
+
+use std::iter;
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::assignment::{is_of_a_hash, touches_mask};
+use super::names::{line_of, mentions};
+use super::random::{Mixture, is_random, mixture};
+use super::value::is_placeholder;
+use super::vendor::Prefix;
+use crate::class::Class;
+use crate::window::{Ahead, NeedMore, ends_in_colour};
+
+/// A longer run is data: an image, a certificate, a program.
+const LONGEST: usize = 400;
+
+/// How many characters a generator drew at the least, behind a prefix and without one.
+const LEAST_BEHIND_PREFIX: usize = 20;
+const LEAST_ALONE: usize = 30;
+
+/// How long the longest piece of it is at the least that nothing divides.
+const LEAST_PART: usize = 10;
+const LEAST_PART_ALONE: usize = 16;
+
+/// Checksums have this many digits and more, and stand behind a name as well, with a dash.
+const LEAST_HEX: usize = 32;
+
+/// A prefix is short, and so are its parts.
+const LONGEST_PREFIX: usize = 32;
+const LONGEST_PART: usize = 12;
+
+/// Data in base64 is folded into lines of this length and more.
+const LEAST_FOLDED: usize = 60;
+
+pub(super) fn look(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
+    let found = drawn_pieces(behind, ahead)?;
+    let end = ahead.run(0, Class::Drawn)?;
+    let other =
+        !found.is_empty() && (touches_mask(behind, ahead, end)? || is_of_a_hash(line_of(behind)));
+    Ok(if other { Vec::new() } else { found })
+}
+
+fn drawn_pieces(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
+    let end = ahead.run(0, Class::Drawn)?;
+    if end > LONGEST {
+        return Ok(Vec::new());
+    }
+    let run = ahead.slice(0..end);
+    // Most long runs are names in code, and most of those are without a number.
+    if !run.iter().any(u8::is_ascii_digit) {
+        return Ok(Vec::new());
+    }
+    let fills_line =
+        starts_line(behind) && matches!(ahead.at(end)?, None | Some(b'\n' | b'\r' | b'=' | b'\\'));
+    let folded = fills_line && end >= LEAST_FOLDED && end.is_multiple_of(4);
+    if folded && !run.iter().any(|byte| matches!(byte, b'_' | b'-' | b'.')) {
+        return Ok(Vec::new());
+    }
+    let start = length_of_escape(behind, run);
+    let (mut at, whole) = (start, &run[start..]);
+    if hides_key(whole) {
+        let end = ahead.run(start, Class::Base64)?;
+        return Ok(iter::once(start..end).collect());
+    }
+    if is_key(whole, Stands::Alone) && whole.contains(&b'_') && !is_placeholder(whole) {
+        return Ok(iter::once(start..end).collect());
+    }
+    let line = line_of(behind);
+    let in_address = matches!(behind, [.., b'='])
+        && line.iter().any(|byte| b"?&".contains(byte))
+        && mentions(line, &["://"]);
+    let mut found = Vec::new();
+    for piece in whole.split(|byte| b"/%~+".contains(byte)) {
+        let place = at..at + piece.len();
+        at = place.end + 1;
+        let stands = if piece.len() == whole.len() && !in_address {
+            Stands::Alone
+        } else {
+            Stands::InPath
+        };
+        if is_key(piece, stands) && !is_placeholder(piece) && !is_of_a_hash(piece) {
+            found.push(place);
+        }
+    }
+    Ok(found)
+}
+
+/// Nothing but indentation stands before it on its line.
+fn starts_line(behind: &[u8]) -> bool {
+    let mut before = behind.iter().rev();
+    let last = before.find(|byte| !matches!(byte, b' ' | b'\t'));
+    matches!(last, None | Some(b'\n' | b'\r'))
+}
+
+/// Whether this is base64 of something that begins like a key: `Z2hwX…`.
+fn hides_key(run: &[u8]) -> bool {
+    const LOOKED_AT: usize = 32;
+    let whole = &run[..run.len().min(LOOKED_AT) / 4 * 4];
+    STANDARD
+        .decode(whole)
+        .is_ok_and(|text| Prefix::begins(&text))
+}
+
+/// The end of an escape that the run begins with: `\n` in JSON, or a colour, `ESC [ 31 m`.
+fn length_of_escape(behind: &[u8], run: &[u8]) -> usize {
+    if behind.ends_with(b"\\") && matches!(run, [b'n' | b'r' | b't', ..]) {
+        return 1;
+    }
+    let digits = run.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let colour = run.get(digits) == Some(&b'm') && ends_in_colour(behind);
+    if colour { digits + 1 } else { 0 }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    Alone,
+    /// Between the slashes of an address or a path, where ids look drawn as well.
+    InPath,
+}
+
+fn is_key(piece: &[u8], stands: Stands) -> bool {
+    if piece.len() < LEAST_BEHIND_PREFIX {
+        return false;
+    }
+    let Prefixed { body, divider } = Prefixed::of(piece);
+    if body.len() == piece.len() {
+        return stands == Stands::Alone && (is_drawn_alone(body) || is_mailchimp(body));
+    }
+    // A checksum behind words is one, however many words there are.
+    let made_of = match mixture(longest_part(body)) {
+        Mixture::Hex => Mixture::Hex,
+        _ => mixture(body),
+    };
+    let least = match made_of {
+        Mixture::Cases | Mixture::LettersAndDigits => LEAST_BEHIND_PREFIX,
+        Mixture::Hex if divider == b'_' => LEAST_HEX,
+        _ => return false,
+    };
+    (stands == Stands::Alone || divider == b'_')
+        && is_random(body, least)
+        && is_made_up(longest_part(body))
+}
+
+/// Long enough, and no word.
+fn is_made_up(part: &[u8]) -> bool {
+    part.len() >= LEAST_PART && (part.iter().any(u8::is_ascii_digit) || is_random(part, LEAST_PART))
+}
+
+/// The longest part that nothing divides. Words, versions and coordinates have dividers all the time.
+fn longest_part(body: &[u8]) -> &[u8] {
+    body.split(|byte| b"_-.".contains(byte))
+        .max_by_key(|part| part.len())
+        .unwrap_or_default()
+}
+
+fn is_drawn_alone(body: &[u8]) -> bool {
+    match mixture(body) {
+        Mixture::Cases => {
+            is_random(body, LEAST_ALONE) && is_random(longest_part(body), LEAST_PART_ALONE)
+        }
+        // The alphabet of base32.
+        Mixture::LettersAndDigits => {
+            let base32 = |byte: &u8| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(byte);
+            body.iter().all(base32) && is_random(body, LEAST_HEX)
+        }
+        Mixture::Hex | Mixture::Letters => false,
+    }
+}
+
+/// `…-us12`: a checksum behind which a data centre stands.
+fn is_mailchimp(body: &[u8]) -> bool {
+    let Some((key, centre)) = body.split_at_checked(LEAST_HEX) else {
+        return false;
+    };
+    let number = centre.strip_prefix(b"-us").unwrap_or_default();
+    key.iter().all(u8::is_ascii_hexdigit)
+        && (1..=2).contains(&number.len())
+        && number.iter().all(u8::is_ascii_digit)
+}
+
+/// A key without the words in front of it that tell whose it is.
+struct Prefixed<'a> {
+    body: &'a [u8],
+    /// What stands between them.
+    divider: u8,
+}
+
+impl<'a> Prefixed<'a> {
+    fn of(piece: &'a [u8]) -> Self {
+        let mut prefixed = Self {
+            body: piece,
+            divider: 0,
+        };
+        while let Some(length) = prefixed.body.iter().position(|byte| b"_-.".contains(byte)) {
+            let part = &prefixed.body[..length];
+            if !is_word(part) || piece.len() - prefixed.body.len() + length > LONGEST_PREFIX {
+                break;
+            }
+            prefixed.divider = prefixed.body[length];
+            prefixed.body = &prefixed.body[length + 1..];
+        }
+        // A single letter in front of a dash is no vendor.
+        let length = piece.len() - prefixed.body.len();
+        let letters = piece[..length]
+            .iter()
+            .filter(|byte| byte.is_ascii_alphabetic());
+        if letters.count() < 2 {
+            prefixed.body = piece;
+        }
+        prefixed
+    }
+}
+
+/// `acme`, `LIVE`, `v1`.
+fn is_word(part: &[u8]) -> bool {
+    let small = part
+        .iter()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let capitals = part
+        .iter()
+        .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    let letters = part.iter().all(u8::is_ascii_alphabetic);
+    (small || capitals) && part.len() <= if letters { LONGEST_PART } else { 4 }
+}
