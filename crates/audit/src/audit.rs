@@ -4,25 +4,29 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hermetic_types::Timestamp;
 use thiserror::Error;
 
+use crate::disk_sync::DiskSync;
 use crate::line::Head;
-use crate::seal::{HeadFile, Key, Witness, head_file, key_file, witness};
+use crate::places::Places;
+use crate::seal::{HeadFile, Key, Witness, witness};
 use crate::tail::{Scrap, Tail};
 use crate::{Event, LONGEST_LINE};
 
 /// The open record. One in each process; several processes share the file.
 #[derive(Debug)]
 pub struct Audit {
-    path: PathBuf,
+    places: Places,
     key: Key,
     noted: HeadFile,
-    open: Mutex<Open>,
+    open: Arc<Mutex<Open>>,
+    /// Started by the first record of this process.
+    sync: OnceLock<Option<DiskSync>>,
 }
 
 #[derive(Debug, Error)]
@@ -58,37 +62,50 @@ struct Open {
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Audit {
-    /// Opens the file, or begins it. Its folder is there already.
+    /// Opens the file, or begins it, with its key and its note beside it. Its folder is there already.
     pub fn open(path: &Path) -> Result<Self, AppendError> {
-        let io = |source| AppendError::Io {
+        Self::open_at(Places::beside(path))
+    }
+
+    pub fn open_at(places: Places) -> Result<Self, AppendError> {
+        let io = |path: &Path, source| AppendError::Io {
             path: path.to_owned(),
             source,
         };
-        let file = open(path).map_err(io)?;
-        let key = match Key::load(path).map_err(io)? {
+        let file = open(places.record()).map_err(|error| io(places.record(), error))?;
+        let key = match Key::load(places.key()).map_err(|error| io(places.key(), error))? {
             Some(key) => key,
-            None if is_sealed(path, &file).map_err(io)? => {
+            None if is_sealed(&places, &file).map_err(|error| io(places.record(), error))? => {
                 return Err(AppendError::NoKey {
-                    path: path.to_owned(),
-                    key: key_file(path),
+                    path: places.record().to_owned(),
+                    key: places.key().to_owned(),
                 });
             }
-            None => Key::create(path).map_err(io)?,
+            None => Key::create(places.key()).map_err(|error| io(places.key(), error))?,
         };
         Ok(Self {
-            path: path.to_owned(),
             key,
-            noted: HeadFile::open(path).map_err(io)?,
-            open: Mutex::new(Open {
+            noted: HeadFile::open(places.head()).map_err(|error| io(places.head(), error))?,
+            places,
+            open: Arc::new(Mutex::new(Open {
                 file,
                 head: Head::START,
                 length: 0,
-            }),
+            })),
+            sync: OnceLock::new(),
         })
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
+        self.places.record()
+    }
+
+    /// Where the record was noted to stand, for a log that others keep. `None` where that is not known.
+    pub fn noted_head(&self) -> Option<Head> {
+        match witness(self.places.head(), &self.key) {
+            Ok(Witness::Head(head)) => Some(head),
+            _ => None,
+        }
     }
 
     /// Adds one record. Blocks for the length of a small write, longer only while another process
@@ -99,7 +116,25 @@ impl Audit {
         let written = self.append_locked(&mut open, event, at);
         // Closing would let go of it as well; nothing can be done about a lock that does not open.
         let _ = open.file.unlock();
+        drop(open);
+        if written.is_ok()
+            && let Some(sync) = self.sync.get_or_init(|| self.start_sync())
+        {
+            sync.note_written();
+        }
         written
+    }
+
+    /// The record first: a note that is ahead of it would look like a record that was cut. A process that
+    /// can have no thread leaves syncing to the kernel.
+    fn start_sync(&self) -> Option<DiskSync> {
+        let open = Arc::clone(&self.open);
+        let noted = self.noted.handle().ok()?;
+        let files = move || {
+            let open = open.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(vec![open.file.try_clone()?, noted.try_clone()?])
+        };
+        DiskSync::start(files).ok()
     }
 
     fn append_locked(
@@ -114,14 +149,14 @@ impl Audit {
         if length == open.length && looked_at {
             return self.write(open, b"", event, at);
         }
-        let noted = witness(&self.path, &self.key).map_err(|error| self.io(error))?;
+        let noted = witness(self.places.head(), &self.key).map_err(|error| self.io(error))?;
         let before = match noted {
             // The file was moved away: the chain goes on after it.
             Witness::Head(head) if open.head == Head::START => head,
             _ => open.head,
         };
         let broken = || AppendError::Broken {
-            path: self.path.clone(),
+            path: self.path().to_owned(),
         };
         let tail = Tail::read(&open.file, length, before).map_err(|error| self.io(error))?;
         let Tail::Whole {
@@ -203,22 +238,22 @@ impl Audit {
                 }
                 Err(TryLockError::WouldBlock) => {
                     return Err(AppendError::Busy {
-                        path: self.path.clone(),
+                        path: self.path().to_owned(),
                     });
                 }
                 Err(TryLockError::Error(error)) => return Err(self.io(error)),
             }
-            if is_at(&open.file, &self.path).map_err(|error| self.io(error))? {
+            if is_at(&open.file, self.path()).map_err(|error| self.io(error))? {
                 return Ok(());
             }
-            open.file = self::open(&self.path).map_err(|error| self.io(error))?;
+            open.file = self::open(self.path()).map_err(|error| self.io(error))?;
             open.length = 0;
         }
     }
 
     fn io(&self, source: io::Error) -> AppendError {
         AppendError::Io {
-            path: self.path.clone(),
+            path: self.path().to_owned(),
             source,
         }
     }
@@ -233,10 +268,10 @@ impl Open {
 }
 
 /// Whether a key made something of this once.
-fn is_sealed(path: &Path, file: &File) -> io::Result<bool> {
+fn is_sealed(places: &Places, file: &File) -> io::Result<bool> {
     let length = file.metadata()?.len();
     let tail = Tail::read(file, length, Head::START)?;
-    let noted = fs::metadata(head_file(path)).is_ok_and(|file| file.len() > 0);
+    let noted = fs::metadata(places.head()).is_ok_and(|file| file.len() > 0);
     Ok(noted || matches!(tail, Tail::Whole { seal: Some(_), .. }))
 }
 

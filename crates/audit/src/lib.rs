@@ -4,21 +4,24 @@
 //! missing, added or moved line shows when the chain is walked ([`walk`]), offline and without any
 //! key. Each line is sealed by a key besides, and where the chain stands is noted in a file of its own,
 //! so that a record that was written anew or cut shows where the key is. Whoever can read the key and
-//! write all three files can still forge them: against that, the [`Head`] is noted elsewhere.
+//! write all three files can still forge them: against that, key and note may lie elsewhere ([`Places`]),
+//! and the [`Head`] is noted by hand or in the system's journal.
 //!
 //! Several processes write to one file (the gateway and the command line). Each takes the kernel's
 //! lock, reads how the file ends now, and adds one line with one write: the chain cannot fork. A
 //! write cut by a crash leaves a line that is no record; the next writer leaves it where it is and
 //! adds a record that vouches for its bytes, so that a crash is told apart from tampering.
 //!
-//! A line survives the death of the process that wrote it; in a power cut the last moments may be
-//! lost, as with the store.
+//! A line survives the death of the process that wrote it, and is on the disk half a second later; in a
+//! power cut that half second may be lost, and the next record says so (`resumed`).
 
 #![forbid(unsafe_code)]
 
 mod audit;
+mod disk_sync;
 mod event;
 mod line;
+mod places;
 mod seal;
 mod tail;
 mod walk;
@@ -27,7 +30,8 @@ mod words;
 pub use audit::{AppendError, Audit};
 pub use event::{Act, Answer, Decision, Egress, Event, Pairing, Subject};
 pub use line::{Digest, Head, InvalidHead, Record};
-pub use walk::{Flaw, Proof, Report, Walk, WalkError, walk};
+pub use places::Places;
+pub use walk::{Flaw, Proof, Report, Walk, WalkError, walk, walk_at};
 pub use words::Words;
 
 /// No line is longer, so that whoever reads one knows how much memory that takes.

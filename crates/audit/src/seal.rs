@@ -2,13 +2,13 @@
 //!
 //! The chain alone shows a change in its middle. Whoever may write the file can write a whole new one
 //! that holds, or cut its end. So each record carries a seal by a key that stands in a file of its own,
-//! next to the record and in no sandbox, and a third file notes after each write where the chain stood,
-//! sealed as well.
+//! in no sandbox, and a third file notes after each write where the chain stood, sealed as well. Both lie
+//! next to the record, or where the operator put them ([`crate::Places`]).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -35,9 +35,9 @@ pub(crate) enum Witness {
 const KEY_BYTES: usize = 32;
 
 impl Key {
-    /// The key of the record at `path`, or `None` where there is none yet.
+    /// The key in that file, or `None` where there is none yet.
     pub(crate) fn load(path: &Path) -> io::Result<Option<Self>> {
-        let text = match fs::read_to_string(key_file(path)) {
+        let text = match fs::read_to_string(path) {
             Ok(text) => Zeroizing::new(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -49,24 +49,23 @@ impl Key {
     }
 
     /// Makes a key. Of two processes at once one wins, and both use its key.
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+    pub(crate) fn create(target: &Path) -> io::Result<Self> {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
         getrandom::fill(bytes.as_mut_slice())
             .map_err(|error| io::Error::other(error.to_string()))?;
         let text = Zeroizing::new(format!("{}\n", Digest::from_bytes(*bytes)));
-        let target = key_file(path);
         let draft = target.with_extension(format!("key.{}", std::process::id()));
         let _ = fs::remove_file(&draft);
         let mut file = private(&draft, true)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        let linked = fs::hard_link(&draft, &target);
+        let linked = fs::hard_link(&draft, target);
         let _ = fs::remove_file(&draft);
         match linked {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        Self::load(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+        Self::load(target)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn new(bytes: &[u8]) -> Self {
@@ -109,7 +108,12 @@ pub(crate) struct HeadFile(File);
 
 impl HeadFile {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        private(&head_file(path), false).map(Self)
+        private(path, false).map(Self)
+    }
+
+    /// The same file, to be synced.
+    pub(crate) fn handle(&self) -> io::Result<File> {
+        self.0.try_clone()
     }
 
     /// One small write of one length, so that it is there whole or not at all.
@@ -120,9 +124,9 @@ impl HeadFile {
     }
 }
 
-/// What was noted of the record at `path`. Without the key nothing can be said of it.
+/// What that file notes of a record. Without the key nothing can be said of it.
 pub(crate) fn witness(path: &Path, key: &Key) -> io::Result<Witness> {
-    let text = match fs::read_to_string(head_file(path)) {
+    let text = match fs::read_to_string(path) {
         Ok(text) if text.is_empty() => return Ok(Witness::Missing),
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Witness::Missing),
@@ -134,14 +138,6 @@ pub(crate) fn witness(path: &Path, key: &Key) -> io::Result<Witness> {
         (key.seal_head(head) == seal).then_some(head)
     });
     Ok(noted.map_or(Witness::Unreadable, Witness::Head))
-}
-
-pub(crate) fn key_file(path: &Path) -> PathBuf {
-    path.with_extension("key")
-}
-
-pub(crate) fn head_file(path: &Path) -> PathBuf {
-    path.with_extension("head")
 }
 
 fn private(path: &Path, new: bool) -> io::Result<File> {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::line::{Digest, Head, Read, read};
+use crate::places::Places;
 use crate::seal::{Key, Seal, Witness, witness};
 use crate::{LONGEST_LINE, Record};
 
@@ -106,12 +107,21 @@ pub struct Walk {
 /// Opens a file to walk it. Writers are waited for only as long as it takes to learn its length:
 /// what they add later is not looked at.
 pub fn walk(path: &Path) -> Result<Walk, WalkError> {
+    walk_at(&Places::beside(path))
+}
+
+/// The same, with a key and a note that may lie elsewhere.
+pub fn walk_at(places: &Places) -> Result<Walk, WalkError> {
+    let path = places.record();
     let open = || {
-        let key = Key::load(path)?;
+        let key = Key::load(places.key())?;
         let file = File::open(path)?;
         file.lock_shared()?;
         let length = file.metadata()?.len();
-        let noted = key.as_ref().map(|key| witness(path, key)).transpose();
+        let noted = key
+            .as_ref()
+            .map(|key| witness(places.head(), key))
+            .transpose();
         file.unlock()?;
         Ok((BufReader::new(file.take(length)), key, noted?))
     };

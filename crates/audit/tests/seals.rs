@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use hermetic_audit::{AppendError, Flaw, Proof, Report, WalkError};
+use hermetic_audit::{AppendError, Audit, Flaw, Places, Proof, Report, WalkError, walk_at};
 
 use crate::lab::{Lab, at, ran};
 
@@ -171,4 +171,64 @@ fn after_a_move_a_new_process_goes_on_where_the_old_one_stood() {
     lab.append();
     let report = lab.verify().unwrap();
     assert_eq!((report.first, report.resumed), (Some(last.seq + 1), 0));
+}
+
+/// The folder of the record, as it was on an earlier day.
+fn copy_of(lab: &Lab) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let folder = lab.path().parent().unwrap().to_owned();
+    let files = fs::read_dir(folder).unwrap();
+    files
+        .map(|file| file.unwrap().path())
+        .map(|path| (path.clone(), fs::read(&path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_folder_restored_from_an_earlier_day_is_noticed_where_the_note_lies_elsewhere() {
+    let (lab, elsewhere) = (Lab::new(), tempfile::tempdir().unwrap());
+    let places = Places::beside(&lab.path()).with_head(Some(elsewhere.path().join("head")));
+    assert!(places.key_is_beside() && !places.head_is_beside());
+    let append = |count| {
+        let audit = Audit::open_at(places.clone()).unwrap();
+        for _ in 0..count {
+            audit.append(&ran("true"), at(1)).unwrap();
+        }
+    };
+    append(3);
+    let earlier = copy_of(&lab);
+    append(2);
+    let whole = walk_at(&places).unwrap().finish().unwrap();
+    assert_eq!(whole.records, 5);
+    let noted = Audit::open_at(places.clone()).unwrap().noted_head();
+    assert_eq!(noted, whole.head, "what a log is told");
+    for (path, bytes) in earlier {
+        fs::write(path, bytes).unwrap();
+    }
+    assert_eq!(flaw(walk_at(&places).unwrap().finish()), Flaw::Cut);
+    // It goes on, and says so.
+    append(1);
+    let report = walk_at(&places).unwrap().finish().unwrap();
+    assert_eq!((report.records, report.resumed), (5, 1));
+    assert!(!lab.note().exists(), "no second note beside the record");
+}
+
+#[test]
+fn a_key_that_somebody_else_keeps_is_used_and_none_is_made_beside_the_record() {
+    let (lab, elsewhere) = (Lab::new(), tempfile::tempdir().unwrap());
+    let key = elsewhere.path().join("credential");
+    fs::write(&key, format!("{}\n", "5a".repeat(32))).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o400)).unwrap();
+    let places = Places::beside(&lab.path()).with_key(Some(key));
+    let audit = Audit::open_at(places.clone()).unwrap();
+    audit.append(&ran("true"), at(1)).unwrap();
+    assert!(!lab.key().exists());
+    let report = walk_at(&places).unwrap().finish().unwrap();
+    assert_eq!((report.proof, report.sealed), (Proof::Whole, 1));
+    // Without the way to it nothing is proven, and nothing is written.
+    assert_eq!(lab.verify().unwrap().proof, Proof::NoKey);
+    let refused = Audit::open(&lab.path());
+    assert!(
+        matches!(refused, Err(AppendError::NoKey { .. })),
+        "{refused:?}"
+    );
 }
