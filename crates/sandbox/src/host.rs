@@ -1,8 +1,13 @@
 //! What backends on this machine share: the warden program as something to execute, processes that
-//! are told from others that took their number, and trees of files that are removed whatever is in
-//! them.
+//! are told from others that took their number, what those hold that no folder shows, and trees of
+//! files that are removed whatever is in them.
 
+mod blame;
+pub mod held;
 mod program;
+mod usage;
 
+pub use blame::Blame;
 pub use hermetic_warden::machine::{Process, end, has_ended, kill, reap, remove, wait_for_end};
 pub use program::Program;
+pub use usage::Usage;

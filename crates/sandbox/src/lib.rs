@@ -31,4 +31,4 @@ pub use host_folders::risk_of_showing;
 pub use output::HeadTail;
 pub use sandbox::{Bond, RunError, Sandbox};
 pub use spec::{Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView};
-pub use trial::{TrialError, try_command};
+pub use trial::{TrialError, try_command, try_to_say};

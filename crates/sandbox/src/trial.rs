@@ -17,8 +17,12 @@ pub enum TrialError {
     Greet(#[from] GreetError),
     #[error(transparent)]
     Call(#[from] CallError),
-    #[error("a command in it should say {EXPECTED:?}, and ended with exit code {code}: {said:?}")]
-    Output { code: i32, said: String },
+    #[error("a command in it should say {expected:?}, and ended with exit code {code}: {said:?}")]
+    Output {
+        expected: &'static str,
+        code: i32,
+        said: String,
+    },
 }
 
 /// A machine that swaps takes long over a millisecond's work.
@@ -30,8 +34,17 @@ const MOST_SAID: usize = 1 << 10;
 
 /// Succeeds when a command's output came back over the link.
 pub async fn try_command(link: Link) -> Result<(), TrialError> {
+    try_to_say(link, COMMAND, EXPECTED).await
+}
+
+/// Succeeds when this command of a shell's said exactly that, and ended well.
+pub async fn try_to_say(
+    link: Link,
+    command: &str,
+    expected: &'static str,
+) -> Result<(), TrialError> {
     let warden = Warden::greet(link.into_stream(), PATIENCE).await?;
-    let mut run = Run::new(["/bin/sh", "-c", COMMAND]);
+    let mut run = Run::new(["/bin/sh", "-c", command]);
     run.timeout = Some(PATIENCE);
     let end = warden.kill(Kill::Run(run.id.clone()));
     let running = warden.run(run).await?;
@@ -39,11 +52,12 @@ pub async fn try_command(link: Link) -> Result<(), TrialError> {
     let finished = gather(running, None, MOST_SAID, &stop, end).await?;
     let code = finished.code();
     let mut said = finished.stdout.into_bytes();
-    if code == 0 && said == EXPECTED.as_bytes() {
+    if code == 0 && said == expected.as_bytes() {
         return Ok(());
     }
     said.extend(finished.stderr.into_bytes());
     Err(TrialError::Output {
+        expected,
         code,
         said: String::from_utf8_lossy(&said).into_owned(),
     })

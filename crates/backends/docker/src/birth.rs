@@ -24,6 +24,7 @@ use crate::label;
 use crate::layer;
 use crate::link;
 use crate::shape;
+use crate::user;
 use crate::watch::Bounds;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
     let picture = image::provide(host, docker, image).await?;
     let facts = host.facts().await?;
     let options = &host.config.options;
-    let whose = shape::whose_of(options, &picture);
+    let whose = shape::whose_of(options, spec, &picture, &facts);
     let layered = layer::provide(host, docker, image, &picture, whose).await?;
     let body = shape::shape(options, spec, &layered, &picture, &facts)?;
     loop {
@@ -115,7 +116,7 @@ async fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
     let link = if found.is_running {
         reach().await?
     } else {
-        let whose = shape::whose(found.user.as_deref());
+        let whose = user::whose(found.user.as_deref());
         place(host, docker, &found.key, whose)
             .await
             .map_err(trouble("place the warden in the container"))?;

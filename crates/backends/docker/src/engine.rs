@@ -29,6 +29,8 @@ pub(crate) struct Facts {
     pub(crate) cpus: Option<i64>,
     /// The storage driver may know sizes; whether it does is seen when it is asked.
     pub(crate) may_size: bool,
+    /// Numbers of users inside are others outside, and only a range of them is mapped.
+    pub(crate) maps_users: bool,
 }
 
 impl Engine {
@@ -127,7 +129,10 @@ impl Facts {
                 .is_some_and(|name| name == "Backing Filesystem")
         });
         let on_xfs = backing.is_some_and(|pair| pair.get(1).is_some_and(|value| value == "xfs"));
+        let mut options = info.security_options.iter().flatten();
         Self {
+            maps_users: options
+                .any(|name| name.starts_with("name=userns") || name.starts_with("name=rootless")),
             cpus: info.ncpu,
             may_size: match info.driver.as_deref() {
                 Some("overlay2" | "overlay") => on_xfs,

@@ -33,6 +33,7 @@ mod readiness;
 mod shape;
 mod ssh;
 mod trust;
+mod user;
 mod volume;
 mod watch;
 
@@ -41,6 +42,7 @@ pub use context::client_folder;
 pub use docker::{Config, Docker};
 pub use extra::{Extra, ExtraError};
 pub use image::{Progress, Tell};
-pub use shape::{Options, RootView, Seal, User};
+pub use shape::{Options, RootView, Seal};
+pub use user::{NoSuchUser, User};
 pub use volume::{Volume, VolumeError};
 pub use watch::Ended;

@@ -8,17 +8,20 @@ use std::time::Duration;
 
 use bollard::models::SystemInfo;
 use hermetic_sandbox::{
-    BackendError, Layer, LayerState, Lifeline, Network, Persistence, Readiness, Sandbox, Spec,
-    SystemView,
+    BackendError, Layer, LayerState, Lifeline, Network, Persistence, Readiness, Spec, SystemView,
+    try_to_say,
 };
-use hermetic_types::{BackendKind, ConversationKey, Limits, SandboxId};
+use hermetic_types::{ConversationKey, Limits, SandboxId};
 
 use crate::address::Address;
+use crate::archive::Whose;
 use crate::birth::{self, Start};
 use crate::death;
 use crate::docker::Host;
 use crate::image;
-use crate::shape::{Seal, User};
+use crate::image::Picture;
+use crate::shape::Seal;
+use crate::user::{User, whose};
 
 pub(crate) async fn examine(host: &Arc<Host>) -> Readiness {
     let info = match ask(host).await {
@@ -35,7 +38,7 @@ pub(crate) async fn examine(host: &Arc<Host>) -> Readiness {
     layers.push(network(host));
     layers.push(held("capabilities", "none in any set, no-new-privileges"));
     layers.push(seccomp(&info));
-    layers.push(identity(host, &info));
+    layers.push(identity(host, &info).await);
     let kept = |claimed| match leaves_limits_out(host, &info) {
         true => Some(false),
         false => claimed,
@@ -141,20 +144,35 @@ async fn trial(host: &Arc<Host>) -> Layer {
     let spec = trial_spec(host);
     let tried = async {
         let link = birth::start(host, &spec, Start::Fresh).await?;
-        Sandbox::greet(&spec.id, BackendKind::Docker, link)
+        try_to_say(link, WORK, DONE)
             .await
-            .map_err(|error| BackendError::failed("greet the warden of a trial", error))?;
-        Ok::<_, BackendError>(())
+            .map_err(|error| BackendError::failed("run a command in a trial", error))
     };
     let tried = tried.await;
     let gone = death::destroy(host, &spec.id).await;
     match tried.and(gone) {
         Ok(()) => held(
             "image",
-            &format!("{image}: a container was made, greeted and removed"),
+            &format!("{image}: a container was made, ran a command and was removed"),
         ),
-        Err(error) => broken("image", &error),
+        Err(error) => unusable(host, &error),
     }
+}
+
+/// What whoever it runs as has to be able to do.
+const WORK: &str = "cd /workspace && echo done >trial && cat trial && rm trial && cd \"$HOME\"";
+const DONE: &str = "done\n";
+
+/// An image may work as its own user only.
+fn unusable(host: &Host, error: &BackendError) -> Layer {
+    let mut layer = broken("image", error);
+    if host.config.options.user == User::NeverRoot {
+        layer.remedy.get_or_insert_with(|| {
+            "if it works as its own user only, terminal.docker_user: image, which may be root"
+                .to_owned()
+        });
+    }
+    layer
 }
 
 fn trial_spec(host: &Host) -> Spec {
@@ -206,7 +224,7 @@ fn seccomp(info: &SystemInfo) -> Layer {
     }
 }
 
-fn identity(host: &Host, info: &SystemInfo) -> Layer {
+async fn identity(host: &Host, info: &SystemInfo) -> Layer {
     let options: Vec<&str> = info
         .security_options
         .iter()
@@ -220,19 +238,50 @@ fn identity(host: &Host, info: &SystemInfo) -> Layer {
     if has("name=rootless") {
         return held("identity", "the engine itself is not root");
     }
-    match host.config.options.user {
-        User::Host { uid, gid } if uid != 0 => held(
+    let picture = picture(host).await;
+    let of_image = picture.as_ref().and_then(|picture| picture.user.as_deref());
+    let is_root = |name: Option<&str>| whose(name) == Whose::Root;
+    match &host.config.options.user {
+        User::NeverRoot if picture.is_some() && !is_root(of_image) => held(
+            "identity",
+            &format!("{}, as the image says", of_image.unwrap_or_default()),
+        ),
+        User::NeverRoot => held("identity", OF_ITS_OWN),
+        User::Host { uid, gid } if *uid != 0 => held(
             "identity",
             &format!("{uid}:{gid}, the user who runs hermetic"),
         ),
-        User::Host { .. } | User::Image => Layer {
+        User::Named(name) if !is_root(Some(name)) => held("identity", name),
+        User::Image if picture.is_some() && !is_root(of_image) => held(
+            "identity",
+            &format!("{}, as the image says", of_image.unwrap_or_default()),
+        ),
+        user => Layer {
             name: "identity",
             state: LayerState::Weaker,
-            detail: "whoever the image says; root inside is root outside, without a capability"
-                .to_owned(),
-            remedy: Some("docker_run_as_host_user, or an engine with userns-remap".to_owned()),
+            detail: format!(
+                "{}; root inside is root outside, without a capability",
+                match user {
+                    User::Named(_) => "root, as terminal.docker_user says",
+                    User::Host { .. } => "root, who runs hermetic",
+                    User::Image | User::NeverRoot => "whoever the image says",
+                }
+            ),
+            remedy: Some(
+                "terminal.docker_user with an ordinary user, or an engine with userns-remap"
+                    .to_owned(),
+            ),
         },
     }
+}
+
+const OF_ITS_OWN: &str = "each container is a user of its own, unused elsewhere and never root; an image \
+     whose own user is no root keeps that one";
+
+/// Of the image, where it is there.
+async fn picture(host: &Host) -> Option<Picture> {
+    let docker = host.engine.docker().await.ok()?;
+    image::look(host, docker, &host.config.image).await.ok()?
 }
 
 /// Podman without root says that it keeps limits and, with cgroups of version 1, leaves them out
@@ -270,12 +319,13 @@ async fn disk(host: &Host) -> Layer {
         name: "disk limit",
         state: LayerState::Weaker,
         detail: if host.sees_layers() {
-            "RLIMIT_FSIZE for each file, and a watch that stops the sandbox within moments of \
-             passing the limit"
+            "counted, not kept: RLIMIT_FSIZE for each file, and a watch that stops the sandbox \
+             within moments of passing the limit, files without a name and growth that nobody \
+             explains included"
         } else {
-            "RLIMIT_FSIZE for each file, and a watch that stops the sandbox within moments of \
-             passing the limit; files deleted while open are counted only by root on the \
-             engine's own machine"
+            "counted, not kept: RLIMIT_FSIZE for each file, and a watch that stops the sandbox \
+             within moments of passing the limit; files without a name are counted only by root \
+             on the engine's own machine"
         }
         .to_owned(),
         remedy: Some("the engine's data on xfs mounted with pquota".to_owned()),

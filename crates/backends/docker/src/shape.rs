@@ -15,6 +15,7 @@ use crate::engine::Facts;
 use crate::extra::Extra;
 use crate::image::Picture;
 use crate::label;
+use crate::user::{User, whose};
 use crate::volume::{Volume, VolumeError};
 
 /// How containers are, beyond what every sandbox's spec says.
@@ -29,26 +30,6 @@ pub struct Options {
     pub volumes: Vec<Volume>,
     pub extra: Extra,
     pub seal: Seal,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum User {
-    /// Whoever the image says.
-    #[default]
-    Image,
-    Host {
-        uid: u32,
-        gid: u32,
-    },
-}
-
-impl User {
-    fn name(self) -> Option<String> {
-        match self {
-            Self::Image => None,
-            Self::Host { uid, gid } => Some(format!("{uid}:{gid}")),
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +57,9 @@ const SCRATCH: [(&str, u64, &str); 3] = [
 /// The least that tmpfs takes for a size; zero would be no limit.
 const PAGE: u64 = 4096;
 
+/// What a user is called whom the image does not know.
+const STRANGER: &str = "agent";
+
 /// How long a tied sandbox waits for its creator.
 const UNTIL_FIRST: Duration = Duration::from_secs(20);
 
@@ -91,8 +75,8 @@ pub(crate) fn shape(
     let mut body = ContainerCreateBody {
         image: Some(layered.to_owned()),
         hostname: Some("hermetic".to_owned()),
-        user: options.user.name(),
-        env: Some(env(options, spec)?),
+        user: options.user.name(&spec.id, picture, facts),
+        env: Some(env(options, spec, picture)?),
         entrypoint: Some(vec![archive::WARDEN.to_owned()]),
         cmd: Some(serve(spec)),
         // The first link. Whose end closes stdin, also when it is killed.
@@ -116,9 +100,9 @@ pub(crate) fn shape(
 }
 
 /// Who the container's processes will be.
-pub(crate) fn whose_of(options: &Options, picture: &Picture) -> Whose {
+pub(crate) fn whose_of(options: &Options, spec: &Spec, picture: &Picture, facts: &Facts) -> Whose {
     let mut body = ContainerCreateBody {
-        user: options.user.name(),
+        user: options.user.name(&spec.id, picture, facts),
         ..ContainerCreateBody::default()
     };
     options.extra.apply(&mut body);
@@ -161,16 +145,18 @@ fn serve(spec: &Spec) -> Vec<String> {
     words
 }
 
-fn env(options: &Options, spec: &Spec) -> Result<Vec<String>, BackendError> {
-    let mut all: BTreeMap<&str, &str> = options
-        .env
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.expose()))
-        .collect();
-    if matches!(options.user, User::Host { .. }) {
-        // Somebody the image has never heard of has no home there.
-        all.insert("HOME", archive::WORKSPACE);
+fn env(options: &Options, spec: &Spec, picture: &Picture) -> Result<Vec<String>, BackendError> {
+    let mut all: BTreeMap<&str, &str> = BTreeMap::new();
+    if options.user.is_stranger_to(picture) {
+        // Programs that ask the image who they are hear nothing.
+        all.extend([
+            ("HOME", archive::WORKSPACE),
+            ("USER", STRANGER),
+            ("LOGNAME", STRANGER),
+        ]);
     }
+    let of_all = options.env.iter();
+    all.extend(of_all.map(|(name, value)| (name.as_str(), value.expose())));
     all.extend(
         spec.env
             .iter()
@@ -215,7 +201,7 @@ fn host(options: &Options, spec: &Spec, picture: &Picture, facts: &Facts) -> Hos
         storage_opt: facts
             .may_size
             .then(|| HashMap::from([("size".to_owned(), limits.disk_bytes.to_string())])),
-        tmpfs: Some(tmpfs(options, spec, picture)),
+        tmpfs: Some(tmpfs(options, spec, picture, facts)),
         binds: Some(binds(options, spec)),
         // Nothing of what the warden says belongs into a log of the engine's.
         log_config: Some(HostConfigLogConfig {
@@ -245,7 +231,12 @@ fn ulimits(limits: &Limits) -> Vec<ResourcesUlimits> {
     .collect()
 }
 
-fn tmpfs(options: &Options, spec: &Spec, picture: &Picture) -> HashMap<String, String> {
+fn tmpfs(
+    options: &Options,
+    spec: &Spec,
+    picture: &Picture,
+    facts: &Facts,
+) -> HashMap<String, String> {
     let limits = &spec.limits;
     let least = |bytes: u64| {
         bytes
@@ -274,7 +265,7 @@ fn tmpfs(options: &Options, spec: &Spec, picture: &Picture) -> HashMap<String, S
             limits.disk_bytes.min(limits.memory_bytes).max(PAGE),
         );
         add("/root", least(256 << 20));
-        let mode = whose_of(options, picture).run_mode();
+        let mode = whose_of(options, spec, picture, facts).run_mode();
         let socket = format!("rw,nosuid,nodev,noexec,size={PAGE},nr_inodes=16,mode={mode:o}");
         mounts.insert(archive::RUN.to_owned(), socket);
     } else if workspace_in_memory(spec) {
@@ -334,14 +325,6 @@ pub(crate) fn volume_of(mount: &Mount) -> Result<Volume, VolumeError> {
             text: mount.source.display().to_string(),
         })
     })
-}
-
-pub(crate) fn whose(user: Option<&str>) -> Whose {
-    let name = user.map(|user| user.split(':').next().unwrap_or_default());
-    match name {
-        None | Some("" | "0" | "root") => Whose::Root,
-        Some(_) => Whose::SomebodyElse,
-    }
 }
 
 /// An engine refuses more CPUs than it has, which is no bound anyway.

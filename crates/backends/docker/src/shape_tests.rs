@@ -23,6 +23,7 @@ fn made(options: &Options, spec: &Spec) -> ContainerCreateBody {
     let facts = Facts {
         cpus: Some(2),
         may_size: false,
+        maps_users: false,
     };
     shape(options, spec, "debian", &Picture::default(), &facts).unwrap()
 }
@@ -110,23 +111,23 @@ fn a_variable_with_a_hole_in_its_name_is_refused() {
     for name in ["", "A=B", "A\0"] {
         let mut spec = spec();
         spec.env.insert(name.to_owned(), "x".to_owned());
-        assert!(env(&Options::default(), &spec).is_err(), "{name:?}");
+        let made = env(&Options::default(), &spec, &Picture::default());
+        assert!(made.is_err(), "{name:?}");
     }
 }
 
 #[test]
-fn who_is_root_is_known_however_it_is_written() {
-    for user in [
-        None,
-        Some(""),
-        Some("root"),
-        Some("0"),
-        Some("0:0"),
-        Some("root:users"),
-    ] {
-        assert_eq!(whose(user), Whose::Root, "{user:?}");
+fn a_user_of_its_own_has_a_home_and_a_name_unless_told_otherwise() {
+    let mut options = Options {
+        user: User::NeverRoot,
+        ..Options::default()
+    };
+    let env = |options: &Options| made(options, &spec()).env.unwrap();
+    let said = env(&options);
+    for variable in ["HOME=/workspace", "USER=agent", "LOGNAME=agent"] {
+        assert!(said.contains(&variable.to_owned()), "{said:?}");
     }
-    for user in ["node", "1000", "1000:0", "00"] {
-        assert_eq!(whose(Some(user)), Whose::SomebodyElse);
-    }
+    options.env.insert("HOME".to_owned(), Secret::new("/tmp"));
+    assert!(env(&options).contains(&"HOME=/tmp".to_owned()));
+    assert!(env(&Options::default()).is_empty());
 }

@@ -4,6 +4,7 @@
 //! costs a look a minute and a small one a few in a second.
 
 use std::collections::{HashMap, HashSet};
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use tokio::time::sleep;
 use crate::container::{Container, Look};
 use crate::docker::Host;
 use crate::files::Files;
-use crate::hidden;
+use crate::hidden::{self, Hidden};
 
 /// Why a sandbox was ended by its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,13 +106,15 @@ impl Host {
     }
 
     /// How much it has written. An error of the engine's is no reason to end anything.
-    async fn weigh(&self, id: &SandboxId) -> Weighed {
+    async fn weigh(&self, id: &SandboxId, hidden: &mut Hidden) -> Weighed {
         match self.find(id, Look::Weigh).await {
             Ok(Some(found)) if found.is_running => {
                 let named = found.layer_bytes.unwrap_or_default();
-                let (pid, key) = (found.pid, found.key.clone());
-                let unnamed = spawn_blocking(move || hidden::bytes(pid, &key)).await;
-                let unnamed = unnamed.ok().flatten().unwrap_or_default();
+                let unnamed = if self.sees_layers() {
+                    look_for_hidden(&found, hidden, named).await
+                } else {
+                    0
+                };
                 Weighed::Bytes(Box::new(found), named.saturating_add(unnamed))
             }
             Ok(_) => Weighed::Gone,
@@ -145,14 +148,28 @@ enum Weighed {
     Gone,
 }
 
+/// Looking takes system calls and a wait for what only passes.
+async fn look_for_hidden(found: &Container, hidden: &mut Hidden, named: u64) -> u64 {
+    let (pid, key, layer) = (found.pid, found.key.clone(), found.layer.clone());
+    let mut looker = mem::take(hidden);
+    let looked = spawn_blocking(move || {
+        let bytes = looker.bytes(pid, &key, layer.as_deref(), named);
+        (looker, bytes)
+    });
+    let (looker, bytes) = looked.await.unwrap_or_default();
+    *hidden = looker;
+    bytes
+}
+
 async fn look_after(host: Weak<Host>, id: SandboxId, limit: u64) {
     let mut good_for = lasts(limit, FILL_RATE);
+    let mut hidden = Hidden::default();
     loop {
         sleep(good_for).await;
         let Some(host) = host.upgrade().filter(|host| host.watch.watches(&id)) else {
             return;
         };
-        good_for = match host.weigh(&id).await {
+        good_for = match host.weigh(&id, &mut hidden).await {
             Weighed::Bytes(found, bytes) if bytes > limit => {
                 host.end(&found, Ended::DiskLimit).await;
                 // Looked at once more: a kill that failed is tried again.

@@ -124,6 +124,20 @@ print("ready", flush=True); time.sleep(600)'"#;
         until("it is gone", async || lab.docker.list().await.unwrap().is_empty()).await;
     }
 
+    async fn a_file_that_is_held_in_any_way_counts(lab: &Lab) {
+        if !getuid().is_root() {
+            return eprintln!("SKIP: a_file_that_is_held_in_any_way_counts: only root sees such files");
+        }
+        for (what, hold) in HIDDEN_FILES {
+            let mut spec = lab.spec();
+            spec.limits = Limits { disk_bytes: 64 << 20, memory_bytes: 100 << 20, ..Limits::default() };
+            let sandbox = lab.create(&spec).await;
+            let _running = begin(&sandbox, &holding(hold)).await;
+            until(what, async || lab.docker.why_ended(&spec.id) == Some(Ended::DiskLimit)).await;
+            until("it is gone", async || lab.docker.list().await.unwrap().is_empty()).await;
+        }
+    }
+
     async fn files_without_a_byte_count_too(lab: &Lab) {
         if !getuid().is_root() {
             return eprintln!("SKIP: files_without_a_byte_count_too: only root sees the layer");
@@ -144,4 +158,43 @@ for d in range(2000):
         until("it is seen to be stopped", async || lab.docker.connect(&spec.id).await.is_err()).await;
         lab.docker.destroy(&spec.id).await.unwrap();
     }
+}
+
+/// What a program in Python does with a file that has lost its name.
+const HIDDEN_FILES: [(&str, &str); 2] = [
+    (
+        "a mapping counts",
+        r#"
+    held.append(mmap.mmap(f.fileno(), 4096)); f.close()
+    # Python keeps a descriptor of its own for each mapping.
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            try: os.close(int(name))
+            except OSError: pass
+"#,
+    ),
+    (
+        "a socket's queue counts",
+        r#"
+    pair = socket.socketpair(); held.append(pair)
+    pair[0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [f.fileno()]))])
+    f.close()
+"#,
+    ),
+];
+
+/// Holds 320 MB of such files and says so.
+fn holding(hold: &str) -> String {
+    format!(
+        r#"exec python3 - <<'P'
+import array, mmap, os, socket, time
+held = []
+def keep(f):{hold}
+for _ in range(20):
+    f = open("/usr/f", "wb+"); os.unlink("/usr/f")
+    for _ in range(16): f.write(b"x" * (1 << 20)); f.flush()
+    keep(f)
+print("ready", flush=True); time.sleep(600)
+P"#
+    )
 }

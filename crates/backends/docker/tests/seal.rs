@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use hermetic_docker::{Options, RootView, User, Volume};
 use hermetic_sandbox::conformance::{DOORS, assert_closed};
-use hermetic_sandbox::{Backend, BackendError, Mount, MountMode};
+use hermetic_sandbox::{Backend, BackendError, LayerState, Mount, MountMode};
 
 use crate::lab::{is_podman, sh, stories};
 
@@ -63,6 +63,72 @@ echo done"#).await;
         let lab = lab.with(|config| config.options.user = User::Host { uid: 1234, gid: 1234 });
         let said = lab.run("id -u; id -g; for p in /bin/su /usr/bin/newgrp /usr/bin/passwd; do [ -u $p ] && echo \"$p is setuid\" >/dev/null; done; su root -c id >/dev/null 2>&1 && echo ROOT; echo mine > /workspace/f && cat /workspace/f; echo $HOME; touch /etc/x 2>/dev/null && echo WROTE; ls -ld /.hermetic/warden | cut -c1-10; rm -f /.hermetic/warden 2>/dev/null; [ -x /.hermetic/warden ] && echo there").await;
         assert_eq!(said, "1234\n1234\nmine\n/workspace\n-r-xr-xr-x\nthere\n");
+    }
+
+    async fn an_image_that_runs_as_root_does_not(lab: &Lab) {
+        let lab = lab.with(|config| config.options.user = User::NeverRoot);
+        let work = "id -u; id -g; id -G; echo mine > note && cat note; cd && pwd; echo $USER; mkdir -p .cache/x && touch /tmp/x; python3 -c 'import getpass, os; print(getpass.getuser(), os.path.expanduser(\"~\"))'; (touch /etc/x || touch /usr/x || touch /.hermetic/x || rm -f /.hermetic/warden) 2>/dev/null && echo WROTE; grep Uid /proc/1/status | cut -f2";
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            let said = lab.run(work).await;
+            let lines: Vec<&str> = said.lines().collect();
+            let id: u32 = lines[0].parse().unwrap();
+            assert!(id >= 1000, "{said}");
+            assert_eq!(lines[1..], [lines[0], lines[0], "mine", "/workspace", "agent", "agent /workspace", lines[0]], "{said}");
+            seen.push(id);
+        }
+        assert!(seen[0] != seen[1] || seen[0] == 1000, "{seen:?}");
+        let readiness = lab.docker.readiness().await;
+        let identity = readiness.layers.iter().find(|layer| layer.name == "identity").unwrap();
+        assert_eq!(identity.state, LayerState::Active, "{}", identity.detail);
+        assert_eq!(readiness.missing().map(|layer| &layer.detail), None);
+    }
+
+    async fn a_kept_container_stays_who_it_is(lab: &Lab) {
+        let lab = lab.with(|config| config.options.user = User::NeverRoot);
+        let mut spec = lab.spec();
+        spec.persistence = hermetic_sandbox::Persistence::Kept;
+        let sandbox = lab.create(&spec).await;
+        let before = sh(&sandbox, "id -u; echo mine > note").await;
+        lab.docker.stop(&spec.id).await.unwrap();
+        // Also for a gateway that was told otherwise since.
+        let other = lab.with(|config| config.options.user = User::Named("root".to_owned()));
+        let sandbox = crate::lab::greet(&spec, other.docker.resume(&spec).await.unwrap()).await;
+        assert_eq!(sh(&sandbox, "id -u; echo more >> note && stat -c %u note").await, before.repeat(2));
+        lab.docker.destroy(&spec.id).await.unwrap();
+    }
+
+    async fn who_chooses_root_is_told(lab: &Lab) {
+        let lab = lab.with(|config| config.options.user = User::Named("root".to_owned()));
+        assert_eq!(lab.run("id -u; grep CapEff /proc/self/status | cut -f2").await, "0\n0000000000000000\n");
+        let readiness = lab.docker.readiness().await;
+        let identity = readiness.layers.iter().find(|layer| layer.name == "identity").unwrap();
+        assert!(identity.state == LayerState::Weaker || identity.detail.contains("outside"), "{}", identity.detail);
+    }
+
+    async fn an_image_that_works_as_its_own_user_only_is_said(lab: &Lab) {
+        if std::env::var("DOCKER_HOST").is_ok_and(|host| host.contains("podman")) {
+            eprintln!("SKIP: an_image_that_works_as_its_own_user_only_is_said: Podman's socket makes no image of a container");
+            return;
+        }
+        // Its shell is root's alone.
+        let words = ["run", "-d", "--network", "none"];
+        let made = crate::lab::docker(&words, &[&crate::lab::image(), "chmod", "-R", "go-rwx", "/usr/bin"]).await;
+        crate::lab::docker(&["wait"], &[made.trim()]).await;
+        let image = format!("hermetic-test:{}", hermetic_types::SandboxId::random());
+        crate::lab::docker(&["commit"], &[made.trim(), &image]).await;
+        crate::lab::docker(&["rm"], &[made.trim()]).await;
+        let of = |user: User| lab.with(|config| {
+            config.image.clone_from(&image);
+            config.options.user = user;
+        });
+        let readiness = of(User::NeverRoot).docker.readiness().await;
+        let missing = readiness.missing().unwrap();
+        assert_eq!(missing.name, "image");
+        assert!(missing.remedy.as_deref().unwrap().contains("docker_user: image"), "{missing:?}");
+        let readiness = of(User::Image).docker.readiness().await;
+        assert_eq!(readiness.missing().map(|layer| &layer.detail), None);
+        crate::lab::docker(&["rmi"], &[&image]).await;
     }
 
     async fn a_read_only_root_is_one(lab: &Lab) {
@@ -146,8 +212,8 @@ print(len(ours), len(known) > 50)'"#;
     }
 
     async fn the_warden_is_out_of_reach(lab: &Lab) {
-        for user in [User::Image, User::Host { uid: 1234, gid: 1234 }] {
-            let lab = lab.with(|config| config.options.user = user);
+        for user in [User::Image, User::NeverRoot, User::Host { uid: 1234, gid: 1234 }] {
+            let lab = lab.with(|config| config.options.user = user.clone());
             let said = lab.run(&format!("exec python3 - <<'PYTHON'\n{AT_THE_WARDEN}\nPYTHON")).await;
             assert_eq!(said, "done\n", "{user:?}");
         }

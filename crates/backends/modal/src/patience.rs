@@ -70,7 +70,8 @@ impl Attempts {
             None if passes(&status) => self.wait,
             None => return Err(status),
         };
-        if Instant::now() + wait > self.deadline {
+        // Not the other way round: a service may ask for more time than a clock can show.
+        if wait > self.deadline.saturating_duration_since(Instant::now()) {
             return Err(status);
         }
         let (code, wait_ms) = (i32::from(status.code()), wait.as_millis());
@@ -118,6 +119,39 @@ mod tests {
         assert!(begun.elapsed() <= Duration::from_secs(30));
     }
 
+    fn throttled(seconds: f32) -> Status {
+        let policy = RetryPolicy {
+            retry_after_secs: seconds,
+        };
+        let details = ErrorDetails {
+            details: vec![Any {
+                type_url: format!("type.googleapis.com/{}", RetryPolicy::TYPE),
+                value: policy.encode_to_vec(),
+            }],
+        };
+        let details = details.encode_to_vec().into();
+        Status::with_details(Code::ResourceExhausted, "", details)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_asks_for_no_pause_is_not_asked_at_full_speed() {
+        for seconds in [0.0, -1.0, f32::NAN, 1e-9] {
+            let mut attempts = Attempts::within(Duration::from_secs(30));
+            while attempts.after(throttled(seconds)).await.is_ok() {
+                assert!(attempts.made <= 300, "{seconds}: {attempts:?}");
+            }
+            assert!(attempts.made > 5, "{seconds}: {attempts:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_asks_for_all_time_there_is_gets_none() {
+        for seconds in [1e19, f32::MAX, f32::INFINITY] {
+            let mut attempts = Attempts::within(Duration::from_secs(30));
+            assert!(attempts.after(throttled(seconds)).await.is_err());
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_does_not_pass_is_asked_once() {
         for status in [
@@ -133,25 +167,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_says_when_is_asked_then() {
-        let policy = RetryPolicy {
-            retry_after_secs: 7.0,
-        };
-        let details = ErrorDetails {
-            details: vec![Any {
-                type_url: format!("type.googleapis.com/{}", RetryPolicy::TYPE),
-                value: policy.encode_to_vec(),
-            }],
-        };
-        let throttled = || {
-            let details = details.encode_to_vec().into();
-            Status::with_details(Code::ResourceExhausted, "", details)
-        };
         let begun = Instant::now();
         let mut attempts = Attempts::within(Duration::from_secs(10));
-        attempts.after(throttled()).await.unwrap();
+        attempts.after(throttled(7.0)).await.unwrap();
         assert_eq!(begun.elapsed(), Duration::from_secs(7));
         assert!(
-            attempts.after(throttled()).await.is_err(),
+            attempts.after(throttled(7.0)).await.is_err(),
             "no time is left"
         );
     }

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hermetic_native::{Config, Native};
+use hermetic_native::{Config, EarlyStart, Native};
 use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Spec, SystemView};
 use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
 use hermetic_warden::client::Warden;
@@ -35,41 +35,50 @@ fn main() {
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(async {
-        let state = tempfile::tempdir().unwrap();
-        let installation = InstallationId::random();
-        let native = Native::open(Config {
+    // On a worker, as a gateway's conversations are.
+    let measured = runtime.spawn(measure());
+    runtime.block_on(measured).unwrap();
+}
+
+async fn measure() {
+    let state = tempfile::tempdir().unwrap();
+    let installation = InstallationId::random();
+    let open = |early| {
+        let config = Config {
             state: state.path().to_owned(),
             installation: installation.clone(),
             program: hermetic_embedded::WARDEN,
             require: Vec::new(),
             authority: None,
             total: hermetic_native::Total::default(),
-        })
-        .unwrap();
-        let ours = side_by_side(&native, &installation).await;
-        beside_docker(ours);
-        at_once(&native, &installation).await;
-        alive(&native, &installation).await;
-    });
+        };
+        Native::open_starting(config, early).unwrap()
+    };
+    // As a gateway has it, and as somebody has it who creates one sandbox.
+    let (native, unprepared) = (open(EarlyStart::Always), open(EarlyStart::Never));
+    let ours = side_by_side(&native, &unprepared, &installation).await;
+    beside_docker(ours);
+    at_once(&native, &installation).await;
+    alive(&native, &installation).await;
 }
 
 /// Turn by turn, so that whatever else the machine does hits both.
 /// Returns our own middle, in milliseconds.
-async fn side_by_side(native: &Native, installation: &InstallationId) -> Option<f64> {
+async fn side_by_side(
+    native: &Native,
+    unprepared: &Native,
+    installation: &InstallationId,
+) -> Option<f64> {
     let (mut ours, mut create, mut theirs, mut plain) = (vec![], vec![], vec![], vec![]);
+    let mut others = vec![];
     for round in 0..ROUNDS + 3 {
-        let begun = Instant::now();
-        let spec = spec(installation);
-        let warden = greet(native, &spec).await;
-        let created = begun.elapsed();
-        run_true(&warden).await;
-        native.destroy(&spec.id).await.unwrap();
-        let whole = begun.elapsed();
+        let (created, whole) = one_life(native, installation).await;
+        let (_, other) = one_life(unprepared, installation).await;
         let bubble = timed(&mut bubblewrap());
         let spawned = timed(&mut Command::new("/bin/true"));
         if round >= 3 {
             ours.push(whole);
+            others.push(other);
             create.push(created);
             theirs.extend(bubble);
             plain.extend(spawned);
@@ -80,10 +89,22 @@ async fn side_by_side(native: &Native, installation: &InstallationId) -> Option<
     row("bwrap --unshare-all true", &mut theirs);
     row("native: create, greeted", &mut create);
     row("native: create, true, destroyed", &mut ours);
+    row("the same, nothing started ahead", &mut others);
     if let (Some(ours), Some(theirs)) = (middle(&ours), middle(&theirs)) {
         println!("native / bwrap: {:.2}", ours / theirs);
     }
     middle(&ours)
+}
+
+/// How long until it was greeted, and until it was gone.
+async fn one_life(native: &Native, installation: &InstallationId) -> (Duration, Duration) {
+    let begun = Instant::now();
+    let spec = spec(installation);
+    let warden = greet(native, &spec).await;
+    let created = begun.elapsed();
+    run_true(&warden).await;
+    native.destroy(&spec.id).await.unwrap();
+    (created, begun.elapsed())
 }
 
 fn beside_docker(ours: Option<f64>) {

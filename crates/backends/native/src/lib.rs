@@ -15,4 +15,4 @@ mod host;
 mod plan;
 
 #[cfg(feature = "host")]
-pub use host::{Config, Demand, Ended, HOUSED, Housing, Keeps, Native, Site, Total};
+pub use host::{Config, Demand, EarlyStart, Ended, HOUSED, Housing, Keeps, Native, Site, Total};

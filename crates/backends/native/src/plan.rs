@@ -144,7 +144,7 @@ pub(crate) struct Pin {
 pub(crate) enum Report {
     /// Pid 1 exists; its pidfd travels with this, and says its number to whoever asks.
     Born,
-    /// Sealed and waiting for [`GO`]; the exit, where the plan has one, travels with this.
+    /// Sealed, and serving as soon as [`GO`] has come; the exit, where the plan has one, travels with this.
     Ready {
         landlock: Option<u8>,
     },

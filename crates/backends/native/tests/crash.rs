@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use hermetic_native::Native;
+use hermetic_native::{EarlyStart, Native};
 use hermetic_sandbox::{Backend, FoundState, Lifeline};
 use hermetic_types::{InstallationId, SandboxId};
 use hermetic_warden::client::Warden;
 
-use crate::lab::{Lab, PATIENCE, finished, greet, holders, open, sh, spec, stories, until};
+use crate::lab::{
+    Lab, PATIENCE, finished, greet, holders, open, open_starting, sh, spec, stories, until,
+};
 
 const STATE: &str = "HERMETIC_TEST_CRASH_STATE";
 const INSTALLATION: &str = "HERMETIC_TEST_CRASH_INSTALLATION";
@@ -29,7 +31,8 @@ fn creator() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let native = open(Path::new(&state), &installation);
+        // As a gateway has it.
+        let native = open_starting(Path::new(&state), &installation, EarlyStart::Always);
         for _ in 0..1000 {
             let mut spec = spec(&installation);
             if std::env::var_os(TIED).is_some() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use hermetic_native::{Config, Native};
+use hermetic_native::{Config, EarlyStart, Native};
 use hermetic_sandbox::{
     Backend, BackendError, Lifeline, Link, Network, Persistence, Spec, SystemView,
 };
@@ -165,15 +165,40 @@ impl Lab {
 }
 
 pub(crate) fn open(state: &Path, installation: &InstallationId) -> Native {
-    Native::open(Config {
+    open_starting(state, installation, EarlyStart::Never)
+}
+
+pub(crate) fn open_starting(
+    state: &Path,
+    installation: &InstallationId,
+    early: EarlyStart,
+) -> Native {
+    let config = Config {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         require: Vec::new(),
         authority: None,
         total: hermetic_native::Total::default(),
-    })
-    .unwrap()
+    };
+    Native::open_starting(config, early).unwrap()
+}
+
+/// How many of our children are first processes of sandboxes that nobody has asked for yet.
+pub(crate) fn waiting_cages() -> usize {
+    let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let children = threads
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
+        .collect::<String>();
+    let waits = |pid: &&str| {
+        let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        // The first process of a sandbox that is there counts as 1 in it.
+        let numbers = read("status");
+        let inside = numbers.lines().find(|line| line.starts_with("NSpid:"));
+        read("cmdline").starts_with("hermetic-cage")
+            && inside.is_some_and(|line| !line.ends_with("\t1"))
+    };
+    children.split_whitespace().filter(waits).count()
 }
 
 pub(crate) fn spec(installation: &InstallationId) -> Spec {

@@ -4,14 +4,29 @@ use std::fs;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
+use hermetic_native::EarlyStart;
 use hermetic_sandbox::Backend;
 
-use crate::lab::{sh, stories};
+use crate::lab::{greet, open_starting, sh, stories, until, waiting_cages};
 
 stories! {
     async fn no_descriptor_is_inherited(lab: &Lab) {
         let said = lab.run("ls /proc/self/fd | wc -l; readlink /proc/$$/fd/* | sed 's/[0-9]*//g' | sort -u").await;
         assert_eq!(said.text, "4\n/dev/null\npipe:[]\n");
+    }
+
+    async fn one_whose_process_waited_for_it_inherits_nothing_either(lab: &Lab) {
+        let native = open_starting(lab.state.path(), &lab.installation, EarlyStart::Always);
+        for _ in 0..2 {
+            let spec = lab.spec();
+            let warden = greet(native.create(&spec).await.unwrap()).await;
+            let said = sh(&warden, "ls /proc/self/fd | wc -l; readlink /proc/$$/fd/* | sed 's/[0-9]*//g' | sort -u").await;
+            assert_eq!(said.text, "4\n/dev/null\npipe:[]\n");
+            until("the next one waits", || waiting_cages() == 1).await;
+            native.destroy(&spec.id).await.unwrap();
+        }
+        drop(native);
+        until("nothing waits any more", || waiting_cages() == 0).await;
     }
 
     async fn only_its_own_processes_are_there(lab: &Lab) {

@@ -52,6 +52,69 @@ stories! {
         assert!(matches!(lab.native.resume(&spec).await, Err(BackendError::NoSuchSandbox { .. })));
     }
 
+    /// A power cut leaves the names of files that were made a moment before, and nothing in them.
+    async fn a_kept_sandbox_whose_record_is_lost_resumes_with_its_files(lab: &Lab) {
+        let mut spec = lab.spec();
+        spec.persistence = Persistence::Kept;
+        let warden = lab.create(&spec).await.unwrap();
+        sh(&warden, "echo a > /workspace/f; echo b > ~/g").await;
+        lab.native.stop(&spec.id).await.unwrap();
+        let record = lab.state.path().join("sandboxes").join(spec.id.as_str()).join("sandbox.json");
+        let whole = std::fs::read_to_string(&record).unwrap();
+        let first = whole.lines().next().unwrap().len() + 1;
+        // All of it, the half of it, and only the line of its life.
+        for left in [0, first / 2, first] {
+            std::fs::write(&record, &whole[..left]).unwrap();
+            lab.native.stop(&spec.id).await.unwrap();
+            let warden = greet(lab.native.resume(&spec).await.unwrap()).await;
+            assert_eq!(sh(&warden, "cat /workspace/f ~/g; id -u").await.text, "a\nb\n1000\n", "{left}");
+            lab.native.stop(&spec.id).await.unwrap();
+            assert_eq!(lab.native.list().await.unwrap()[0].state, FoundState::Stopped);
+        }
+        // With something alive in it nobody knows what to end first.
+        let warden = greet(lab.native.resume(&spec).await.unwrap()).await;
+        let whole = std::fs::read(&record).unwrap();
+        std::fs::write(&record, "").unwrap();
+        assert!(matches!(lab.native.resume(&spec).await, Err(BackendError::Refused { .. })));
+        assert!(lab.native.stop(&spec.id).await.is_err());
+        assert_eq!(sh(&warden, "cat /workspace/f").await.text, "a\n");
+        std::fs::write(&record, whole).unwrap();
+        lab.native.destroy(&spec.id).await.unwrap();
+        assert!(matches!(lab.native.resume(&spec).await, Err(BackendError::NoSuchSandbox { .. })));
+    }
+
+    async fn a_kept_sandbox_outlives_whoever_asked_for_it_and_went_away(lab: &Lab) {
+        let mut spec = lab.spec();
+        spec.persistence = Persistence::Kept;
+        let warden = lab.create(&spec).await.unwrap();
+        sh(&warden, "echo kept > /workspace/f").await;
+        lab.native.stop(&spec.id).await.unwrap();
+        let record = lab.state.path().join("sandboxes").join(spec.id.as_str()).join("sandbox.json");
+        let before = std::fs::read(&record).unwrap();
+        // Asked once, which begins the work, and given up.
+        let asked = tokio::time::timeout(Duration::ZERO, lab.native.resume(&spec)).await;
+        assert!(asked.is_err());
+        // It is over when a life was written down that has ended, or when all of it is gone.
+        until("a life is written down", || match std::fs::read(&record) {
+            Ok(now) => now != before && now.iter().filter(|byte| **byte == b'\n').count() == 2,
+            Err(_) => true,
+        })
+        .await;
+        let ended = async {
+            loop {
+                let found = lab.native.list().await.unwrap();
+                match found.first().map(|found| found.state) {
+                    Some(FoundState::Running | FoundState::Busy) => tokio::task::yield_now().await,
+                    state => return state,
+                }
+            }
+        };
+        assert_eq!(finished(ended).await, Some(FoundState::Stopped));
+        let warden = greet(lab.native.resume(&spec).await.unwrap()).await;
+        assert_eq!(sh(&warden, "cat /workspace/f").await.text, "kept\n");
+        lab.native.destroy(&spec.id).await.unwrap();
+    }
+
     async fn destroy_ends_what_hides_from_it(lab: &Lab) {
         let spec = lab.spec();
         let warden = lab.create(&spec).await.unwrap();

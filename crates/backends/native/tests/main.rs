@@ -8,7 +8,9 @@
     reason = "a test fails by panicking and speaks to a terminal"
 )]
 
+mod brim;
 mod conformance;
+mod container_groups;
 mod crash;
 mod escape;
 mod exit;
@@ -17,5 +19,6 @@ mod leaks;
 mod life;
 mod limits;
 mod old_kernel;
+mod quota;
 mod trees;
 mod work;

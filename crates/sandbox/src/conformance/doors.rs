@@ -24,7 +24,8 @@ for name, number, *args in [
     ("lookup_dcookie", 212, 0, 0, 0), ("fanotify_init", 300, 0, 0), ("settimeofday", 164, 0, 0), ("sethostname", 170, 0, 0), ("vhangup", 153),
     ("personality", 135, 0x0400000), ("prlimit64 of pid 1", 302, 1, 7, 0, 0), ("clone NEWUSER", 56, 0x10000000 | 17, 0, 0, 0, 0),
     ("mmap of huge pages", 9, 0, 2 << 20, 3, 0x40022, -1, 0), ("memfd of huge pages", 319, b"x", 4), ("shmget of huge pages", 29, 0, 1, 0o4600),
-    ("move_pages", 279, 0, 0, 0, 0, 0, 0), ("process_madvise", 440, 0, 0, 0, 0, 0)]:
+    ("move_pages", 279, 0, 0, 0, 0, 0, 0), ("process_madvise", 440, 0, 0, 0, 0, 0),
+    ("ioctl FS_IOC_FSSETXATTR", 16, 0, 0x401c5820, 0), ("ioctl FS_IOC_SETFLAGS", 16, 0, 0x40086602, 0)]:
     call(name, number, *args)
 print("--")
 call("clone3", 435, 0, 0)
@@ -53,5 +54,5 @@ pub fn assert_closed(said: &str) {
     assert!(unknown.is_empty(), "{unknown:?}");
     let sockets: Vec<_> = part().filter(|line| *line != "refused").collect();
     assert!(sockets.is_empty(), "{sockets:?}");
-    assert_eq!(said.lines().count(), 47 + 5 + 15 + 2, "{said}");
+    assert_eq!(said.lines().count(), 49 + 5 + 15 + 2, "{said}");
 }

@@ -122,12 +122,10 @@ impl Wire {
                 Trouble::Lost { .. } => ask.repeat == Repeat::Freely,
                 _ => false,
             };
-            // Not sooner than we would ourselves: a service that says "at once" each time is not asked
-            // at full speed.
-            let pause = told.unwrap_or(wait).max(FIRST_WAIT);
-            if !hope || Instant::now() + pause > deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Some(pause) = pause(told, wait, left).filter(|_| hope) else {
                 return Err(trouble);
-            }
+            };
             let pause_ms = pause.as_millis();
             tracing::debug!(url = %ask.url, %trouble, pause_ms, "asked again soon");
             sleep(pause).await;
@@ -219,6 +217,13 @@ impl Wire {
     }
 }
 
+/// How long to wait: as long as we were told, and not less than we would wait ourselves. A service that
+/// says "at once" each time is not asked at full speed. Nothing where that is longer than is left.
+fn pause(told: Option<Duration>, wait: Duration, left: Duration) -> Option<Duration> {
+    let pause = told.unwrap_or(wait).max(FIRST_WAIT);
+    (pause <= left).then_some(pause)
+}
+
 pub(crate) fn one_line(text: &str, longest: usize) -> String {
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || c.is_control())
@@ -261,5 +266,21 @@ async fn read(mut response: Response) -> Result<Bytes, Trouble> {
                 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_that_asks_for_no_pause_is_not_asked_at_full_speed() {
+        let left = Duration::from_secs(100);
+        let told = |seconds| pause(Some(Duration::from_secs(seconds)), LONGEST_WAIT, left);
+        assert_eq!(told(0), Some(FIRST_WAIT));
+        assert_eq!(told(60), Some(Duration::from_secs(60)));
+        assert_eq!(pause(None, LONGEST_WAIT, left), Some(LONGEST_WAIT));
+        // More than any clock can show.
+        assert_eq!(told(u64::MAX), None);
     }
 }

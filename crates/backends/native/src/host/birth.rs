@@ -9,21 +9,22 @@ use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, Lifeline, Spec};
+use hermetic_sandbox::{BackendError, Lifeline, Persistence, Spec};
 use rustix::net::sockopt::{
     Timeout, set_socket_send_buffer_size, set_socket_send_buffer_size_force, set_socket_timeout,
 };
 
 use super::death;
+use super::disk_limit::DiskLimit;
 use super::folder::{Folder, LOCK_PATIENCE};
 use super::housing;
 use super::inner_death::{self, InnerStderr};
 use super::kernel;
 use super::kin::{Born, Tie};
 use super::mounts;
-use super::native::{Demand, Host, missing};
+use super::native::{Demand, Host, Start, missing};
 use super::planning;
-use super::record::Made;
+use super::record::{Made, Record};
 use super::remedy;
 use super::waiting::{Keeper, Waiting};
 use crate::cord::Cord;
@@ -33,9 +34,11 @@ use hermetic_sandbox::host::{self as process, Process};
 /// Longer than any host needs; a cage that takes this long is stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A confirmed sandbox that nobody has taken charge of yet. Dropped, it is destroyed.
+/// A confirmed sandbox that nobody has taken charge of yet. Dropped, it leaves what was there before it:
+/// nothing, or the files of its earlier lives.
 pub(super) struct Newborn {
     host: Arc<Host>,
+    start: Start,
     parts: Option<(Ends, Born)>,
     landlock: Option<u8>,
 }
@@ -73,7 +76,10 @@ impl Drop for Newborn {
             if let Some(keeper) = keeper {
                 keeper.see_out();
             }
-            let _ = death::destroy(&self.host, &id);
+            let _ = match self.start {
+                Start::Fresh => death::destroy(&self.host, &id),
+                Start::Again => death::stop(&self.host, &id),
+            };
         }
     }
 }
@@ -82,12 +88,13 @@ pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
     check(host, spec)?;
     let folder = host.folder(&spec.id);
     let planned = planning::plan(host, &folder, spec)?;
+    let disk = DiskLimit::choose(host, spec, &planned, None)?;
     let early = match host.housing {
-        None => Some(Waiting::start(&host.program)?),
+        None => Some(host.early.take_or_start(&host.program)?),
         // A house would outlive us, so it is written down first.
         Some(_) => None,
     };
-    let made = folder.make(spec, made(&planned));
+    let made = folder.make(spec, made(&planned, &disk));
     let lock = made.map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => BackendError::Refused {
             what: format!("sandbox {}", spec.id),
@@ -95,7 +102,8 @@ pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
         },
         _ => BackendError::failed("write down the sandbox", source),
     })?;
-    let born = prepare(host, &folder, &planned).and_then(|()| match early {
+    let prepared = prepare(host, &folder, &planned).and_then(|()| disk.begin(&folder, spec));
+    let born = prepared.and_then(|()| match early {
         Some(cage) => bear(host, cage, &folder, spec, &planned, &lock),
         None => bear_in_a_house(host, &folder, spec, planned, &lock),
     });
@@ -109,31 +117,73 @@ pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
 pub(super) fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendError> {
     check(host, spec)?;
     let folder = host.folder(&spec.id);
-    if !folder.record().is_some_and(|record| record.is_kept()) {
-        return Err(missing(&spec.id));
-    }
-    let lock = folder
-        .lock(LOCK_PATIENCE)
-        .map_err(|source| BackendError::failed("lock the sandbox", source))?;
+    let lock = match folder.lock(LOCK_PATIENCE) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(&spec.id)),
+        lock => lock.map_err(|source| BackendError::failed("lock the sandbox", source))?,
+    };
+    let before = earlier_record(&folder, spec)?;
     // Whatever is left of its last life must not meet the next one.
     death::halt(host, &spec.id)?;
     folder.forget_ended();
-    let born = planning::plan(host, &folder, spec).and_then(|planned| {
-        let before = folder.record().ok_or_else(|| missing(&spec.id))?;
-        folder
-            .note_made(before, made(&planned))
-            .map_err(|source| BackendError::failed("write down the cgroups", source))?;
+    let mut born = planning::plan(host, &folder, spec).and_then(|planned| {
+        let disk = DiskLimit::choose(host, spec, &planned, Some(&before))?;
+        // Before its files are given to a project, so that a crash leaves none that nobody knows.
+        let note = |disk: &DiskLimit| {
+            let noted = folder.note_made(before.clone(), made(&planned, disk));
+            noted.map_err(|source| BackendError::failed("write down the limits", source))
+        };
+        note(&disk)?;
+        let chosen = disk.project();
+        let disk = disk.renew(host, &folder, spec)?;
+        if disk.project() != chosen {
+            note(&disk)?;
+        }
         if host.housing.is_some() {
             return bear_in_a_house(host, &folder, spec, planned, &lock);
         }
-        let cage = Waiting::start(&host.program)?;
+        let cage = host.early.take_or_start(&host.program)?;
         bear(host, cage, &folder, spec, &planned, &lock)
     });
     drop(lock);
-    if born.is_err() {
-        let _ = death::stop(host, &spec.id);
+    match &mut born {
+        Ok(newborn) => newborn.start = Start::Again,
+        Err(_) => drop(death::stop(host, &spec.id)),
     }
     born
+}
+
+/// What the folder says of the sandbox's earlier lives. Whoever resumes one knows that it lived. A power cut
+/// may have left its files and not what was written about them a moment before, so that the caller's word
+/// is taken; what ran there ended with the machine.
+fn earlier_record(folder: &Folder, spec: &Spec) -> Result<Record, BackendError> {
+    match folder.record() {
+        Some(record) if record.is_kept() => return Ok(record),
+        Some(record) if record.spec.persistence != Persistence::Kept => {
+            return Err(missing(&spec.id));
+        }
+        _ if spec.persistence != Persistence::Kept => return Err(missing(&spec.id)),
+        _ => {}
+    }
+    // Damaged in another way, with its processes alive: nothing here says which they are.
+    if folder.connect().is_ok() {
+        return Err(BackendError::Refused {
+            what: format!("sandbox {}", spec.id),
+            why: "what was written about it cannot be read, and something still runs in it"
+                .to_owned(),
+        });
+    }
+    tracing::warn!(sandbox = %spec.id, "what was written about a sandbox is lost; its files are taken up");
+    Ok(Record {
+        spec: spec.clone(),
+        made: Made {
+            groups: Vec::new(),
+            on_disk: true,
+            // Its files are given to another project when they are taken up.
+            project: None,
+        },
+        lived: true,
+        life: None,
+    })
 }
 
 fn check(host: &Host, spec: &Spec) -> Result<(), BackendError> {
@@ -186,7 +236,7 @@ fn bear_in_a_house(
     bear(host, cage, folder, spec, &planned, lock)
 }
 
-fn made(planned: &Plan) -> Made {
+fn made(planned: &Plan, disk: &DiskLimit) -> Made {
     Made {
         groups: planned
             .groups
@@ -194,6 +244,7 @@ fn made(planned: &Plan) -> Made {
             .map(|group| group.folder.clone())
             .collect(),
         on_disk: matches!(planned.files, Files::Disk { .. }),
+        project: disk.project(),
     }
 }
 
@@ -241,6 +292,7 @@ fn bear(
         .map_err(|source| BackendError::failed("wait on the link", source))?;
     Ok(Newborn {
         host: Arc::clone(host),
+        start: Start::Fresh,
         parts: Some((
             Ends {
                 link,
@@ -283,9 +335,6 @@ impl Labour {
                 remedy: "boot a kernel since 5.13 with landlock in its lsm= list".to_owned(),
             });
         }
-        cord.send_bytes(GO, &[])
-            .map_err(|source| BackendError::failed("confirm the sandbox", source))?;
-
         let pidfd = self.pidfd.take().ok_or_else(|| missing(&spec.id))?;
         let outer = self.outer.take();
         let tie = match (spec.lifeline, outer) {
@@ -337,7 +386,8 @@ impl Labour {
     }
 
     /// Two processes report over one cord, so the order is open. The process is written down while
-    /// it builds its cage.
+    /// it builds its cage, and is told so at once: the word waits for it in the cord, and it need not
+    /// wait for us when it is sealed. Until this returns nobody has the link, so it serves nobody.
     fn await_seal(&mut self, cord: &Cord, folder: &Folder) -> Result<Sealed, BackendError> {
         let (mut born, mut sealed, mut failure) = (false, None, None);
         loop {
@@ -365,6 +415,8 @@ impl Labour {
                     folder
                         .note_life(&process)
                         .map_err(|source| BackendError::failed("write down the process", source))?;
+                    // One that died meanwhile has said why, or its silence tells.
+                    let _ = cord.send_bytes(GO, &[]);
                 }
                 Report::Ready { landlock } => {
                     tracing::debug!(sandbox = %folder.id, landlock, "sealed");

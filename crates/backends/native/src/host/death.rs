@@ -52,6 +52,7 @@ pub(super) fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
         return Ok(());
     };
     halt(host, id)?;
+    release_project(host, &folder)?;
     match folder.remove() {
         // Somebody else's destroy was faster.
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -59,6 +60,24 @@ pub(super) fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Between the files and the record: a project that still has files is not let go, and one that no
+/// record names any more could not be.
+fn release_project(host: &Host, folder: &Folder) -> Result<(), BackendError> {
+    let Some(project) = folder.record().and_then(|record| record.made.project) else {
+        return Ok(());
+    };
+    folder
+        .remove_files()
+        .map_err(|source| BackendError::failed("remove the sandbox's files", source))?;
+    // Where quotas were switched off since, there is nothing to let go.
+    if let Ok(quotas) = host.project_quotas()
+        && let Err(error) = quotas.release(project)
+    {
+        tracing::warn!(sandbox = %folder.id, project, %error, "its project keeps its limits");
+    }
+    Ok(())
 }
 
 /// Nothing where there is no such sandbox.

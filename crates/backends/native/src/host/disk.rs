@@ -4,44 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, statvfs};
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Usage {
-    pub(super) bytes: u64,
-    pub(super) inodes: u64,
-}
-
-impl Usage {
-    pub(super) fn plus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_add(other.bytes),
-            inodes: self.inodes.saturating_add(other.inodes),
-        }
-    }
-
-    pub(super) fn minus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_sub(other.bytes),
-            inodes: self.inodes.saturating_sub(other.inodes),
-        }
-    }
-
-    /// Each of the two, whichever is less.
-    pub(super) fn least(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.min(other.bytes),
-            inodes: self.inodes.min(other.inodes),
-        }
-    }
-
-    pub(super) fn most(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.max(other.bytes),
-            inodes: self.inodes.max(other.inodes),
-        }
-    }
-}
+use hermetic_sandbox::host::Usage;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 
 /// Deeper than anybody's work, and as many descriptors as we want to spend.
 const DEEPEST: usize = 200;
@@ -55,15 +19,6 @@ pub(super) fn count(folders: &[PathBuf]) -> io::Result<Usage> {
         walk(top, &mut usage)?;
     }
     Ok(usage)
-}
-
-/// What is in use on the whole file system: cheap to ask, and the most that can have grown.
-pub(super) fn in_use(path: &Path) -> io::Result<Usage> {
-    let stat = statvfs(path)?;
-    Ok(Usage {
-        bytes: (stat.f_blocks - stat.f_bfree) * stat.f_frsize,
-        inodes: stat.f_files - stat.f_ffree,
-    })
 }
 
 fn walk(top: OwnedFd, usage: &mut Usage) -> io::Result<()> {

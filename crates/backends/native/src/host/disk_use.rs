@@ -2,17 +2,23 @@
 
 use std::collections::HashMap;
 
+use hermetic_sandbox::host::held::{self, OnDevice};
 use hermetic_types::SandboxId;
 
 use super::folder::Folder;
-use super::held::OnDevice;
-use super::{disk, held, memory};
+use super::native::Host;
+use super::{disk, memory};
 
 /// Those whose files are on a disk. One that cannot be counted has all it may have.
-pub(super) fn disk_use(folders: &[Folder]) -> HashMap<SandboxId, u64> {
+pub(super) fn disk_use(host: &Host, folders: &[Folder]) -> HashMap<SandboxId, u64> {
+    let quotas = host.project_quotas().ok();
     let uses = folders.iter().filter_map(|folder| {
         let record = folder.record().filter(|record| record.made.on_disk)?;
-        let files = [folder.workspace(), folder.home()];
+        let kept = record.made.project.zip(quotas.as_ref());
+        if let Some(Ok(used)) = kept.map(|(project, quotas)| quotas.used(project)) {
+            return Some((folder.id.clone(), used.bytes));
+        }
+        let files = folder.trees();
         let counted = disk::count(&files).ok().map(|named| {
             let unnamed = record.life.as_ref().zip(disk::device(&files[0]).ok());
             let unnamed = unnamed.map_or(0, |(life, number)| {

@@ -75,8 +75,19 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// The one in use, made anew only when the host's has changed: copying takes a tenth of a second,
 /// and `hermetic exec` is to take none.
+///
+/// And once after each boot. Its files are not synced, which would take longer than copying them: a power cut
+/// may have left their names with nothing in them.
 pub(super) fn prepare(state: &Path, authority: Option<&str>) -> io::Result<PathBuf> {
-    let stamp = format!("{:016x}", stamp(authority));
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    prepare_since(&boot, state, authority)
+}
+
+fn prepare_since(boot: &str, state: &Path, authority: Option<&str>) -> io::Result<PathBuf> {
+    let mut since = Copy::default();
+    since.add(boot.trim().as_bytes());
+    let since = format!("{:016x}", since.digest);
+    let stamp = format!("{:016x}-{since}", stamp(authority));
     let note = state.join("etc-current");
     if let Ok(text) = fs::read_to_string(&note)
         && let Some((made_for, name)) = text.split_once(' ')
@@ -85,12 +96,28 @@ pub(super) fn prepare(state: &Path, authority: Option<&str>) -> io::Result<PathB
     {
         return Ok(state.join(name));
     }
-    let made = make(state, authority)?;
+    let made = make(state, authority, &since)?;
     let name = made.file_name().unwrap_or_default().to_string_lossy();
     let aside = state.join(format!("etc-current.partial-{}", std::process::id()));
     fs::write(&aside, format!("{stamp} {name}"))?;
     fs::rename(aside, note)?;
+    remove_older(state, &since);
     Ok(made)
+}
+
+/// What was made before this boot is nobody's any more; what was made since may be in use.
+fn remove_older(state: &Path, since: &str) {
+    for entry in fs::read_dir(state).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let made_since = name
+            .strip_prefix("etc-")
+            .and_then(|rest| rest.split_once('-'));
+        if made_since.is_some_and(|(digest, made)| {
+            digest.len() == since.len() && made.len() == since.len() && made != since
+        }) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Changes when a file there is added, removed or replaced. What is copied is what packages
@@ -123,7 +150,7 @@ fn stamp(authority: Option<&str>) -> u64 {
     digest.digest
 }
 
-fn make(state: &Path, authority: Option<&str>) -> io::Result<PathBuf> {
+fn make(state: &Path, authority: Option<&str>, since: &str) -> io::Result<PathBuf> {
     let partial = state.join(format!("etc.partial-{}", std::process::id()));
     let _ = fs::remove_dir_all(&partial);
     make_dir(&partial)?;
@@ -143,7 +170,10 @@ fn make(state: &Path, authority: Option<&str>) -> io::Result<PathBuf> {
     }
     for (name, text) in WRITTEN {
         copy.add(text.as_bytes());
-        fs::write(partial.join(name), text)?;
+        let target = partial.join(name);
+        fs::write(&target, text)?;
+        // Whoever starts us may keep new files to themselves.
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o644))?;
     }
     symlink("/proc/self/mounts", partial.join("mtab"))?;
     if let Some(authority) = authority {
@@ -151,7 +181,7 @@ fn make(state: &Path, authority: Option<&str>) -> io::Result<PathBuf> {
         believe(&partial, authority)?;
     }
 
-    let named = state.join(format!("etc-{:016x}", copy.digest));
+    let named = state.join(format!("etc-{:016x}-{since}", copy.digest));
     if named.exists() || fs::rename(&partial, &named).is_err() {
         fs::remove_dir_all(&partial)?;
     }
@@ -250,4 +280,51 @@ impl Copy {
 fn make_dir(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(etc: &Path) -> String {
+        fs::read_to_string(etc.join("passwd")).unwrap()
+    }
+
+    #[test]
+    fn what_a_power_cut_emptied_is_made_anew_after_the_next_boot() {
+        let state = tempfile::tempdir().unwrap();
+        let first = prepare_since("one\n", state.path(), None).unwrap();
+        let whole = read(&first);
+        assert!(whole.contains("agent"), "{whole}");
+        assert_eq!(prepare_since("one\n", state.path(), None).unwrap(), first);
+
+        fs::write(first.join("passwd"), "").unwrap();
+        let second = prepare_since("two\n", state.path(), None).unwrap();
+        assert_eq!(read(&second), whole);
+        // No sandbox of the boot before is left to use it.
+        assert!(!first.exists());
+    }
+
+    #[test]
+    fn another_of_the_same_boot_stays_for_those_who_use_it() {
+        let state = tempfile::tempdir().unwrap();
+        let first = prepare_since("one", state.path(), None).unwrap();
+        let other = state.path().join("etc-0123456789abcdef");
+        fs::create_dir(&other).unwrap();
+        let second = prepare_since("one", state.path(), Some("a certificate")).unwrap();
+        assert!(first.exists() && second.exists() && other.exists());
+    }
+
+    #[test]
+    fn everybody_can_read_what_is_written() {
+        let state = tempfile::tempdir().unwrap();
+        let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+        let made = prepare_since("one", state.path(), None);
+        rustix::process::umask(before);
+        let made = made.unwrap();
+        for (name, _) in WRITTEN {
+            let mode = fs::metadata(made.join(name)).unwrap().mode();
+            assert_eq!(mode & 0o777, 0o644, "{name}");
+        }
+    }
 }

@@ -96,6 +96,10 @@ impl Folder {
         }
     }
 
+    pub(super) fn is_there(&self) -> bool {
+        self.path.is_dir()
+    }
+
     pub(super) fn is_locked(&self) -> bool {
         let locked = self.lock(Duration::ZERO);
         locked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
@@ -126,7 +130,7 @@ impl Folder {
     }
 
     pub(super) fn make_files(&self, owner: Option<u32>) -> io::Result<()> {
-        for path in [self.workspace(), self.home()] {
+        for path in self.trees() {
             private_dir(&path)?;
             fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
             chown(&path, owner, owner)?;
@@ -178,6 +182,11 @@ impl Folder {
         }
     }
 
+    /// Everything that a sandbox keeps on disk.
+    pub(super) fn trees(&self) -> Vec<PathBuf> {
+        vec![self.workspace(), self.home()]
+    }
+
     pub(super) fn home(&self) -> PathBuf {
         match self.layout {
             Layout::Beside => self.path.join("home"),
@@ -227,6 +236,17 @@ impl Folder {
         let stream = UnixStream::connect(socket)?;
         stream.set_nonblocking(true)?;
         Ok(stream)
+    }
+
+    /// Its files, and not what is known of it.
+    pub(super) fn remove_files(&self) -> io::Result<()> {
+        for tree in self.trees() {
+            match process::remove(&tree) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Everything in it, however it is named, nested or locked. Its own name goes last.

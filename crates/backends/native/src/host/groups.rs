@@ -71,6 +71,11 @@ impl OwnGroups {
         }
     }
 
+    /// Whether this process stays in the group that it is in.
+    pub(super) fn are_settled(&self) -> bool {
+        self.scope.is_none() || self.asked.get().is_some()
+    }
+
     /// Asks systemd for a group, once and only where it can help. Moves this process; not for those who only
     /// look.
     pub(super) fn settle(&self) {
@@ -269,6 +274,12 @@ impl Groups {
 
     /// What a person does who wants the limits that are lacking.
     pub(super) fn remedy(&self) -> String {
+        if !scope::systemd_is_there() && is_a_container() {
+            return "a container whose cgroups are writable: HERMETIC_CGROUPS=writable-cgroups=true in the .env \
+                    beside a file of `hermetic compose` (Docker 28 or later, cgroup version 2); or \
+                    terminal.backend docker, whose engine keeps the limits"
+                .to_owned();
+        }
         if !scope::systemd_is_there() {
             return "start hermetic as root, or where a cgroup of its own is writable to it"
                 .to_owned();
@@ -309,6 +320,13 @@ impl Groups {
             _ => Ok(()),
         }
     }
+}
+
+/// Docker and Podman each leave a file.
+fn is_a_container() -> bool {
+    ["/.dockerenv", "/run/.containerenv"]
+        .iter()
+        .any(|mark| Path::new(mark).exists())
 }
 
 /// The groups that bear this very process's number, in every hierarchy: made for it alone.

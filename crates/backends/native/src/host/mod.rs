@@ -3,11 +3,11 @@
 mod birth;
 mod death;
 mod disk;
+mod disk_limit;
 mod disk_use;
 mod etc;
 mod folder;
 mod groups;
-mod held;
 mod house;
 mod housing;
 mod inner_death;
@@ -18,11 +18,15 @@ mod mounts;
 mod native;
 mod placement;
 mod planning;
+mod quota;
 mod readiness;
 mod record;
 mod remedy;
 mod scope;
-#[allow(unsafe_code, reason = "registering a descriptor with the runtime")]
+#[allow(
+    unsafe_code,
+    reason = "registering a descriptor with the runtime, and quotas"
+)]
 mod sys;
 mod tables;
 mod total;
@@ -33,4 +37,5 @@ mod writer;
 pub use housing::{HOUSED, Housing, Keeps, Site};
 pub use native::{Config, Demand, Native};
 pub use total::Total;
+pub use waiting::EarlyStart;
 pub use watch::Ended;

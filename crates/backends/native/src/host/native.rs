@@ -7,11 +7,13 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
     Backend, BackendError, Found, FoundState, Link, Persistence, Readiness, Spec, try_command,
+    try_to_say,
 };
 use hermetic_types::{BackendKind, InstallationId, SandboxId};
 
@@ -27,6 +29,7 @@ use super::kin::Kin;
 use super::readiness;
 use super::record::Record;
 use super::total::Total;
+use super::waiting::{EarlyCage, EarlyStart};
 use super::watch::{Ended, Watch};
 use hermetic_sandbox::host::Program;
 
@@ -54,16 +57,19 @@ pub enum Demand {
     Landlock,
     /// Memory, processes and CPU time counted by cgroups, not by weaker means.
     CgroupLimits,
+    /// Files on disk bounded by the kernel, not by counting.
+    DiskLimit,
 }
 
 impl Demand {
-    pub const ALL: [Self; 2] = [Self::Landlock, Self::CgroupLimits];
+    pub const ALL: [Self; 3] = [Self::Landlock, Self::CgroupLimits, Self::DiskLimit];
 
     /// As `terminal.native_require` spells it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Landlock => "landlock",
             Self::CgroupLimits => "cgroup",
+            Self::DiskLimit => "disk",
         }
     }
 }
@@ -80,40 +86,68 @@ pub(super) struct Host {
     pub(super) kin: Kin,
     pub(super) watch: Watch,
     pub(super) housing: Option<Arc<dyn Housing>>,
+    pub(super) early: EarlyCage,
 }
 
 impl Native {
     /// Prepares the state folder. Whether this host can hold a sandbox is [`Backend::readiness`]'s
     /// to say.
     pub fn open(config: Config) -> Result<Self, BackendError> {
+        Self::open_starting(config, EarlyStart::Never)
+    }
+
+    /// The same for one who says when first processes of sandboxes are started.
+    pub fn open_starting(config: Config, early: EarlyStart) -> Result<Self, BackendError> {
         let config = prepare(config)?;
-        let etc = etc::prepare(&config.state, config.authority.as_deref())
-            .map_err(|source| BackendError::failed("prepare /etc", source))?;
+        // Before any process is started: one beside us in our group would be in the way of handing
+        // controllers down.
         let groups = OwnGroups::detect(&config.installation).with_total(config.total);
-        Self::assemble(config, groups, etc, None)
-    }
-
-    /// Sandboxes of the same kind, each in a house that somebody else makes.
-    pub fn housed(config: Config, housing: Arc<dyn Housing>) -> Result<Self, BackendError> {
-        let config = prepare(config)?;
-        Self::assemble(config, OwnGroups::none(), PathBuf::new(), Some(housing))
-    }
-
-    fn assemble(
-        config: Config,
-        groups: OwnGroups,
-        etc: PathBuf,
-        housing: Option<Arc<dyn Housing>>,
-    ) -> Result<Self, BackendError> {
-        let program = Program::seal(config.program)
-            .map_err(|source| BackendError::failed("hold the cage program", source))?;
+        // One that was started before systemd moved us would be left behind in a group that it may
+        // not leave.
+        let at_once = early == EarlyStart::Once && groups.are_settled();
+        let start = || {
+            let program = hold(&config)?;
+            let early = EarlyCage::new(early);
+            if at_once {
+                early.start(&program);
+            }
+            Ok((program, early))
+        };
+        // Copying the program and looking through /etc take about as long as each other.
+        let (started, etc) = thread::scope(|scope| {
+            let other = thread::Builder::new().spawn_scoped(scope, start);
+            let etc = etc::prepare(&config.state, config.authority.as_deref());
+            let started = match other {
+                Ok(other) => other.join().unwrap_or_else(|_| start()),
+                Err(_) => start(),
+            };
+            (started, etc)
+        });
+        let (program, early) = started?;
+        let etc = etc.map_err(|source| BackendError::failed("prepare /etc", source))?;
         Ok(Self(Arc::new(Host {
             program,
             etc,
             groups,
             kin: Kin::default(),
             watch: Watch::default(),
-            housing,
+            housing: None,
+            early,
+            config,
+        })))
+    }
+
+    /// Sandboxes of the same kind, each in a house that somebody else makes.
+    pub fn housed(config: Config, housing: Arc<dyn Housing>) -> Result<Self, BackendError> {
+        let config = prepare(config)?;
+        Ok(Self(Arc::new(Host {
+            program: hold(&config)?,
+            etc: PathBuf::new(),
+            groups: OwnGroups::none(),
+            kin: Kin::default(),
+            watch: Watch::default(),
+            housing: Some(housing),
+            early: EarlyCage::new(EarlyStart::Never),
             config,
         })))
     }
@@ -128,6 +162,19 @@ impl Native {
         self.destroy(&spec.id).await?;
         answered.map_err(|source| BackendError::failed("run a command in a sandbox", source))?;
         Ok(landlock)
+    }
+
+    /// Runs a command of a shell's in a sandbox made for it, which is to say exactly that.
+    pub(super) async fn try_to_say(
+        &self,
+        spec: &Spec,
+        command: &str,
+        expected: &'static str,
+    ) -> Result<(), BackendError> {
+        let link = self.start(spec, Start::Fresh).await?;
+        let said = try_to_say(link, command, expected).await;
+        self.destroy(&spec.id).await?;
+        said.map_err(|source| BackendError::failed("run a command in a sandbox", source))
     }
 
     /// Why a sandbox was stopped by us, if it was.
@@ -145,7 +192,12 @@ impl Native {
             Start::Again => birth::resume(&host, &spec),
         })
         .await?;
-        newborn.keep(&self.0)
+        let link = newborn.keep(&self.0);
+        if self.0.early.is_kept_ready() {
+            let host = Arc::clone(&self.0);
+            tokio::task::spawn_blocking(move || host.early.start(&host.program));
+        }
+        link
     }
 }
 
@@ -163,7 +215,14 @@ fn prepare(config: Config) -> Result<Config, BackendError> {
     Ok(Config { state, ..config })
 }
 
-enum Start {
+fn hold(config: &Config) -> Result<Program, BackendError> {
+    Program::seal(config.program)
+        .map_err(|source| BackendError::failed("hold the cage program", source))
+}
+
+/// Whether a life is a sandbox's first.
+#[derive(Clone, Copy)]
+pub(super) enum Start {
     Fresh,
     Again,
 }
@@ -206,6 +265,10 @@ impl Backend for Native {
                 match folder.record().map(|record| record.spec.persistence) {
                     Some(Persistence::Kept) => death::stop(&host, &id),
                     Some(_) => death::destroy(&host, &id),
+                    // What was written about it is lost, as after a power cut; nothing runs in it.
+                    None if folder.is_there() && folder.connect().is_err() => {
+                        death::stop(&host, &id)
+                    }
                     None => Err(missing(&id)),
                 }
             })
@@ -226,8 +289,9 @@ impl Backend for Native {
 
     fn disk_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
         let folders: Vec<_> = ids.iter().map(|id| self.0.folder(id)).collect();
+        let host = Arc::clone(&self.0);
         async move {
-            let counted = tokio::task::spawn_blocking(move || disk_use(&folders)).await;
+            let counted = tokio::task::spawn_blocking(move || disk_use(&host, &folders)).await;
             counted.unwrap_or_default()
         }
         .boxed()

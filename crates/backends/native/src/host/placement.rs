@@ -39,11 +39,14 @@ pub(super) fn find(own: &Path, name: &str, unit: Option<&str>) -> Result<Placeme
         // Nothing is in there but sandboxes and the process that holds it.
         return hand_down(&set_aside, name, Members::All);
     }
-    // A leaf that systemd put us into (`DelegateSubgroup=`), or that an earlier start stepped into.
-    if let Some(parent) = own.parent()
-        && is_one_of(parent, &["service", "scope"])
-        && !is_one_of(own, &["service", "scope", "slice"])
-    {
+    // A leaf that systemd put us into (`DelegateSubgroup=`), or that an earlier start stepped into: in a
+    // container the group above has no name of its own.
+    let is_leaf = |parent: &Path| {
+        own.file_name().is_some_and(|name| name == LEAF)
+            || (is_one_of(parent, &["service", "scope"])
+                && !is_one_of(own, &["service", "scope", "slice"]))
+    };
+    if let Some(parent) = own.parent().filter(|parent| is_leaf(parent)) {
         return hand_down(parent, name, Members::None);
     }
     if own.extension().is_some_and(|kind| kind == "service") {
@@ -243,6 +246,18 @@ mod tests {
         let other = group(&slice.path().join("a.slice/b.scope"), "memory", "");
         let found = find(&other, "hermetic-a", None).unwrap();
         assert_eq!(found.base, other.join("hermetic-a"));
+    }
+
+    #[test]
+    fn in_a_container_whoever_comes_later_finds_the_place_beside_the_leaf() {
+        let root = tempfile::tempdir().unwrap();
+        let first = group(root.path(), "cpu memory pids", "1\n");
+        let found = find(&first, "hermetic-a", None).unwrap();
+        assert_eq!(found.base, root.path().join("hermetic-a"));
+        // Started by the engine beside the gateway, whose leaf it joins.
+        let own = group(&root.path().join(LEAF), "cpu memory pids", "1\n9\n");
+        assert_eq!(find(&own, "hermetic-a", None).unwrap(), found);
+        assert!(!own.join("cgroup.subtree_control").exists());
     }
 
     #[test]

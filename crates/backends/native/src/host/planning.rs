@@ -13,7 +13,7 @@ use super::writer;
 use crate::plan::{Bounds, Files, HOME, Identity, PORCH, Pin, Plan, Scratch, System, WORKSPACE};
 
 /// Ids in this range belong to nobody: above what systems hand out to users and containers.
-const FIRST_ASSUMED: u32 = 0x7000_0000;
+pub(super) const FIRST_ASSUMED: u32 = 0x7000_0000;
 const ASSUMED: u32 = 0x0fff_ffff;
 
 pub(super) fn plan(host: &Host, folder: &Folder, spec: &Spec) -> Result<Plan, BackendError> {
@@ -81,7 +81,7 @@ impl Plan {
 
 pub(super) fn identity(id: &SandboxId) -> Identity {
     if getuid().is_root() {
-        Identity::Assumed(FIRST_ASSUMED + (spread(id) & ASSUMED))
+        Identity::Assumed(unused_id(spread(id)))
     } else {
         Identity::Own {
             uid: getuid().as_raw(),
@@ -90,8 +90,13 @@ pub(super) fn identity(id: &SandboxId) -> Identity {
     }
 }
 
+/// A number of that range, for users and for projects of a file system.
+pub(super) fn unused_id(spread: u32) -> u32 {
+    FIRST_ASSUMED + (spread & ASSUMED)
+}
+
 /// FNV-1a: the same id always gives the same user, so a resumed sandbox owns its files.
-fn spread(id: &SandboxId) -> u32 {
+pub(super) fn spread(id: &SandboxId) -> u32 {
     id.as_str().bytes().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     })

@@ -10,6 +10,7 @@ use hermetic_sandbox::{
 use hermetic_types::{ConversationKey, Limits, SandboxId};
 use rustix::process::getuid;
 
+use super::disk_limit;
 use super::native::{Demand, Host, Native};
 
 pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
@@ -58,7 +59,7 @@ pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
             "pinned to as many CPUs as it may use, rounded up",
             &remedy,
         ),
-        disk(),
+        disk(native, host).await,
         total(host),
         tables(),
     ]);
@@ -107,18 +108,23 @@ fn broken(error: &BackendError) -> Layer {
         BackendError::Unavailable { remedy, .. } => Some(remedy.clone()),
         _ => None,
     };
+    Layer {
+        name: "namespaces",
+        state: LayerState::Required,
+        detail: told(error),
+        remedy,
+    }
+}
+
+/// With every cause that it has.
+fn told(error: &BackendError) -> String {
     let mut detail = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(source) = cause {
         detail = format!("{detail}: {source}");
         cause = source.source();
     }
-    Layer {
-        name: "namespaces",
-        state: LayerState::Required,
-        detail,
-        remedy,
-    }
+    detail
 }
 
 fn landlock(abi: Option<u8>, insisted: bool) -> Layer {
@@ -162,20 +168,43 @@ fn limit(
     }
 }
 
-fn disk() -> Layer {
+/// A quota is believed when a sandbox was stopped by it.
+async fn disk(native: &Native, host: &Host) -> Layer {
+    let why = match host.project_quotas() {
+        Ok(_) => match native
+            .try_to_say(&on_disk(trial(host)), OVERFILL, STOPPED)
+            .await
+        {
+            Ok(()) => return held("disk limit", BY_QUOTA),
+            Err(error) => told(&error),
+        },
+        Err(why) => why.to_string(),
+    };
     Layer {
         name: "disk limit",
-        state: LayerState::Weaker,
-        detail:
-            "exact, by a sized tmpfs, for a sandbox that keeps no files and whose disk limit is \
-                 at most half its memory limit; else RLIMIT_FSIZE for each file and a watch that \
-                 stops the sandbox within moments of passing the limit, files without a name and \
-                 growth that nobody explains included"
-                .to_owned(),
-        remedy: Some(
-            "container_persistent: false with a container_disk of at most half container_memory"
-                .to_owned(),
-        ),
+        state: missing(LayerState::Weaker, host.demands(Demand::DiskLimit)),
+        detail: format!("{COUNTED} ({why})"),
+        remedy: Some(disk_limit::REMEDY.to_owned()),
+    }
+}
+
+const BY_QUOTA: &str = "kept by the kernel: a project quota for each sandbox, on bytes and on files; a \
+     trial was stopped by it";
+const COUNTED: &str = "counted, not kept: RLIMIT_FSIZE for each file and a watch that stops the sandbox \
+     within moments of passing the limit, files without a name and growth that nobody explains \
+     included; exact, by a sized tmpfs, for a sandbox that keeps no files and whose disk limit is at \
+     most half its memory limit";
+
+/// More than the trial's limit, in two files: a limit on one file is none on their sum.
+const OVERFILL: &str = "cd /workspace; for file in one two; do \
+     head -c 786432 /dev/zero 2>/dev/null >$file || echo stopped; done";
+const STOPPED: &str = "stopped\n";
+
+/// The trial again, with its files on disk.
+fn on_disk(trial: Spec) -> Spec {
+    Spec {
+        persistence: Persistence::Kept,
+        ..trial
     }
 }
 

@@ -30,6 +30,9 @@ pub(super) struct Made {
     pub(super) groups: Vec<PathBuf>,
     /// Workspace and home are files on disk, to be watched and counted.
     pub(super) on_disk: bool,
+    /// The project of the file system's whose quota is the disk limit.
+    #[serde(default)]
+    pub(super) project: Option<u32>,
 }
 
 impl Record {
@@ -97,6 +100,7 @@ mod tests {
             made: Made {
                 groups: Vec::new(),
                 on_disk: true,
+                project: None,
             },
             lived: false,
             life: None,

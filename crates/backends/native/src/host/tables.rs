@@ -8,9 +8,9 @@ use std::fs;
 
 use rustix::process::getuid;
 
-use super::held;
 use super::memory;
 use crate::plan::Inotify;
+use hermetic_sandbox::host::held;
 
 /// Of a table of the host: no sandbox has more, so that this many greedy ones leave something.
 const SHARES: u64 = 64;

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,12 @@ impl Waiting {
         }
     }
 
+    /// Somebody else may have ended it meanwhile.
+    fn lives(&mut self) -> bool {
+        let child = self.parts.as_mut().map(|(_, child)| child);
+        child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
     pub(super) fn into_parts(mut self) -> (Cord, Child, Option<InnerStderr>, Option<Keeper>) {
         let (cord, child) = self
             .parts
@@ -70,6 +77,67 @@ impl Drop for Waiting {
             drop(cord);
             let _ = child.wait();
         }
+    }
+}
+
+/// When the first process of a sandbox is started: as a rule, when the sandbox is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlyStart {
+    Never,
+    /// For one who is about to create a sandbox: at once.
+    Once,
+    /// For one who goes on creating them: after each creation, for the next.
+    Always,
+}
+
+/// A cage that nobody has asked for yet, where one is expected to be needed.
+#[derive(Debug)]
+pub(super) struct EarlyCage {
+    when: EarlyStart,
+    cage: Mutex<Option<Waiting>>,
+}
+
+impl EarlyCage {
+    pub(super) fn new(when: EarlyStart) -> Self {
+        Self {
+            when,
+            cage: Mutex::new(None),
+        }
+    }
+
+    /// Whether there is to be one at any time from the first creation on.
+    pub(super) fn is_kept_ready(&self) -> bool {
+        self.when == EarlyStart::Always
+    }
+
+    /// Where none can be started nothing is said: whoever needs one tries again and hears why.
+    pub(super) fn start(&self, program: &Program) {
+        if self.held().is_some() {
+            return;
+        }
+        // Not under the lock: whoever needs one now need not wait for one that comes later.
+        let started = Waiting::start(program).ok();
+        let surplus = {
+            let mut held = self.held();
+            match held.is_some() {
+                true => started,
+                false => std::mem::replace(&mut *held, started),
+            }
+        };
+        drop(surplus);
+    }
+
+    /// The one that waits, or a new one.
+    pub(super) fn take_or_start(&self, program: &Program) -> Result<Waiting, BackendError> {
+        let mut early = self.held().take();
+        match early.take_if(Waiting::lives) {
+            Some(early) => Ok(early),
+            None => Waiting::start(program),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Waiting>> {
+        self.cage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,4 +188,60 @@ fn spawn(
             },
             _ => BackendError::failed("start the cage", source),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hermetic_sandbox::host::Process;
+    use rustix::process::{Pid, Signal, kill_process};
+
+    fn program() -> Program {
+        Program::seal(hermetic_embedded::WARDEN).unwrap()
+    }
+
+    fn pid(cage: &Waiting) -> i32 {
+        cage.parts.as_ref().unwrap().1.id().cast_signed()
+    }
+
+    #[test]
+    fn one_is_kept_ready_and_handed_out_once() {
+        let (program, early) = (program(), EarlyCage::new(EarlyStart::Always));
+        early.start(&program);
+        let first = pid(early.held().as_ref().unwrap());
+        early.start(&program);
+        assert_eq!(pid(early.held().as_ref().unwrap()), first);
+
+        let taken = early.take_or_start(&program).unwrap();
+        let other = early.take_or_start(&program).unwrap();
+        assert_eq!(pid(&taken), first);
+        assert_ne!(pid(&other), first);
+        assert!(early.held().is_none());
+    }
+
+    /// Nothing is sent to it: the end of the cord is all that it hears.
+    #[test]
+    fn one_that_nobody_needed_ends_with_its_holder() {
+        let (program, early) = (program(), EarlyCage::new(EarlyStart::Once));
+        early.start(&program);
+        let waited = pid(early.held().as_ref().unwrap());
+        assert!(Process::observe(waited).is_some());
+        drop(early);
+        assert!(Process::observe(waited).is_none());
+    }
+
+    #[test]
+    fn one_that_somebody_ended_is_not_handed_out() {
+        let (program, early) = (program(), EarlyCage::new(EarlyStart::Always));
+        early.start(&program);
+        let ended = pid(early.held().as_ref().unwrap());
+        kill_process(Pid::from_raw(ended).unwrap(), Signal::KILL).unwrap();
+        // It may take a moment to die; until then it passes for alive.
+        while early.held().as_mut().unwrap().lives() {
+            thread::yield_now();
+        }
+        let mut taken = early.take_or_start(&program).unwrap();
+        assert_ne!(pid(&taken), ended);
+        assert!(taken.lives());
+    }
 }

@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 use hermetic_types::SandboxId;
 use serde::{Deserialize, Serialize};
 
-use super::disk::{self, Usage};
+use super::disk;
 use super::folder::Folder;
-use super::held::{self, OnDevice};
 use super::memory;
 use super::native::Host;
 use super::planning;
 use super::record::Record;
 use super::tables::Table;
-use hermetic_sandbox::host::{self as process, Process};
+use hermetic_sandbox::host::held::{self, OnDevice};
+use hermetic_sandbox::host::{self as process, Blame, Process, Usage};
 
 /// Why a sandbox was ended by its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,10 +78,7 @@ struct Disk {
     /// The least that was in use on the whole file system since then: what others freed before does
     /// not hide what is written after.
     whole: Usage,
-    /// The least that was in use by all others, at any count since all of this one's was weighed.
-    others: Option<Usage>,
-    /// What has been in use since then that nobody can weigh, and that this one may hold.
-    blamed: Usage,
+    blame: Blame,
     next_count: Instant,
 }
 
@@ -139,17 +136,18 @@ impl Host {
             owned_by_nobody: memory::owned_by_nobody().unwrap_or(u64::MAX),
             next: Instant::now(),
         });
-        let disk = made.on_disk.then(|| Disk {
-            folders: vec![folder.workspace(), folder.home()],
+        // One whose quotas were switched off since is counted like any other.
+        let is_kept = made.project.is_some() && self.project_quotas().is_ok();
+        let disk = (made.on_disk && !is_kept).then(|| Disk {
+            folders: folder.trees(),
             overlaid: self.housing.is_some(),
             limit: Usage {
                 bytes: spec.limits.disk_bytes,
                 inodes: spec.limits.inodes,
             },
             counted: Usage::default(),
-            whole: disk::in_use(&folder.workspace()).unwrap_or_default(),
-            others: None,
-            blamed: Usage::default(),
+            whole: Usage::of_all(&folder.workspace()).unwrap_or_default(),
+            blame: Blame::default(),
             // At once: it may have come back with files.
             next_count: Instant::now(),
         });
@@ -256,7 +254,7 @@ impl Disk {
         let Some(folder) = self.folders.first() else {
             return false;
         };
-        let Ok(whole) = disk::in_use(folder) else {
+        let Ok(whole) = Usage::of_all(folder) else {
             return false;
         };
         self.whole = self.whole.least(whole);
@@ -279,18 +277,8 @@ impl Disk {
         room.bytes == 0 || room.inodes == 0
     }
 
-    /// Whoever holds something that cannot be weighed is blamed for the growth that nobody explains,
-    /// until all of his can be weighed again.
     fn weigh(&mut self, counted: Usage, whole: Usage, doubt: bool) {
-        let others = whole.minus(counted);
-        let least = self.others.map_or(others, |least| least.least(others));
-        if doubt {
-            self.blamed = self.blamed.most(others.minus(least));
-            self.others = Some(least);
-        } else {
-            self.blamed = Usage::default();
-            self.others = Some(others);
-        }
+        self.blame.weigh(counted, whole, doubt);
         self.counted = counted;
     }
 
@@ -306,7 +294,7 @@ impl Disk {
     }
 
     fn room(&self) -> Usage {
-        self.limit.minus(self.counted.plus(self.blamed))
+        self.limit.minus(self.counted.plus(self.blame.charged()))
     }
 }
 
@@ -369,8 +357,7 @@ mod tests {
             limit: bytes(100),
             counted: Usage::default(),
             whole: bytes(1000),
-            others: None,
-            blamed: Usage::default(),
+            blame: Blame::default(),
             next_count: Instant::now(),
         }
     }
@@ -382,13 +369,13 @@ mod tests {
         assert_eq!(disk.room().bytes, 80);
         // Something of its own lost its name, and nothing was freed.
         disk.weigh(bytes(10), bytes(1020), true);
-        assert_eq!((disk.blamed.bytes, disk.room().bytes), (10, 80));
+        assert_eq!((disk.blame.charged().bytes, disk.room().bytes), (10, 80));
         // Others freed 500, and what is hidden is hidden still.
         disk.weigh(bytes(10), bytes(520), true);
-        assert_eq!(disk.blamed.bytes, 10);
+        assert_eq!(disk.blame.charged().bytes, 10);
         // It hides more, behind what they freed.
         disk.weigh(bytes(10), bytes(610), true);
-        assert_eq!((disk.blamed.bytes, disk.room().bytes), (90, 0));
+        assert_eq!((disk.blame.charged().bytes, disk.room().bytes), (90, 0));
         disk.weigh(bytes(10), bytes(610), false);
         assert_eq!(disk.room().bytes, 90);
     }

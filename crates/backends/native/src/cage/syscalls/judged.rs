@@ -103,9 +103,18 @@ fn sockets() -> Result<Vec<SeccompRule>, BackendError> {
     Ok(rules)
 }
 
-/// Typing into a terminal, and line disciplines: old code that only a real console needs.
+/// Typing into a terminal, and line disciplines: old code that only a real console needs. Attributes
+/// of files: whoever is no user namespace's could leave the project by which an engine bounds his disk.
 fn ioctls() -> Result<Vec<SeccompRule>, BackendError> {
-    const REFUSED: [u64; 3] = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD];
+    const FS_IOC_SETFLAGS: u64 = 0x4008_6602;
+    const FS_IOC_FSSETXATTR: u64 = 0x401c_5820;
+    const REFUSED: [u64; 5] = [
+        libc::TIOCSTI,
+        libc::TIOCLINUX,
+        libc::TIOCSETD,
+        FS_IOC_SETFLAGS,
+        FS_IOC_FSSETXATTR,
+    ];
     let mut conditions = Vec::new();
     for request in REFUSED {
         // The kernel looks at 32 bits; so must we, or the upper ones slip past.

@@ -1,4 +1,6 @@
-//! The one call in the gateway that the compiler cannot check.
+//! The calls in the gateway that the compiler cannot check.
+
+pub(crate) mod quota;
 
 use std::io;
 use std::os::fd::OwnedFd;

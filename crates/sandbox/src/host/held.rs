@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::fs::statfs;
 
-use super::disk::Usage;
+use super::usage::Usage;
 
 /// More descriptors than this, of all threads together, are not looked at one by one.
 const MOST: u64 = 200_000;
@@ -23,29 +23,29 @@ const MOST: u64 = 200_000;
 const IN_PASSING: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub struct Held {
     /// On the device that was asked about.
-    pub(super) unnamed: Usage,
+    pub unnamed: Usage,
     /// Files without a name that are memory, by what they hold.
-    pub(super) in_memory: u64,
+    pub in_memory: u64,
     /// The most that buffers of sockets and pipes may hold.
-    pub(super) buffers: u64,
+    pub buffers: u64,
     /// Something on that device may be held that could not be weighed.
-    pub(super) disk_doubt: bool,
+    pub disk_doubt: bool,
     /// The same for memory.
-    pub(super) memory_doubt: bool,
+    pub memory_doubt: bool,
 }
 
 /// Where the files lie that are asked about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OnDevice {
-    pub(super) number: u64,
+pub struct OnDevice {
+    pub number: u64,
     /// Seen through an overlay, whose own number differs.
-    pub(super) overlaid: bool,
+    pub overlaid: bool,
 }
 
 /// Looks at everything these processes hold.
-pub(super) fn look(pids: &[i32], device: OnDevice) -> Held {
+pub fn look(pids: &[i32], device: OnDevice) -> Held {
     let mut look = Look {
         device,
         memory: memory_device(),
@@ -65,7 +65,7 @@ pub(super) fn look(pids: &[i32], device: OnDevice) -> Held {
 }
 
 /// How many descriptors these processes have, threads with tables of their own included.
-pub(super) fn descriptors(pids: &[i32]) -> u64 {
+pub fn descriptors(pids: &[i32]) -> u64 {
     let mut count = 0;
     for &pid in pids {
         // Since Linux 6.2 the size of the folder is the number of descriptors; before, it is 0.

@@ -5,7 +5,6 @@ use std::os::unix::net::UnixStream;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::*;
-use crate::host::disk;
 
 fn us() -> [i32; 1] {
     [i32::try_from(std::process::id()).unwrap()]
@@ -13,7 +12,7 @@ fn us() -> [i32; 1] {
 
 fn device_of(folder: &Path) -> OnDevice {
     OnDevice {
-        number: disk::device(folder).unwrap(),
+        number: fs::metadata(folder).unwrap().dev(),
         overlaid: false,
     }
 }
