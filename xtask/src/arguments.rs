@@ -7,9 +7,12 @@ pub(crate) const HELP: &str = "\
 The project's chores.
 
   cargo xtask test [--with PART]... [--without PART]... [--no-install] [--no-plain-user]
-                   [-- NEXTEST ARGUMENTS]
+                   [--long] [-- NEXTEST ARGUMENTS]
       Installs what the tests need and does not find, starts it, runs every test, and says what
-      was skipped and why. As root it runs them twice: as root, then as a plain user.
+      was skipped and why. As root it runs every test as a plain user, and as root what root's
+      rights change; tests that are named run as both.
+      --long gives tests that have a long form some minutes each, as the soak has, and runs
+      everything as both users.
       Parts: docker, podman, ssh, singularity, squid, node, browser. A crate asks for one in its manifest:
           [package.metadata.tests]
           needs = [\"docker\"]
@@ -25,10 +28,11 @@ The project's chores.
       What was learnt is kept under target/ for the next run; a finding is a failure.
   cargo xtask build-times
       Measures a clean release build.
-  cargo xtask vm [--debian 12|13]... [--only STORY]... [--cuts NUMBER] [--release]
+  cargo xtask vm [--machine NAME]... [--only STORY]... [--cuts NUMBER] [--release]
                  [--no-build] [--no-install] [--by-hand]
-      Makes Debian machines (once; kept under target/vm), boots them in emulation and tells there
-      what only a real machine can tell. Takes an hour on two processors; a single story, minutes.
+      Makes machines (once; kept under target/vm), boots them in emulation and runs there what only
+      a real machine shows. Takes an hour each on two processors; a single story, minutes.
+      Machines: debian-12, debian-13, ubuntu-22.04.
       Stories: doctor, exec, limits, login, attack, contract, units, oom, restart, kill, power.
       --cuts says how often the power is cut (20). --no-build takes the programs that are there.
       --by-hand boots one, says how to get in, and waits for the end of its input.";
@@ -55,8 +59,8 @@ pub(crate) struct FuzzOptions {
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct VmOptions {
-    /// Releases by number; all that are known if none is named.
-    pub(crate) debian: Vec<String>,
+    /// Releases by name; all that are known if none is named.
+    pub(crate) machines: Vec<String>,
     /// Stories by name, likewise.
     pub(crate) only: Vec<String>,
     pub(crate) cuts: u32,
@@ -72,6 +76,8 @@ pub(crate) struct TestOptions {
     pub(crate) without: Vec<Part>,
     pub(crate) no_install: bool,
     pub(crate) no_plain_user: bool,
+    /// Tests that have a long form run it.
+    pub(crate) long: bool,
     /// Handed to nextest as they are.
     pub(crate) rest: Vec<String>,
 }
@@ -132,6 +138,7 @@ impl TestOptions {
                 "--without" => options.without.push(part(words.next())?),
                 "--no-install" => options.no_install = true,
                 "--no-plain-user" => options.no_plain_user = true,
+                "--long" => options.long = true,
                 "--" => options.rest.extend(words.by_ref()),
                 _ => return Err(Failure::Usage(format!("unknown word {word:?}"))),
             }
@@ -143,7 +150,7 @@ impl TestOptions {
 impl VmOptions {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let mut options = Self {
-            debian: Vec::new(),
+            machines: Vec::new(),
             only: Vec::new(),
             cuts: 20,
             release: false,
@@ -156,7 +163,7 @@ impl VmOptions {
         };
         while let Some(word) = words.next() {
             match word.as_str() {
-                "--debian" => options.debian.push(value(words.next(), "--debian")?),
+                "--machine" => options.machines.push(value(words.next(), "--machine")?),
                 "--only" => options.only.push(value(words.next(), "--only")?),
                 "--cuts" => {
                     let cuts = value(words.next(), "--cuts")?;
@@ -209,24 +216,24 @@ mod tests {
     #[test]
     fn a_test_line_is_read_whole() {
         let Ok(Chore::Test(options)) =
-            parse("test --with docker --without ssh --no-install -- -p x --with")
+            parse("test --with docker --without ssh --no-install --long -- -p x --with")
         else {
             panic!("not a test chore");
         };
         assert_eq!(options.with, [Part::Docker]);
         assert_eq!(options.without, [Part::Ssh]);
-        assert!(options.no_install && !options.no_plain_user);
+        assert!(options.no_install && !options.no_plain_user && options.long);
         assert_eq!(options.rest, ["-p", "x", "--with"]);
     }
 
     #[test]
     fn a_machine_and_a_story_can_be_chosen() {
         let Ok(Chore::Vm(options)) =
-            parse("vm --debian 12 --only restart --only kill --cuts 3 --no-build")
+            parse("vm --machine debian-12 --only restart --only kill --cuts 3 --no-build")
         else {
             panic!("not a machine chore");
         };
-        assert_eq!(options.debian, ["12"]);
+        assert_eq!(options.machines, ["debian-12"]);
         assert_eq!(options.only, ["restart", "kill"]);
         assert!(options.cuts == 3 && options.no_build && !options.release);
     }
@@ -241,7 +248,7 @@ mod tests {
             "check all",
             "bench now",
             "vm 12",
-            "vm --debian",
+            "vm --machine",
             "vm --cuts many",
             "vm --cuts 100000",
         ] {

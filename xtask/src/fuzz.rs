@@ -47,6 +47,7 @@ pub(crate) fn run(options: &FuzzOptions) -> Result<(), Failure> {
             .arg(folder.join("Cargo.toml"))
             .arg("--target-dir")
             .arg(&place)
+            .args(targets.iter().flat_map(|target| ["--bin", target]))
             .env("RUSTFLAGS", COVERAGE),
     )?;
 

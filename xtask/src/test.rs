@@ -30,16 +30,20 @@ pub(crate) fn run(options: &TestOptions) -> Result<(), Failure> {
     };
     report.not_set_up(lacking);
 
-    say::step(if root {
-        "Every test, as root"
-    } else {
-        "Every test"
+    let profile = match root {
+        // Tests that were named, and long runs, are for both users whole.
+        true if options.rest.is_empty() && !options.no_plain_user && !options.long => "root",
+        _ => "default",
+    };
+    say::step(match profile {
+        "root" => "What root's rights change, as root",
+        _ => "Every test",
     });
     let who = if root { "as root" } else { "as this user" };
-    report.take(who, "default", nextest("default", options, &parts, None)?);
+    report.take(who, profile, nextest(profile, options, &parts, None)?);
 
     if root && !options.no_plain_user {
-        say::step("Every test again, as a plain user");
+        say::step("Every test, as a plain user");
         match PlainUser::new()? {
             Ok(user) => {
                 let outcome = nextest("plain-user", options, &parts, Some(&user))?;
@@ -120,6 +124,9 @@ fn nextest(
     command.args(["nextest", "run", "--profile", profile]);
     if !names_packages(&options.rest) {
         command.arg("--workspace");
+    }
+    if options.long {
+        command.env("HERMETIC_LONG", "1");
     }
     if let Some(docker) = &parts.docker {
         docker.tell(&mut command);

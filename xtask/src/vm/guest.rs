@@ -19,12 +19,15 @@ use crate::{program, say};
 pub(crate) struct Guest {
     kernel: PathBuf,
     initrd: PathBuf,
-    tape: PathBuf,
+    archive: PathBuf,
     key: PathBuf,
     /// Its disk and what it says on its console; removed at the end.
     folder: PathBuf,
     port: u16,
     qemu: Child,
+    /// One connection for each of them. A greeting costs an emulated processor seconds, so that every
+    /// command goes through these.
+    connections: Vec<Child>,
     boot: Duration,
 }
 
@@ -37,7 +40,7 @@ pub(crate) enum Who {
 
 /// What a command in a guest said.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     /// None if it was ended for taking too long, or ssh itself failed.
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -67,18 +70,19 @@ impl Guest {
         let qemu = start(
             &image.kernel(),
             &image.initrd(),
-            payload.tape(),
+            payload.archive(),
             &folder,
             port,
         )?;
         let mut guest = Self {
             kernel: image.kernel(),
             initrd: image.initrd(),
-            tape: payload.tape().to_owned(),
+            archive: payload.archive().to_owned(),
             key: image::key()?,
             folder,
             port,
             qemu,
+            connections: Vec::new(),
             boot: Duration::ZERO,
         };
         guest.wait_until_up()?;
@@ -100,7 +104,12 @@ impl Guest {
     }
 
     /// Runs a script and waits for it, at most so long.
-    pub(crate) fn run(&self, who: Who, script: &str, at_most: Duration) -> Result<Said, Failure> {
+    pub(crate) fn run(
+        &self,
+        who: Who,
+        script: &str,
+        at_most: Duration,
+    ) -> Result<CommandOutput, Failure> {
         // In the foreground, so that whoever interrupts us interrupts it too.
         let mut command = Command::new("timeout");
         command.args(["--foreground", "--kill-after=5"]);
@@ -112,7 +121,7 @@ impl Guest {
             .status
             .code()
             .filter(|code| *code < 255 && *code != 124);
-        Ok(Said {
+        Ok(CommandOutput {
             code,
             out: String::from_utf8_lossy(&said.stdout).into_owned(),
             err: String::from_utf8_lossy(&said.stderr).into_owned(),
@@ -129,7 +138,7 @@ impl Guest {
     /// A port in the guest for each of these ports of ours, until the child is ended.
     pub(crate) fn tunnel(&self, ports: &[(u16, u16)]) -> Result<Child, Failure> {
         let mut ssh = with_us("ssh");
-        ssh.args(self.ssh_words()).args(["-N", "-T"]);
+        ssh.args(self.ssh_words()).args(["-S", "none", "-N", "-T"]);
         ssh.args(["-o", "ExitOnForwardFailure=yes"]);
         for (inside, ours) in ports {
             ssh.args(["-R", &format!("127.0.0.1:{inside}:127.0.0.1:{ours}")]);
@@ -139,6 +148,11 @@ impl Guest {
 
     /// The end of the power: nothing is written any more, and what was only in memory is gone.
     pub(crate) fn cut_power(&mut self) -> Result<(), Failure> {
+        for mut connection in self.connections.drain(..) {
+            // It may have ended by itself.
+            drop(connection.kill());
+            drop(connection.wait());
+        }
         self.qemu.kill().map_err(Failure::file("end QEMU"))?;
         self.qemu.wait().map_err(Failure::file("wait for QEMU"))?;
         Ok(())
@@ -177,7 +191,7 @@ impl Guest {
         start(
             &self.kernel,
             &self.initrd,
-            &self.tape,
+            &self.archive,
             &self.folder,
             self.port,
         )
@@ -189,7 +203,7 @@ impl Guest {
             let ended = loop {
                 if self.answers() {
                     self.boot = begun.elapsed();
-                    return Ok(());
+                    return self.connect();
                 }
                 let ended = self.qemu.try_wait();
                 let ended = ended.map_err(Failure::file("look after QEMU"))?;
@@ -215,6 +229,16 @@ impl Guest {
         })
     }
 
+    /// Where ssh finds no such connection, it makes one of its own for each command.
+    fn connect(&mut self) -> Result<(), Failure> {
+        for who in Who::BOTH {
+            let mut ssh = with_us("ssh");
+            ssh.args(self.ssh_words()).args(["-M", "-N", "-T"]);
+            self.connections.push(spawn(ssh.arg(who.address()))?);
+        }
+        Ok(())
+    }
+
     /// The last lines of the console.
     fn console(&self) -> String {
         let said = fs::read(self.folder.join("console")).unwrap_or_default();
@@ -230,6 +254,9 @@ impl Guest {
             "-p".to_owned(),
             self.port.to_string(),
         ];
+        // The port differs at each boot, and with it the name of the connection.
+        let connection = self.folder.join("ssh-%r-%p");
+        words.extend(["-S".to_owned(), connection.display().to_string()]);
         for option in [
             "StrictHostKeyChecking=no",
             "UserKnownHostsFile=/dev/null",
@@ -272,7 +299,7 @@ impl Who {
     }
 }
 
-impl Said {
+impl CommandOutput {
     /// Everything it said, for a person.
     pub(crate) fn all(&self) -> String {
         let code = self.code.map_or("no end in time".to_owned(), |code| {
@@ -311,12 +338,15 @@ pub(crate) fn remove_leftovers() -> Result<(), Failure> {
 fn start(
     kernel: &Path,
     initrd: &Path,
-    tape: &Path,
+    archive: &Path,
     folder: &Path,
     port: u16,
 ) -> Result<Child, Failure> {
-    let mut qemu = with_us("qemu-system-x86_64");
-    qemu.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "2048"]);
+    let mut qemu = with_us("setsid");
+    // A session of its own: where the scheduler shares by session, a build beside it does not starve it.
+    qemu.arg("qemu-system-x86_64");
+    // One processor: of two emulated ones, each waits for the other whenever this machine is busy.
+    qemu.args(["-accel", "tcg", "-smp", "1", "-m", "2048"]);
     // QEMU 7.2 leaves wrong flags behind after cmpxchg16b, which newer kernels use to allocate.
     qemu.args(["-cpu", "max,la57=off,cx16=off"]);
     qemu.args(["-nodefaults", "-no-user-config", "-no-reboot"]);
@@ -328,12 +358,17 @@ fn start(
         "root=/dev/vda rw console=ttyS0 quiet",
         "panic=1 no_timer_check",
         "systemd.unified_cgroup_hierarchy=1",
+        // What costs an emulator much and is not what is tried here.
+        "mitigations=off random.trust_cpu=on nokaslr audit=0",
     ];
     qemu.args(["-append", &words.join(" ")]);
     let disk = folder.join("disk");
     let disk = format!("file={},if=virtio,format=raw", disk.display());
-    let tape = format!("file={},if=virtio,format=raw,readonly=on", tape.display());
-    qemu.args(["-drive", &disk, "-drive", &tape]);
+    let archive = format!(
+        "file={},if=virtio,format=raw,readonly=on",
+        archive.display()
+    );
+    qemu.args(["-drive", &disk, "-drive", &archive]);
     let network = format!("user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22");
     qemu.args(["-netdev", &network]);
     qemu.args(["-device", "virtio-net-pci,netdev=net,romfile="]);

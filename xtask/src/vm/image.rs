@@ -1,18 +1,23 @@
-//! A disk with Debian on it, made once and never written to afterwards.
+//! A disk with Debian or Ubuntu on it, made once and never written to afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
+use super::initrd;
 use crate::failure::Failure;
 use crate::{machine, program, say};
 
 /// The releases that people run, each with its own kernel and systemd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Debian {
-    Bookworm,
-    Trixie,
+pub(crate) enum Release {
+    /// Linux 6.1, systemd 252.
+    Debian12,
+    /// Linux 6.12, systemd 257.
+    Debian13,
+    /// Linux 5.15, systemd 249: the oldest that we say we run on.
+    Ubuntu2204,
 }
 
 /// Files under `target/vm`, named after what they were made from.
@@ -21,12 +26,17 @@ pub(crate) struct Image {
     folder: PathBuf,
 }
 
-const PACKAGES: &str = "linux-image-cloud-amd64,systemd-sysv,dbus,dbus-user-session,\
-    libpam-systemd,openssh-server,iproute2,procps,udev,python3,git,curl,ca-certificates,sqlite3";
+const PACKAGES: &str = "systemd-sysv,dbus,dbus-user-session,libpam-systemd,openssh-server,iproute2,\
+    procps,udev,python3,git,curl,ca-certificates,sqlite3";
 
-/// What nobody needs in such a machine, or what would start by itself in the middle of a story.
+/// What nobody needs in such a machine, or what would start by itself in the middle of a story. A boot
+/// is most of a power cut's time, so what takes long at boot and serves nobody is here too.
 const MASKED: &str = "apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
-    e2scrub_all.timer fstrim.timer systemd-networkd-wait-online.service getty@tty1.service";
+    e2scrub_all.timer e2scrub_reap.service fstrim.timer motd-news.timer logrotate.timer \
+    systemd-networkd-wait-online.service systemd-timesyncd.service systemd-pstore.service \
+    systemd-update-utmp.service systemd-update-utmp-runlevel.service systemd-binfmt.service \
+    getty@tty1.service serial-getty@ttyS0.service \
+    sys-kernel-debug.mount sys-kernel-tracing.mount dev-hugepages.mount";
 
 /// Before the packages: a small initial RAM disk with what this one machine has.
 const BEFORE: &str = r#"
@@ -40,10 +50,8 @@ const AFTER: &str = r#"
     echo machine >"$1/etc/hostname"
     echo '127.0.0.1 localhost machine' >"$1/etc/hosts"
     echo '/dev/vda / ext4 defaults,errors=remount-ro 0 1' >"$1/etc/fstab"
-    printf '[Match]\nName=e*\n[Network]\nDHCP=ipv4\n' >"$1/etc/systemd/network/80-user.network"
     # ssh makes a session for every command; nobody is to be turned away for being quick.
     printf 'UseDNS no\nMaxStartups 50\nMaxSessions 50\n' >"$1/etc/ssh/sshd_config.d/machine.conf"
-    chroot "$1" systemctl enable systemd-networkd
     chroot "$1" systemctl mask MASKED
     chroot "$1" useradd -m -s /bin/bash -u 1000 person
     mkdir -p "$1/var/lib/systemd/linger"
@@ -55,45 +63,71 @@ const AFTER: &str = r#"
     chroot "$1" chown -R person:person /home/person/.ssh
 "#;
 
-impl Debian {
-    pub(crate) const ALL: [Self; 2] = [Self::Bookworm, Self::Trixie];
+impl Release {
+    pub(crate) const ALL: [Self; 3] = [Self::Debian12, Self::Debian13, Self::Ubuntu2204];
 
-    pub(crate) fn number(self) -> &'static str {
+    /// As the command line and the table name it.
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Bookworm => "12",
-            Self::Trixie => "13",
+            Self::Debian12 => "debian-12",
+            Self::Debian13 => "debian-13",
+            Self::Ubuntu2204 => "ubuntu-22.04",
         }
     }
 
     fn suite(self) -> &'static str {
         match self {
-            Self::Bookworm => "bookworm",
-            Self::Trixie => "trixie",
+            Self::Debian12 => "bookworm",
+            Self::Debian13 => "trixie",
+            Self::Ubuntu2204 => "jammy",
         }
+    }
+
+    fn kernel_package(self) -> &'static str {
+        match self {
+            Self::Debian12 | Self::Debian13 => "linux-image-cloud-amd64",
+            Self::Ubuntu2204 => "linux-image-virtual,initramfs-tools",
+        }
+    }
+
+    /// The lines of `sources.list`, signed by the distribution's own key.
+    fn archive(self, folder: &Path) -> Result<String, Failure> {
+        if self != Self::Ubuntu2204 {
+            return Ok("http://deb.debian.org/debian".to_owned());
+        }
+        let key = ubuntu_key(folder)?;
+        let archive = "http://archive.ubuntu.com/ubuntu";
+        let line = |suite: &str| {
+            let key = key.display();
+            format!("deb [signed-by={key}] {archive} {suite} main universe")
+        };
+        Ok(["jammy", "jammy-updates"].map(line).join("\n"))
     }
 }
 
-impl FromStr for Debian {
+impl FromStr for Release {
     type Err = Failure;
 
     fn from_str(text: &str) -> Result<Self, Failure> {
+        let known = Self::ALL.map(Self::name).join(", ");
         Self::ALL
             .into_iter()
-            .find(|debian| debian.number() == text)
-            .ok_or_else(|| Failure::Usage(format!("no Debian {text:?}; known: 12, 13")))
+            .find(|release| release.name() == text)
+            .ok_or_else(|| Failure::Usage(format!("no machine {text:?}; known: {known}")))
     }
 }
 
 impl Image {
     /// The image, from an earlier run if it was made the same way.
-    pub(crate) fn provide(debian: Debian) -> Result<Self, Failure> {
+    pub(crate) fn provide(release: Release) -> Result<Self, Failure> {
         let key = key()?;
         let public = read(&key.with_extension("pub"))?;
         let after = AFTER
             .replace("MASKED", MASKED)
             .replace("KEY", public.trim());
-        let recipe = [debian.suite(), PACKAGES, BEFORE, &after].join("\n");
-        let name = format!("{}-{:016x}", debian.suite(), fingerprint(&recipe));
+        let packages = format!("{},{PACKAGES}", release.kernel_package());
+        let recipe = [release.suite(), &packages, BEFORE, &after, initrd::INIT].join("\n");
+        let name = format!("{}-{:016x}", release.suite(), fingerprint(&recipe));
         let folder = folder()?.join(name);
         if folder.join("disk").is_file() {
             say::note(&format!("made before: {}", folder.display()));
@@ -109,7 +143,7 @@ impl Image {
         let begun = folder.with_extension("begun");
         remove(&begun)?;
         fs::create_dir_all(&begun).map_err(Failure::file(format!("make {}", begun.display())))?;
-        make(debian, &begun, &after)?;
+        make(release, &begun, &packages, &after)?;
         fs::rename(&begun, &folder).map_err(Failure::file("keep the image"))?;
         Ok(Self { folder })
     }
@@ -145,7 +179,7 @@ pub(crate) fn key() -> Result<PathBuf, Failure> {
     Ok(key)
 }
 
-fn make(debian: Debian, folder: &Path, after: &str) -> Result<(), Failure> {
+fn make(release: Release, folder: &Path, packages: &str, after: &str) -> Result<(), Failure> {
     let root = folder.join("root");
     let mut debootstrap = Command::new("mmdebstrap");
     debootstrap.args(["--variant=minbase", "--mode=root", "--format=directory"]);
@@ -157,23 +191,41 @@ fn make(debian: Debian, folder: &Path, after: &str) -> Result<(), Failure> {
     for left_out in ["doc", "man", "locale", "info"] {
         debootstrap.arg(format!("--dpkgopt=path-exclude=/usr/share/{left_out}/*"));
     }
-    debootstrap.arg(format!("--include={PACKAGES}"));
+    debootstrap.arg(format!("--include={packages}"));
     debootstrap.arg(format!("--setup-hook=set -e{BEFORE}"));
     debootstrap.arg(format!("--customize-hook=set -e{after}"));
-    debootstrap.arg(debian.suite()).arg(&root);
-    program::show(debootstrap.arg("http://deb.debian.org/debian"))?;
-    for (beginning, name) in [("vmlinuz-", "kernel"), ("initrd.img-", "initrd")] {
-        let boot = root.join("boot");
-        let found = entry(&boot, beginning)?;
-        fs::copy(&found, folder.join(name))
-            .map_err(Failure::file(format!("copy {}", found.display())))?;
-    }
+    debootstrap.arg(release.suite()).arg(&root);
+    program::show(debootstrap.arg(release.archive(folder)?))?;
+    let boot = root.join("boot");
+    let kernel = entry(&boot, "vmlinuz-")?;
+    fs::copy(&kernel, folder.join("kernel"))
+        .map_err(Failure::file(format!("copy {}", kernel.display())))?;
+    let found = entry(&boot, "initrd.img-")?;
+    let archive = fs::read(&found).map_err(Failure::file(format!("read {}", found.display())))?;
+    fs::write(folder.join("initrd"), initrd::with_our_init(archive))
+        .map_err(Failure::file("write the first disk"))?;
     remove(&root.join("var/cache/apt"))?;
     remove(&root.join("var/lib/apt/lists"))?;
     let mut mkfs = Command::new(machine::find("mkfs.ext4").unwrap_or_else(|| "mkfs.ext4".into()));
     mkfs.args(["-q", "-L", "root", "-d"]).arg(&root);
     program::show(mkfs.arg(folder.join("disk")).arg("6G"))?;
     remove(&root)
+}
+
+/// Ubuntu's public keys, which Debian has in a package and signs.
+fn ubuntu_key(folder: &Path) -> Result<PathBuf, Failure> {
+    let keys = folder.join("keys");
+    let mut extract = Command::new("mmdebstrap");
+    extract.args(["--variant=extract", "--mode=root", "--format=directory"]);
+    extract
+        .args(["--include=ubuntu-keyring", "trixie"])
+        .arg(&keys);
+    program::show(extract.arg("http://deb.debian.org/debian"))?;
+    let key = folder.join("ubuntu-archive.gpg");
+    let found = keys.join("usr/share/keyrings/ubuntu-archive-keyring.gpg");
+    fs::copy(&found, &key).map_err(Failure::file(format!("copy {}", found.display())))?;
+    remove(&keys)?;
+    Ok(key)
 }
 
 fn entry(folder: &Path, beginning: &str) -> Result<PathBuf, Failure> {
@@ -224,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_release_nobody_knows_is_refused() {
-        assert_eq!("13".parse::<Debian>().ok(), Some(Debian::Trixie));
-        assert!("11".parse::<Debian>().is_err());
+        assert_eq!("debian-13".parse::<Release>().ok(), Some(Release::Debian13));
+        assert!("debian-11".parse::<Release>().is_err());
     }
 }

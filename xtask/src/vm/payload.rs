@@ -1,4 +1,4 @@
-//! What is carried into a machine: our programs, as a tape on a disk of their own.
+//! What is carried into a machine: our programs, as a archive on a disk of their own.
 //!
 //! A disk is read at the emulator's full speed; a copy over ssh would cost the machine's one slow
 //! processor a minute of encryption.
@@ -14,7 +14,7 @@ use crate::{machine, program, say};
 
 #[derive(Debug)]
 pub(crate) struct Payload {
-    tape: PathBuf,
+    archive: PathBuf,
     traffic: PathBuf,
 }
 
@@ -45,20 +45,20 @@ impl Payload {
         if wanted && !(options.no_build && contract.is_file()) {
             strip(&built_contract(options)?, &contract)?;
         }
-        let tape = folder.join("payload.tar");
+        let archive = folder.join("payload.tar");
         let mut tar = Command::new("tar");
         tar.arg("-C")
             .arg(&staged)
             .args(["--owner=0", "--group=0", "-cf"]);
-        program::show(tar.arg(&tape).arg("."))?;
+        program::show(tar.arg(&archive).arg("."))?;
         Ok(Self {
-            tape,
+            archive,
             traffic: built.join("traffic"),
         })
     }
 
-    pub(crate) fn tape(&self) -> &Path {
-        &self.tape
+    pub(crate) fn archive(&self) -> &Path {
+        &self.archive
     }
 
     /// The program that plays a chat platform, which stays on this side.

@@ -1,7 +1,7 @@
 //! What came out, for the terminal and for `docs/performance.md`.
 
-use super::image::Debian;
-use super::stories::{Told, Untold};
+use super::image::Release;
+use super::stories::{StoryError, StoryResult};
 use crate::failure::Failure;
 use crate::say;
 
@@ -13,28 +13,28 @@ pub(crate) struct Table {
 
 #[derive(Debug)]
 struct Row {
-    machine: String,
+    machine: &'static str,
     story: &'static str,
     outcome: &'static str,
     figures: String,
 }
 
 impl Table {
-    pub(crate) fn note(&mut self, debian: &Debian, text: &str) {
-        let note = format!("Debian {}: {text}", debian.number());
+    pub(crate) fn note(&mut self, release: Release, text: &str) {
+        let note = format!("{}: {text}", release.name());
         say::note(&note);
         self.notes.push(note);
     }
 
-    pub(crate) fn add(&mut self, debian: &Debian, story: &'static str, told: Told) {
-        let (outcome, figures) = match told {
+    pub(crate) fn add(&mut self, release: Release, story: &'static str, result: StoryResult) {
+        let (outcome, figures) = match result {
             Ok(figures) => ("passed", figures),
-            Err(Untold::Failed(why)) => ("FAILED", why),
-            Err(Untold::Skipped(why)) => ("skipped", why),
+            Err(StoryError::Failed(why)) => ("FAILED", why),
+            Err(StoryError::Skipped(why)) => ("skipped", why),
         };
         say::note(&format!("{outcome}: {figures}"));
         self.rows.push(Row {
-            machine: debian.number().to_owned(),
+            machine: release.name(),
             story,
             outcome,
             figures: one_line(&figures),
@@ -51,7 +51,7 @@ impl Table {
             .rows
             .iter()
             .filter(|row| row.outcome == "FAILED")
-            .map(|row| format!("{} on Debian {}", row.story, row.machine))
+            .map(|row| format!("{} on {}", row.story, row.machine))
             .collect();
         if failed.is_empty() {
             Ok(())
@@ -61,7 +61,7 @@ impl Table {
     }
 
     fn text(&self) -> String {
-        let mut text = String::from("| Debian | story | outcome | |\n| --- | --- | --- | --- |\n");
+        let mut text = String::from("| machine | story | outcome | |\n| --- | --- | --- | --- |\n");
         for row in &self.rows {
             let Row {
                 machine,
@@ -94,20 +94,24 @@ mod tests {
     #[test]
     fn a_failed_story_makes_the_whole_fail() {
         let mut table = Table::default();
-        table.add(&Debian::Bookworm, "exec", Ok("0.6 s".to_owned()));
+        table.add(Release::Debian12, "exec", Ok("0.6 s".to_owned()));
         table.add(
-            &Debian::Trixie,
+            Release::Debian13,
             "login",
-            Err(Untold::Skipped("no systemd".to_owned())),
+            Err(StoryError::Skipped("no systemd".to_owned())),
         );
-        assert!(table.text().contains("| 12 | exec | passed | 0.6 s |"));
+        assert!(
+            table
+                .text()
+                .contains("| debian-12 | exec | passed | 0.6 s |")
+        );
         table.add(
-            &Debian::Trixie,
+            Release::Debian13,
             "units",
-            Err(Untold::Failed("first | line\nsecond".to_owned())),
+            Err(StoryError::Failed("first | line\nsecond".to_owned())),
         );
         assert!(table.text().contains("| FAILED | first / line; second |"));
         let ended = table.end().map_err(|why| why.to_string());
-        assert_eq!(ended, Err("units on Debian 13".to_owned()));
+        assert_eq!(ended, Err("units on debian-13".to_owned()));
     }
 }

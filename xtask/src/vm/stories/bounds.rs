@@ -2,33 +2,33 @@
 
 use super::super::guest::Guest;
 use super::super::guest::{LONG, Who};
-use super::Untold;
-use super::{Stage, Told, delegated, fine, wrong};
+use super::StoryError;
+use super::{StoryContext, StoryResult, delegated, expect_success, fail};
 
 const LAYERS: [&str; 3] = ["process limit", "memory limit", "cpu limit"];
 
 /// A service with a delegated group has all three from the kernel, and they bite.
-pub(super) fn limits(stage: &mut Stage) -> Told {
+pub(super) fn limits(context: &mut StoryContext) -> StoryResult {
     for who in Who::BOTH {
         let doctor = delegated(who, "/usr/local/bin/hermetic doctor");
-        let said = fine(who, "doctor", stage.guest.run(who, &doctor, LONG)?)?;
+        let said = expect_success(who, "doctor", context.guest.run(who, &doctor, LONG)?)?;
         if let Some(layer) = weaker(&said.out) {
-            return wrong(format!("as {}, delegated: {layer}", who.name()));
+            return fail(format!("as {}, delegated: {layer}", who.name()));
         }
-        bite(&stage.guest, who, |command| delegated(who, command))?;
+        check_limits(&context.guest, who, |command| delegated(who, command))?;
     }
     Ok("memory and processes bounded by cgroup, as root and as a user".to_owned())
 }
 
 /// Somebody who logged in by ssh has them too, without knowing about groups.
-pub(super) fn login(stage: &mut Stage) -> Told {
+pub(super) fn login(context: &mut StoryContext) -> StoryResult {
     for who in Who::BOTH {
-        let said = stage.guest.run(who, "hermetic doctor", LONG)?;
-        let said = fine(who, "doctor", said)?;
+        let said = context.guest.run(who, "hermetic doctor", LONG)?;
+        let said = expect_success(who, "doctor", said)?;
         if let Some(layer) = weaker(&said.out) {
-            return wrong(format!("as {}: {layer}", who.name()));
+            return fail(format!("as {}: {layer}", who.name()));
         }
-        bite(&stage.guest, who, str::to_owned)?;
+        check_limits(&context.guest, who, str::to_owned)?;
     }
     Ok("the same limits in an ssh session, as root and as a user".to_owned())
 }
@@ -52,13 +52,13 @@ fn weaker(doctor: &str) -> Option<String> {
 
 /// More memory and more processes than allowed are not to be had, and the sum counts: each child
 /// alone stays far below the limit.
-fn bite(guest: &Guest, who: Who, run: impl Fn(&str) -> String) -> Result<(), Untold> {
+fn check_limits(guest: &Guest, who: Who, run: impl Fn(&str) -> String) -> Result<(), StoryError> {
     let home = "/tmp/bounds-$(id -u)";
     let config = format!(
         "mkdir -p {home}; echo 'terminal: {{container_memory: 128, container_pids: 40}}' \
          >{home}/config.yaml; echo {home}"
     );
-    let said = fine(who, "write a configuration", guest.run(who, &config, LONG)?)?;
+    let said = expect_success(who, "write a configuration", guest.run(who, &config, LONG)?)?;
     let home = said.out.trim();
     // Files in memory are of nobody's data segment: only a group counts them.
     let memory = "python3 - <<'END'
@@ -77,7 +77,7 @@ END";
     let said = guest.run(who, &line, LONG)?;
     let had = said.out.matches("has ").count();
     if said.code.is_none() || had >= 3 {
-        return wrong(format!(
+        return fail(format!(
             "as {}, 128 MB allowed, {had} children had 60 MB each: {}",
             who.name(),
             said.all()
@@ -91,7 +91,7 @@ END";
     // Bash that cannot fork gives up with this code.
     let refused = said.code == Some(254) || alive.is_some_and(|alive| alive < 40);
     if !refused {
-        return wrong(format!(
+        return fail(format!(
             "as {}, 40 processes allowed, 80 started: {}",
             who.name(),
             said.all()

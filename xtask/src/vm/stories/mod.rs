@@ -1,4 +1,4 @@
-//! What is told on every machine. A story can fail, and says what it saw.
+//! What is tried on every machine. A story can fail, and says what it saw.
 
 mod basics;
 mod bounds;
@@ -8,13 +8,13 @@ mod units;
 
 use std::fmt::Display;
 
-use super::guest::{Guest, Said, Who};
+use super::guest::{CommandOutput, Guest, Who};
 use super::platform::Platform;
 use crate::failure::Failure;
 
-/// Where a story happens.
+/// The machine, the platform and the options that a story works with.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct StoryContext {
     pub(crate) guest: Guest,
     pub(crate) platform: Platform,
     pub(crate) cuts: u32,
@@ -22,22 +22,22 @@ pub(crate) struct Stage {
 
 pub(crate) struct Story {
     pub(crate) name: &'static str,
-    tale: fn(&mut Stage) -> Told,
+    run: fn(&mut StoryContext) -> StoryResult,
 }
 
 /// Figures, if all went well.
-pub(crate) type Told = Result<String, Untold>;
+pub(crate) type StoryResult = Result<String, StoryError>;
 
 #[derive(Debug)]
-pub(crate) enum Untold {
+pub(crate) enum StoryError {
     Failed(String),
     Skipped(String),
 }
 
 /// In this order: what others rely on comes first, and what wears the machine out comes last.
-const STORIES: [Story; 11] = {
-    const fn story(name: &'static str, tale: fn(&mut Stage) -> Told) -> Story {
-        Story { name, tale }
+const STORIES: [Story; 10] = {
+    const fn story(name: &'static str, run: fn(&mut StoryContext) -> StoryResult) -> Story {
+        Story { name, run }
     }
     [
         story("doctor", basics::doctor),
@@ -49,14 +49,13 @@ const STORIES: [Story; 11] = {
         story("units", units::units),
         story("oom", units::oom),
         story("restart", units::restart),
-        story("kill", units::kill),
         story("power", power::power),
     ]
 };
 
 /// The stories with these names; all of them if none is named.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Story>, Failure> {
-    static ALL: [Story; 11] = STORIES;
+    static ALL: [Story; 10] = STORIES;
     if let Some(unknown) = names
         .iter()
         .find(|name| ALL.iter().all(|story| story.name != **name))
@@ -66,32 +65,32 @@ pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Story>, Failure> {
             "no story {unknown:?}; known: {known}"
         )));
     }
-    let told = |story: &&Story| names.is_empty() || names.iter().any(|name| name == story.name);
-    Ok(ALL.iter().filter(told).collect())
+    let chosen = |story: &&Story| names.is_empty() || names.iter().any(|name| name == story.name);
+    Ok(ALL.iter().filter(chosen).collect())
 }
 
 impl Story {
-    pub(crate) fn tell(&self, stage: &mut Stage) -> Told {
-        (self.tale)(stage)
+    pub(crate) fn run(&self, context: &mut StoryContext) -> StoryResult {
+        (self.run)(context)
     }
 }
 
-impl From<Failure> for Untold {
+impl From<Failure> for StoryError {
     fn from(why: Failure) -> Self {
         Self::Failed(why.to_string())
     }
 }
 
-fn wrong<T>(what: impl Display) -> Result<T, Untold> {
-    Err(Untold::Failed(what.to_string()))
+fn fail<T>(what: impl Display) -> Result<T, StoryError> {
+    Err(StoryError::Failed(what.to_string()))
 }
 
 /// What it said, if it ended well.
-fn fine(who: Who, what: &str, said: Said) -> Result<Said, Untold> {
+fn expect_success(who: Who, what: &str, said: CommandOutput) -> Result<CommandOutput, StoryError> {
     if said.code == Some(0) {
         return Ok(said);
     }
-    wrong(format!("{what} as {}: {}", who.name(), said.all()))
+    fail(format!("{what} as {}: {}", who.name(), said.all()))
 }
 
 /// Runs a command in a group of its own that systemd delegates, as a service has it.
@@ -100,7 +99,11 @@ fn delegated(who: Who, command: &str) -> String {
         Who::Root => "--system",
         Who::Person => "--user",
     };
-    format!("systemd-run {manager} --quiet --wait --pipe --collect -p Delegate=yes {command}")
+    // The system's manager gives a service no home.
+    format!(
+        "systemd-run {manager} --quiet --wait --pipe --collect -p Delegate=yes -E HOME=\"$HOME\" \
+         {command}"
+    )
 }
 
 #[cfg(test)]

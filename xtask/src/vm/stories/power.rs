@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::super::guest::{LONG, SHORT, Who};
 use super::super::platform::Platform;
 use super::service::{Kind, Service};
-use super::{Stage, Told, Untold, fine, wrong};
+use super::{StoryContext, StoryError, StoryResult, expect_success, fail};
 use crate::say;
 
 /// People who talk to the model, people who run commands, and letters one may have open.
@@ -20,71 +20,71 @@ const QUIET: u64 = 90;
 const BEFORE_A_CUT: u32 = 8;
 
 #[derive(Debug, Default)]
-struct Sum {
+struct CutTally {
     counts: BTreeMap<String, u64>,
     bad: Vec<String>,
     boot: Duration,
 }
 
-pub(super) fn power(stage: &mut Stage) -> Told {
-    if stage.cuts == 0 {
-        return Err(Untold::Skipped("--cuts 0 was given".to_owned()));
+pub(super) fn power(context: &mut StoryContext) -> StoryResult {
+    if context.cuts == 0 {
+        return Err(StoryError::Skipped("--cuts 0 was given".to_owned()));
     }
-    let service = Service::start(stage, Kind::System, 140)?;
-    service.wait_active(stage, 0, LONG)?;
-    wait_for_platform_at_boot(stage, &service)?;
-    let mut sum = Sum::default();
-    for cut in 1..=stage.cuts {
-        sum.add(cut, &one_cut(stage, &service, cut)?);
-        sum.boot += stage.guest.boot_time();
+    let service = Service::start(context, Kind::System, 140)?;
+    service.wait_active(context, 0, LONG)?;
+    wait_for_platform_at_boot(context, &service)?;
+    let mut sum = CutTally::default();
+    for cut in 1..=context.cuts {
+        sum.add(cut, &one_cut(context, &service, cut)?);
+        sum.boot += context.guest.boot_time();
     }
-    let twice = ran_twice(stage)?;
+    let twice = ran_twice(context)?;
     if !twice.is_empty() {
         sum.bad.push(format!("commands that ran twice: {twice}"));
     }
-    let intact = integrity(stage)?;
+    let intact = integrity(context)?;
     if intact != "ok" {
         sum.bad.push(format!("the store: {intact}"));
     }
-    service.uninstall(stage)?;
-    let text = sum.text(stage.cuts);
+    service.uninstall(context)?;
+    let text = sum.text(context.cuts);
     if sum.bad.is_empty() {
         Ok(text)
     } else {
-        wrong(format!("{text}; {}", sum.bad.join("; ")))
+        fail(format!("{text}; {}", sum.bad.join("; ")))
     }
 }
 
 /// Traffic, the cut, and the count when the machine is back.
-fn one_cut(stage: &mut Stage, service: &Service, cut: u32) -> Result<String, Untold> {
-    stage.platform.ask(FLOW)?;
+fn one_cut(context: &mut StoryContext, service: &Service, cut: u32) -> Result<String, StoryError> {
+    context.platform.ask(FLOW)?;
     let enough = u64::from(BEFORE_A_CUT + cut * 7 % 23);
     let end = Instant::now() + LONG;
     loop {
-        let progress = stage.platform.ask("progress")?;
+        let progress = context.platform.ask("progress")?;
         let acknowledged = progress.split(' ').nth(1);
         let acknowledged: u64 = acknowledged.and_then(|n| n.parse().ok()).unwrap_or(0);
         if acknowledged >= enough {
             break;
         }
         if Instant::now() > end {
-            return wrong(format!("cut {cut}: the traffic does not flow: {progress}"));
+            return fail(format!("cut {cut}: the traffic does not flow: {progress}"));
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    stage.guest.cut_power()?;
-    stage.platform.ask("dry")?;
-    stage.guest.power_on()?;
-    stage.platform.connect(&stage.guest)?;
-    service.wait_active(stage, 0, LONG)?;
-    let settled = stage.platform.ask(&format!("settle {QUIET}"))?;
+    context.guest.cut_power()?;
+    context.platform.ask("dry")?;
+    context.guest.power_on()?;
+    context.platform.connect(&context.guest)?;
+    service.wait_active(context, 0, LONG)?;
+    let settled = context.platform.ask(&format!("settle {QUIET}"))?;
     say::note(&format!("cut {cut}: {settled}"));
     Ok(settled)
 }
 
 /// A machine whose network is not there yet at boot has its own story; here the gateway starts
 /// when it is, so that what is lost is lost by the cut.
-fn wait_for_platform_at_boot(stage: &Stage, service: &Service) -> Result<(), Untold> {
+fn wait_for_platform_at_boot(context: &StoryContext, service: &Service) -> Result<(), StoryError> {
     let wait = Platform::wait_inside();
     let script = format!(
         "set -e
@@ -106,30 +106,30 @@ sync
 ",
         unit = service.unit
     );
-    let said = stage.guest.run(Who::Root, &script, LONG)?;
-    fine(Who::Root, "prepare the boot", said).map(drop)
+    let said = context.guest.run(Who::Root, &script, LONG)?;
+    expect_success(Who::Root, "prepare the boot", said).map(drop)
 }
 
 /// Commands write their word down, so one that ran twice stands there twice.
-fn ran_twice(stage: &Stage) -> Result<String, Untold> {
+fn ran_twice(context: &StoryContext) -> Result<String, StoryError> {
     let script =
         "find /srv/bot /var/lib -name ran -type f -exec cat {} + 2>/dev/null | sort | uniq -d";
-    let said = stage.guest.run(Who::Root, script, LONG)?;
+    let said = context.guest.run(Who::Root, script, LONG)?;
     Ok(said.out.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-fn integrity(stage: &Stage) -> Result<String, Untold> {
+fn integrity(context: &StoryContext) -> Result<String, StoryError> {
     let script = "for f in $(find /srv/bot -name '*.db' -o -name '*.sqlite' -o -name '*.sqlite3'); do \
                   sqlite3 \"$f\" 'pragma integrity_check'; done | sort -u";
-    let said = fine(
+    let said = expect_success(
         Who::Root,
         "check the store",
-        stage.guest.run(Who::Root, script, SHORT)?,
+        context.guest.run(Who::Root, script, SHORT)?,
     )?;
     Ok(said.out.trim().to_owned())
 }
 
-impl Sum {
+impl CutTally {
     fn add(&mut self, cut: u32, settled: &str) {
         let pairs = settled.split(' ').filter_map(|word| word.split_once('='));
         for (key, value) in pairs {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn what_was_promised_and_broken_is_told_with_its_cut() {
-        let mut sum = Sum::default();
+        let mut sum = CutTally::default();
         sum.add(
             1,
             "settled sent=9 acknowledged=8 answered=8 lost=0 doubted=0 words=",

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::super::guest::{LONG, SHORT, Who};
-use super::{Stage, Untold, fine, wrong};
+use super::{StoryContext, StoryError, expect_success, fail};
 
 /// Whose service it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(super) struct Service {
     /// Whoever writes to this one's gateway; a new one each time, so that no story reads the
     /// replies of another.
     pub(super) user: u32,
+    /// How long `systemctl start` took, which ends when the gateway says that it is ready.
+    pub(super) ready_after: Duration,
 }
 
 impl Kind {
@@ -68,11 +70,15 @@ impl Kind {
 
 impl Service {
     /// Installs and starts it, with the stand-in platform to serve.
-    pub(super) fn start(stage: &mut Stage, kind: Kind, user: u32) -> Result<Self, Untold> {
-        stage.platform.connect(&stage.guest)?;
+    pub(super) fn start(
+        context: &mut StoryContext,
+        kind: Kind,
+        user: u32,
+    ) -> Result<Self, StoryError> {
+        context.platform.connect(&context.guest)?;
         let (who, home) = (kind.who(), kind.home());
         let mut script = format!("set -e\nrm -rf {home}\n");
-        script.push_str(&stage.platform.home(home));
+        script.push_str(&context.platform.home(home));
         if kind == Kind::RunAs {
             script.push_str(&format!("chown -R person:person {home}\n"));
         }
@@ -81,20 +87,27 @@ impl Service {
              grep -o 'hermetic-gateway[^ /]*\\.service' /tmp/installed-$(id -u)\n",
             kind.words()
         ));
-        let said = fine(who, "install", stage.guest.run(who, &script, LONG)?)?;
+        let said = expect_success(who, "install", context.guest.run(who, &script, LONG)?)?;
         // A second unit, for the sandboxes, may be named in the same line.
         let gateway = |name: &&str| name.starts_with("hermetic-gateway");
         let Some(unit) = said.out.lines().find(gateway) else {
-            return wrong(format!("install named no unit: {}", said.all()));
+            return fail(format!("install named no unit: {}", said.all()));
         };
-        let service = Self {
+        let mut service = Self {
             kind,
             unit: unit.to_owned(),
             home,
             user,
+            ready_after: Duration::ZERO,
         };
-        service.systemctl(stage, "start")?;
-        Ok(service)
+        let begun = Instant::now();
+        let started = service.systemctl(context, "start");
+        service.ready_after = begun.elapsed();
+        if started.is_err() {
+            // The next one needs the port and the platform.
+            service.uninstall(context)?;
+        }
+        started.map(|_| service)
     }
 
     /// The same, with somebody else who writes to it.
@@ -106,14 +119,18 @@ impl Service {
         }
     }
 
-    pub(super) fn systemctl(&self, stage: &Stage, verb: &str) -> Result<String, Untold> {
+    pub(super) fn systemctl(
+        &self,
+        context: &StoryContext,
+        verb: &str,
+    ) -> Result<String, StoryError> {
         let line = format!("{} {verb} {}", self.kind.systemctl(), self.unit);
         let who = self.kind.who();
-        let said = stage.guest.run(who, &line, LONG)?;
-        let said = match fine(who, &line, said) {
+        let said = context.guest.run(who, &line, LONG)?;
+        let said = match expect_success(who, &line, said) {
             Ok(said) => said,
-            Err(Untold::Failed(why)) => {
-                return wrong(format!("{why} {}", self.journal(stage)?));
+            Err(StoryError::Failed(why)) => {
+                return fail(format!("{why} {}", self.journal(context)?));
             }
             Err(other) => return Err(other),
         };
@@ -123,24 +140,24 @@ impl Service {
     /// The pid of the gateway, once the unit is active with another than this.
     pub(super) fn wait_active(
         &self,
-        stage: &Stage,
+        context: &StoryContext,
         other_than: u32,
         at_most: Duration,
-    ) -> Result<u32, Untold> {
+    ) -> Result<u32, StoryError> {
         let end = Instant::now() + at_most;
         loop {
-            let shown = self.systemctl(stage, "show -p ActiveState -p MainPID")?;
+            let shown = self.systemctl(context, "show -p ActiveState -p MainPID")?;
             let pid = shown.lines().find_map(|line| line.strip_prefix("MainPID="));
             let pid = pid.and_then(|pid| pid.parse().ok()).unwrap_or(0);
             if shown.contains("ActiveState=active") && pid != 0 && pid != other_than {
                 return Ok(pid);
             }
             if Instant::now() > end {
-                return wrong(format!(
+                return fail(format!(
                     "{} is not active again: {} {}",
                     self.kind.name(),
                     shown.replace('\n', " "),
-                    self.journal(stage)?
+                    self.journal(context)?
                 ));
             }
             std::thread::sleep(Duration::from_secs(1));
@@ -150,39 +167,37 @@ impl Service {
     /// A command in the sandbox of this service's chat, and the reply with `text` in it.
     pub(super) fn shell(
         &self,
-        stage: &mut Stage,
+        context: &mut StoryContext,
         command: &str,
         text: &str,
-    ) -> Result<String, Untold> {
-        stage.platform.say(self.user, &format!("/sh {command}"))?;
-        match stage.platform.hear(self.user, text, LONG)? {
+    ) -> Result<String, StoryError> {
+        context.platform.say(self.user, &format!("/sh {command}"))?;
+        match context.platform.hear(self.user, text, LONG)? {
             Ok(reply) => Ok(reply),
-            Err(why) => wrong(format!("{}: {why}", self.kind.name())),
+            Err(why) => fail(format!("{}: {why}", self.kind.name())),
         }
     }
 
-    /// Takes it back, with the sandboxes it has.
-    pub(super) fn uninstall(&self, stage: &Stage) -> Result<(), Untold> {
+    /// Takes it back; its sandboxes end with their unit, and their files go with the home.
+    pub(super) fn uninstall(&self, context: &StoryContext) -> Result<(), StoryError> {
         let (who, home) = (self.kind.who(), self.home);
-        let as_owner = match self.kind {
-            Kind::RunAs => "setpriv --reuid 1000 --regid 1000 --init-groups env HOME=/home/person ",
-            Kind::System | Kind::User => "",
-        };
-        let script = format!(
-            "set -e\nhermetic --home {home} gateway uninstall\n\
-             for id in $({as_owner}hermetic --home {home} sandbox list | awk 'NR > 1 {{print $1}}'); do \
-             {as_owner}hermetic --home {home} sandbox destroy $id; done"
-        );
-        fine(who, "uninstall", stage.guest.run(who, &script, LONG)?).map(drop)
+        let script = format!("hermetic --home {home} gateway uninstall");
+        expect_success(who, "uninstall", context.guest.run(who, &script, LONG)?)?;
+        let left = "pgrep -l -f '[h]ermetic-cage' || true";
+        let said = context.guest.run(Who::Root, left, SHORT)?;
+        if !said.out.is_empty() {
+            return fail(format!("sandboxes live on: {}", said.out.trim()));
+        }
+        Ok(())
     }
 
     /// The last lines of its log.
-    fn journal(&self, stage: &Stage) -> Result<String, Untold> {
+    fn journal(&self, context: &StoryContext) -> Result<String, StoryError> {
         let line = format!(
             "journalctl --no-pager -q -o cat -n 8 _SYSTEMD_UNIT={0} + UNIT={0} + USER_UNIT={0} \
              + _SYSTEMD_USER_UNIT={0}",
             self.unit
         );
-        Ok(stage.guest.run(Who::Root, &line, SHORT)?.out)
+        Ok(context.guest.run(Who::Root, &line, SHORT)?.out)
     }
 }

@@ -4,168 +4,206 @@ use std::time::Instant;
 
 use super::super::guest::{LONG, SHORT, Who};
 use super::service::{Kind, Service};
-use super::{Stage, Told, Untold, fine, wrong};
+use super::{StoryContext, StoryError, StoryResult, expect_success, fail};
 
 /// A service of each kind starts, answers, bounds its sandboxes, and is gone when it is taken back.
-pub(super) fn units(stage: &mut Stage) -> Told {
-    let mut figures = Vec::new();
-    for (number, kind) in (100..).zip(Kind::ALL) {
-        let begun = Instant::now();
-        let service = Service::start(stage, kind, number)?;
-        service.wait_active(stage, 0, LONG)?;
-        let started = begun.elapsed().as_secs_f64();
-        service.shell(stage, "echo works-$((40 + 2))", "works-42")?;
-        let group = living_group(stage, &service)?;
-        bounded(stage, &group)?;
+pub(super) fn units(context: &mut StoryContext) -> StoryResult {
+    each_kind(context, 100, |context, service| {
+        service.wait_active(context, 0, LONG)?;
+        service.shell(context, "echo works-$((40 + 2))", "works-42")?;
+        let group = living_group(context, service)?;
+        bounded(context, &group)?;
         let health = "curl -sf --max-time 20 http://127.0.0.1:9119/health";
-        fine(
+        expect_success(
             Who::Root,
             "ask /health",
-            stage.guest.run(Who::Root, health, SHORT)?,
+            context.guest.run(Who::Root, health, SHORT)?,
         )?;
-        let score = score(stage, &service)?;
-        service.uninstall(stage)?;
-        figures.push(format!(
-            "{}: ready after {started:.0} s, exposure {score}",
-            kind.name()
-        ));
-    }
-    Ok(figures.join("; "))
+        let score = score(context, service)?;
+        Ok(format!(
+            "{}: ready after {:.0} s, exposure {score}",
+            service.kind.name(),
+            service.ready_after.as_secs_f64()
+        ))
+    })
 }
 
 /// What is too large for the sandbox ends inside of it, and the gateway does not notice.
-pub(super) fn oom(stage: &mut Stage) -> Told {
-    let service = Service::start(stage, Kind::System, 110)?;
-    let pid = service.wait_active(stage, 0, LONG)?;
-    let greedy = "python3 -c \"x = bytearray(1 << 30); print(len(x))\"; echo after-$((40 + 2))";
-    let reply = service.shell(stage, greedy, "after-42");
-    if let Ok(reply) = &reply
-        && reply.contains("1073741824")
-    {
-        return wrong(format!("256 MB are allowed, and it had 1 GB: {reply}"));
-    }
-    // Either the command or its whole sandbox may be ended; the chat goes on in both cases.
-    service.shell(stage, "echo alive-$((40 + 2))", "alive-42")?;
-    let now = service.wait_active(stage, 0, SHORT)?;
-    if now != pid {
-        return wrong("the gateway was started again");
-    }
+pub(super) fn oom(context: &mut StoryContext) -> StoryResult {
+    each_kind(context, 110, |context, service| {
+        let pid = service.wait_active(context, 0, LONG)?;
+        let before = kills_by_limit(context)?;
+        let greedy = "python3 -c \"x = bytearray(1 << 30); print(len(x))\"; echo after-$((40 + 2))";
+        let reply = service.shell(context, greedy, "after-42");
+        if let Ok(reply) = &reply
+            && reply.contains("1073741824")
+        {
+            return fail(format!("256 MB are allowed, and it had 1 GB: {reply}"));
+        }
+        // Either the command or its whole sandbox may be ended; the chat goes on in both cases.
+        service.shell(context, "echo alive-$((40 + 2))", "alive-42")?;
+        if service.wait_active(context, 0, SHORT)? != pid {
+            return fail("the gateway was started again");
+        }
+        let kills = kills_by_limit(context)? - before;
+        let kind = service.kind.name();
+        Ok(format!("{kind}: {kills} kills by the group's limit"))
+    })
+}
+
+/// How often the kernel has ended a process because its group had no memory left.
+fn kills_by_limit(context: &StoryContext) -> Result<u32, StoryError> {
     let log = "journalctl -k --no-pager -q | grep -c 'Memory cgroup out of memory' || true";
-    let said = stage.guest.run(Who::Root, log, SHORT)?;
-    service.uninstall(stage)?;
-    Ok(format!(
-        "the gateway lives on; {} kills by the kernel's group limit",
-        said.out.trim()
-    ))
+    let said = context.guest.run(Who::Root, log, SHORT)?;
+    Ok(said.out.trim().parse().unwrap_or(0))
 }
 
-/// A restart: what runs in a sandbox goes on, bounded as before, and the gateway adopts it.
-pub(super) fn restart(stage: &mut Stage) -> Told {
-    interrupted(stage, 120, "restart")
+/// A restart, and then a kill after which systemd has to start it again: what runs in the sandbox of a chat
+/// goes on, bounded as before, and the chat goes on in it.
+pub(super) fn restart(context: &mut StoryContext) -> StoryResult {
+    each_kind(context, 120, |context, service| {
+        let gateway = service.wait_active(context, 0, LONG)?;
+        let running = Running::start(context, service)?;
+        let kill = "kill --signal=KILL --kill-who=main";
+        let (gateway, restarted) = running.survives(context, service, gateway, "restart")?;
+        let (_, killed) = running.survives(context, service, gateway, kill)?;
+        Ok(format!(
+            "{}: back {restarted:.0} s after a restart, {killed:.0} s after a kill",
+            service.kind.name()
+        ))
+    })
 }
 
-/// The same when the gateway is killed, and systemd has to start it again.
-pub(super) fn kill(stage: &mut Stage) -> Told {
-    interrupted(stage, 130, "kill --signal=KILL --kill-who=main")
-}
-
-fn interrupted(stage: &mut Stage, user: u32, verb: &str) -> Told {
+/// The same for a service of each kind. What failed for one is told after the others had their turn.
+fn each_kind(
+    context: &mut StoryContext,
+    first_user: u32,
+    look: impl Fn(&mut StoryContext, &Service) -> StoryResult,
+) -> StoryResult {
     let mut figures = Vec::new();
     let mut wrongs = Vec::new();
-    for (user, kind) in (user..).zip(Kind::ALL) {
-        match interrupted_once(stage, kind, user, verb) {
+    for (user, kind) in (first_user..).zip(Kind::ALL) {
+        match with_service(context, kind, user, &look) {
             Ok(figure) => figures.push(figure),
-            Err(Untold::Failed(why)) => wrongs.push(why),
+            Err(StoryError::Failed(why)) => wrongs.push(format!("{}: {why}", kind.name())),
             Err(other) => return Err(other),
         }
     }
     if wrongs.is_empty() {
         Ok(figures.join("; "))
     } else {
-        wrong(wrongs.join(" // "))
+        figures.extend(wrongs);
+        fail(figures.join(" // "))
     }
 }
 
-fn interrupted_once(stage: &mut Stage, kind: Kind, user: u32, verb: &str) -> Told {
-    let service = Service::start(stage, kind, user)?;
-    let outcome = survives(stage, &service, verb);
-    // Also after a failure: the next kind needs the port and the platform.
-    let cleared = service.uninstall(stage);
+fn with_service(
+    context: &mut StoryContext,
+    kind: Kind,
+    user: u32,
+    look: impl Fn(&mut StoryContext, &Service) -> StoryResult,
+) -> StoryResult {
+    let service = Service::start(context, kind, user)?;
+    let outcome = look(context, &service);
+    // Also after a failure: the next one needs the port and the platform.
+    let cleared = service.uninstall(context);
     let figure = outcome?;
     cleared?;
     Ok(figure)
 }
 
-fn survives(stage: &mut Stage, service: &Service, verb: &str) -> Told {
-    let kind = service.kind.name();
-    let gateway = service.wait_active(stage, 0, LONG)?;
-    // The user's number tells this sandbox's command from those of other services.
-    let length = 40_000 + service.user;
-    let command = format!("(sleep {length} >/dev/null 2>&1 &); echo started-$((40 + 2))");
-    service.shell(stage, &command, "started-42")?;
-    let before = pid_of(stage, length)?;
-    let group = group_of(stage, before)?;
-    bounded(stage, &group)?;
+/// A command in the background of a chat's sandbox.
+struct Running {
+    /// How long it sleeps, which tells it from those of other services.
+    length: u32,
+    pid: u32,
+    group: String,
+}
 
-    let begun = Instant::now();
-    service.systemctl(stage, verb)?;
-    service.wait_active(stage, gateway, LONG)?;
-    let back = begun.elapsed().as_secs_f64();
-
-    let after = pid_of(stage, length)?;
-    if after != before {
-        return wrong(format!("{kind}: the command is another process now"));
+impl Running {
+    fn start(context: &mut StoryContext, service: &Service) -> Result<Self, StoryError> {
+        let length = 40_000 + service.user;
+        let command = format!("(sleep {length} >/dev/null 2>&1 &); echo started-$((40 + 2))");
+        service.shell(context, &command, "started-42")?;
+        let pid = pid_of(context, length)?;
+        let group = group_of(context, pid)?;
+        bounded(context, &group)?;
+        Ok(Self { length, pid, group })
     }
-    bounded(stage, &group_of(stage, after)?)?;
-    // The same sandbox, which is seen by what runs in it.
-    let look = format!("pgrep -f \"sleep {length}\" >/dev/null && echo adopted-$((40 + 2))");
-    service.shell(stage, &look, "adopted-42")?;
-    // A new one beside it is bounded as well.
-    let other = service.with_user(service.user + 1000);
-    other.shell(
-        stage,
-        "(sleep 77077 >/dev/null 2>&1 &); echo new-$((40 + 2))",
-        "new-42",
-    )?;
-    let newer = pid_of(stage, 77_077)?;
-    bounded(stage, &group_of(stage, newer)?)?;
-    Ok(format!("{kind}: back after {back:.0} s"))
+
+    /// The pid of the next gateway, and after how many seconds it was ready.
+    fn survives(
+        &self,
+        context: &mut StoryContext,
+        service: &Service,
+        gateway: u32,
+        verb: &str,
+    ) -> Result<(u32, f64), StoryError> {
+        let begun = Instant::now();
+        service.systemctl(context, verb)?;
+        let next = service.wait_active(context, gateway, LONG)?;
+        let back = begun.elapsed().as_secs_f64();
+        if pid_of(context, self.length)? != self.pid {
+            return fail(format!("{verb}: the command is another process now"));
+        }
+        let group = group_of(context, self.pid)?;
+        if group != self.group {
+            return fail(format!(
+                "{verb}: it was in {} and is in {group}",
+                self.group
+            ));
+        }
+        bounded(context, &group)?;
+        // The same sandbox, which is seen by what runs in it.
+        let look = format!(
+            "pgrep -x -f \"sleep {}\" >/dev/null && echo adopted-$((40 + 2))",
+            self.length
+        );
+        service.shell(context, &look, "adopted-42")?;
+        // A new one beside it is bounded as well.
+        let other = service.with_user(next + 100_000);
+        let newer = Self::start(context, &other)?;
+        if newer.group == self.group {
+            return fail(format!("{verb}: two chats share {group}"));
+        }
+        Ok((next, back))
+    }
 }
 
 /// The one process that sleeps so long.
-fn pid_of(stage: &Stage, length: u32) -> Result<u32, Untold> {
+fn pid_of(context: &StoryContext, length: u32) -> Result<u32, StoryError> {
     let line = format!("pgrep -x -f 'sleep {length}'");
-    let said = stage.guest.run(Who::Root, &line, SHORT)?;
+    let said = context.guest.run(Who::Root, &line, SHORT)?;
     match said.out.trim().parse() {
         Ok(pid) => Ok(pid),
-        Err(_) => wrong(format!(
+        Err(_) => fail(format!(
             "the command in the sandbox is gone: {}",
             said.all()
         )),
     }
 }
 
-fn group_of(stage: &Stage, pid: u32) -> Result<String, Untold> {
+fn group_of(context: &StoryContext, pid: u32) -> Result<String, StoryError> {
     let line = format!("sed -n 's/^0:://p' /proc/{pid}/cgroup");
-    let said = fine(
+    let said = expect_success(
         Who::Root,
         "read a group",
-        stage.guest.run(Who::Root, &line, SHORT)?,
+        context.guest.run(Who::Root, &line, SHORT)?,
     )?;
     Ok(said.out.trim().to_owned())
 }
 
 /// The group of the sandbox of this service's chat.
-fn living_group(stage: &mut Stage, service: &Service) -> Result<String, Untold> {
+fn living_group(context: &mut StoryContext, service: &Service) -> Result<String, StoryError> {
     let length = 50_000 + service.user;
     let command = format!("(sleep {length} >/dev/null 2>&1 &); echo slept-$((40 + 2))");
-    service.shell(stage, &command, "slept-42")?;
-    let pid = pid_of(stage, length)?;
-    group_of(stage, pid)
+    service.shell(context, &command, "slept-42")?;
+    let pid = pid_of(context, length)?;
+    group_of(context, pid)
 }
 
 /// A limit on memory and one on processes, here or above, below the service itself.
-fn bounded(stage: &Stage, group: &str) -> Result<(), Untold> {
+fn bounded(context: &StoryContext, group: &str) -> Result<(), StoryError> {
     let script = format!(
         "g='{group}'; m=max; p=max; while [ -n \"$g\" ]; do \
          case \"$g\" in *.service|*.scope) break;; esac; \
@@ -173,13 +211,13 @@ fn bounded(stage: &Stage, group: &str) -> Result<(), Untold> {
          a=$(cat /sys/fs/cgroup$g/pids.max 2>/dev/null || echo max); [ \"$a\" = max ] || p=$a; \
          g=${{g%/*}}; done; echo $m $p"
     );
-    let said = fine(
+    let said = expect_success(
         Who::Root,
         "read limits",
-        stage.guest.run(Who::Root, &script, SHORT)?,
+        context.guest.run(Who::Root, &script, SHORT)?,
     )?;
     if said.out.contains("max") {
-        return wrong(format!(
+        return fail(format!(
             "the sandbox in {group} is not bounded (memory, processes): {}",
             said.out.trim()
         ));
@@ -188,7 +226,7 @@ fn bounded(stage: &Stage, group: &str) -> Result<(), Untold> {
 }
 
 /// What `systemd-analyze security` makes of the unit: 0 is closed, 10 is open.
-fn score(stage: &Stage, service: &Service) -> Result<String, Untold> {
+fn score(context: &StoryContext, service: &Service) -> Result<String, StoryError> {
     let manager = match service.kind {
         Kind::User => "--user",
         Kind::System | Kind::RunAs => "--system",
@@ -198,7 +236,7 @@ fn score(stage: &Stage, service: &Service) -> Result<String, Untold> {
         service.unit
     );
     let who = service.kind.who();
-    let said = stage.guest.run(who, &line, LONG)?;
+    let said = context.guest.run(who, &line, LONG)?;
     let score = said
         .out
         .split_whitespace()
