@@ -11,6 +11,8 @@ mod draft;
 mod fence;
 pub mod markdown;
 mod outgoing;
+#[doc(hidden)]
+pub mod parsers;
 mod seam;
 mod split;
 pub mod telegram;

@@ -26,6 +26,8 @@ mod journal;
 mod limits;
 mod nearby;
 mod paced;
+#[doc(hidden)]
+pub mod parsers;
 mod probe;
 mod proxy;
 mod publish;
@@ -65,11 +67,3 @@ pub use scope::{InvalidScope, Scope};
 pub use serve::{Drained, serve};
 pub use stream::{Buffered, Stream};
 pub use tls::client_hello;
-
-/// The parsers that read what a sandbox sends, for fuzzing.
-#[doc(hidden)]
-pub mod parsers {
-    pub use crate::http::chunked::{Decoder, Step};
-    pub use crate::http::head::{EndSearch, RequestHead, ResponseHead};
-    pub use crate::tls::hello::{Hello, HelloError, read as read_hello};
-}

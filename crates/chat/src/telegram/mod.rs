@@ -123,6 +123,23 @@ pub(crate) struct Me {
     pub(crate) username: String,
 }
 
+/// What an update says to the bot with this id and name.
+pub(crate) fn hear_as_bot(
+    update: &serde_json::Value,
+    (id, name): (i64, &str),
+    hearing: &Hearing,
+    now: jiff::Timestamp,
+) -> Option<crate::Event> {
+    let me = Me {
+        id,
+        username: name.to_lowercase(),
+    };
+    match update::hear(update, update::id(update)?, &me, hearing, now) {
+        update::Heard::Event(event) => Some(*event),
+        update::Heard::Nothing(_) | update::Heard::Malformed(_) => None,
+    }
+}
+
 /// The updates taken over lately: Telegram repeats itself when it doubts.
 #[derive(Debug, Default)]
 struct Seen {

@@ -36,6 +36,7 @@ use crate::{
 use nonces::Nonces;
 use reply::Waiting;
 
+pub(crate) use intake::hear_signed;
 pub use signature::{NONCE_HEADER, SIGNATURE_HEADER, Signature, SignatureError, TIMESTAMP_HEADER};
 
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
     Plain,
-    /// `\u002B`, `\x2b`, `\/`, `%2B`, `&#43;`, also once more escaped.
+    /// `\u002B`, `\u{2b}`, `\x2b`, `\/`, `%2B`, `%u002B`, `&#43;`, also once more escaped, in any order.
     Unescaped,
     /// `=2B`, and lines that end in `=`.
     QuotedPrintable,
@@ -36,6 +36,8 @@ enum Escape {
     Open,
     /// It stands for this.
     Is(u8),
+    /// It stands for this, and ended before the last byte.
+    EndedBefore(u8),
     /// It stands for the beginning of another one.
     Again(u8),
     /// It stands for nothing.
@@ -45,7 +47,7 @@ enum Escape {
 }
 
 /// No escape is longer.
-const LONGEST: usize = 10;
+const LONGEST: usize = 12;
 
 /// Stands for a character that no credential has.
 const OTHER: u8 = 0xff;
@@ -77,6 +79,21 @@ impl Reading {
         let from = self.places[0];
         match self.escape() {
             Escape::Open => {}
+            // However often and in whichever order it was escaped.
+            Escape::Is(byte) if self.opens(byte) => {
+                self.clear();
+                self.pending.push(byte);
+                self.places.push(from);
+            }
+            Escape::EndedBefore(stands_for) => {
+                self.clear();
+                see(Letter {
+                    byte: stands_for,
+                    from,
+                    to: at,
+                });
+                self.push(byte, at, see);
+            }
             Escape::Is(byte) => {
                 self.clear();
                 see(Letter {
@@ -132,8 +149,13 @@ impl Reading {
         match self.pending.as_slice() {
             [_] => Escape::Open,
             [b'\\', rest @ ..] => backslash(rest),
+            [b'%', b'u' | b'U'] => Escape::Open,
+            [b'%', b'u' | b'U', rest @ ..] => match number(rest, 16, 4) {
+                Some(Some(byte)) => Escape::Is(byte),
+                Some(None) => Escape::Open,
+                None => Escape::None,
+            },
             [b'%', rest @ ..] => match number(rest, 16, 2) {
-                Some(Some(b'%')) => Escape::Again(b'%'),
                 Some(Some(byte)) => Escape::Is(byte),
                 Some(None) => Escape::Open,
                 None => Escape::None,
@@ -158,7 +180,9 @@ fn backslash(rest: &[u8]) -> Escape {
         [b'/' | b'"' | b'\''] => return Escape::Is(rest[0]),
         [b'n' | b'r'] => return Escape::Is(b'\n'),
         [b't' | b'b' | b'f'] => return Escape::Is(b'\t'),
-        [b'u' | b'U', digits @ ..] => (digits, 16, 4),
+        [b'u' | b'x', b'{', digits @ ..] => return in_braces(digits),
+        [b'u', digits @ ..] => (digits, 16, 4),
+        [b'U', digits @ ..] => (digits, 16, 8),
         [b'x' | b'X', digits @ ..] => (digits, 16, 2),
         [b'0'..=b'7', ..] => (rest, 8, 3),
         _ => return Escape::None,
@@ -170,10 +194,35 @@ fn backslash(rest: &[u8]) -> Escape {
     }
 }
 
+/// `{67}`, as JavaScript, PHP, Ruby and Perl have it.
+fn in_braces(digits: &[u8]) -> Escape {
+    match digits {
+        [digits @ .., b'}'] => match number(digits, 16, digits.len()).flatten() {
+            Some(byte) => Escape::Is(byte),
+            None => Escape::None,
+        },
+        _ if digits.iter().all(u8::is_ascii_hexdigit) => Escape::Open,
+        _ => Escape::None,
+    }
+}
+
 fn entity(rest: &[u8]) -> Escape {
     let Some((last, name)) = rest.split_last() else {
         return Escape::Open;
     };
+    // A number is at its end where no digit follows: browsers ask for no semicolon.
+    if let [b'#', digits @ ..] = name
+        && *last != b';'
+    {
+        let (digits, radix) = match digits {
+            [b'x' | b'X', digits @ ..] => (digits, 16),
+            digits => (digits, 10),
+        };
+        if !char::from(*last).is_digit(radix) && !digits.is_empty() {
+            let ended = number(digits, radix, digits.len()).flatten();
+            return ended.map_or(Escape::None, Escape::EndedBefore);
+        }
+    }
     if *last != b';' {
         let fits = last.is_ascii_alphanumeric() || *last == b'#' && name.is_empty();
         return if fits { Escape::Open } else { Escape::None };

@@ -83,7 +83,48 @@ fn spellings(secret: &str) -> Vec<String> {
         secret.to_uppercase(),
         secret.to_lowercase(),
         secret.chars().rev().collect(),
+        // Braces, eight digits, and what JavaScript's `escape` writes.
+        escaped(secret, |byte| format!("\\u{{{byte:x}}}")),
+        escaped(secret, |byte| format!("\\x{{{byte:02X}}}")),
+        escaped(secret, |byte| format!("\\U{byte:08x}")),
+        escaped(secret, |byte| format!("%u{byte:04X}")),
+        // Browsers read these without a semicolon.
+        escaped(secret, |byte| format!("&#{byte}")),
+        escaped(secret, |byte| format!("&#x{byte:x}")),
+        // One escape within another, in any order.
+        escaped(secret, |byte| format!("%5Cu{byte:04x}")),
+        escaped(secret, |byte| format!("\\u0025{byte:02x}")),
+        escaped(secret, |byte| format!("\\u0026#{byte};")),
+        escaped(secret, |byte| format!("&#37;{byte:02X}")),
+        escaped(secret, |byte| format!("&#92;x{byte:02x}")),
+        escaped(secret, |byte| format!("%26%23{byte}%3B")),
+        // Every second character.
+        secret
+            .bytes()
+            .enumerate()
+            .map(|(at, byte)| match at % 2 {
+                0 => format!("%{byte:02x}"),
+                _ => char::from(byte).to_string(),
+            })
+            .collect(),
+        // Base64 that was escaped as well.
+        encoded.replace('=', "%3D").replace('+', "\\u002b"),
+        escaped(&encoded, |byte| format!("\\u{byte:04x}")),
+        base32(format!("x{secret}").as_bytes()),
+        base32(format!("user:{secret}").as_bytes()).to_lowercase(),
     ]
+}
+
+fn base32(bytes: &[u8]) -> String {
+    let bits: Vec<u8> = bytes
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1))
+        .collect();
+    let symbol = |five: &[u8]| {
+        let value = (0..5).fold(0, |value, at| value << 1 | five.get(at).unwrap_or(&0));
+        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[usize::from(value)])
+    };
+    bits.chunks(5).map(symbol).collect()
 }
 
 /// Only for a secret with letters enough.
@@ -101,6 +142,9 @@ fn loose_spellings(secret: &str) -> Vec<String> {
         folded(secret, 5, "\n"),
         String::from_utf8_lossy(&wide).into_owned(),
         STANDARD.encode(&wide),
+        wide.iter().map(|byte| format!("{byte:02x}")).collect(),
+        escaped(secret, |byte| format!("00{byte:02X}")),
+        escaped(secret, |byte| format!("\0\0\0{}", char::from(byte))),
     ]
 }
 

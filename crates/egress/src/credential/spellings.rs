@@ -63,6 +63,8 @@ fn add_value(value: &str, loose: &mut Texts, strict: &mut Texts) {
         bytes.iter().rev().copied().collect(),
         hex(bytes, ""),
         hex(bytes, "0x"),
+        // Two bytes for each character, whichever comes first.
+        hex(wide.strip_suffix(&[0]).unwrap_or(&wide), ""),
         // As a list of numbers.
         bytes
             .iter()
@@ -73,6 +75,9 @@ fn add_value(value: &str, loose: &mut Texts, strict: &mut Texts) {
         for offset in 0..3 {
             forms.push(inner_base64(text, offset));
         }
+    }
+    for offset in 0..5 {
+        forms.push(inner_base32(bytes, offset));
     }
     for form in forms.into_iter().map(Zeroizing::new) {
         let skeleton: Zeroizing<Vec<u8>> = Zeroizing::new(
@@ -118,6 +123,22 @@ fn inner_base64(secret: &[u8], offset: usize) -> Vec<u8> {
     let start = (offset * 8).div_ceil(6);
     let end = padded.len() * 8 / 6;
     encoded.get(start..end).unwrap_or_default().to_vec()
+}
+
+/// The same in base32, where a character holds five bits.
+fn inner_base32(secret: &[u8], offset: usize) -> Vec<u8> {
+    const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let (start, end) = ((offset * 8).div_ceil(5), (offset + secret.len()) * 8 / 5);
+    let bit = |at: usize| {
+        let byte = (at / 8).checked_sub(offset).and_then(|at| secret.get(at));
+        byte.is_some_and(|byte| byte >> (7 - at % 8) & 1 == 1)
+    };
+    let symbol = |at: usize| {
+        (0..5).fold(0, |value, next| {
+            value << 1 | usize::from(bit(at * 5 + next))
+        })
+    };
+    (start..end).map(|at| ALPHABET[symbol(at)]).collect()
 }
 
 fn hex(bytes: &[u8], before: &str) -> Vec<u8> {

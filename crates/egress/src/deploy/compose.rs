@@ -46,6 +46,7 @@ impl Compose {
 
     fn write_gateway(&self, out: &mut String) -> std::fmt::Result {
         self.write_service(out, "gateway", "[\"gateway\", \"run\"]", SANDBOXES_INSIDE)?;
+        out.push_str("    cgroup: private\n");
         out.push_str(SUM_OF_SANDBOXES);
         let out_of_it = match self.variant {
             Variant::Plain => {
@@ -138,14 +139,19 @@ const SANDBOXES_INSIDE: &str = concat!(
     "      - seccomp:unconfined\n",
     "      - apparmor:unconfined\n",
     "      - systempaths=unconfined\n",
+    "      # With HERMETIC_CGROUPS=writable-cgroups=true in a file .env beside this one, the kernel keeps the\n",
+    "      # limits of each sandbox: the gateway divides the container's own cgroup, and reaches no other. It\n",
+    "      # takes Docker 28 or later and cgroup version 2 as systemd mounts it; an older engine refuses the\n",
+    "      # word, so what stands here otherwise changes nothing.\n",
+    "      - ${HERMETIC_CGROUPS:-no-new-privileges=true}\n",
 );
 
-/// An engine hands no part of its cgroups down to an unprivileged container, so the limits of each sandbox
-/// in it are counted by the gateway. What the kernel keeps is this sum.
+/// Unless it is asked to, an engine hands no part of its cgroups down to an unprivileged container, so the
+/// limits of each sandbox in it are counted by the gateway. What the kernel keeps is this sum.
 const SUM_OF_SANDBOXES: &str = concat!(
-    "    # For the gateway and all its sandboxes together, kept by the kernel. The limits of each sandbox are\n",
-    "    # counted by the gateway here: a container gets no cgroups of its own to hand out. With\n",
-    "    # terminal.backend docker each sandbox has its own, kept by the kernel.\n",
+    "    # For the gateway and all its sandboxes together, kept by the kernel. Without HERMETIC_CGROUPS the\n",
+    "    # limits of each sandbox are counted by the gateway: `docker compose exec gateway hermetic doctor` says\n",
+    "    # which. With terminal.backend docker each sandbox has its own, kept by the kernel.\n",
     "    mem_limit: ${HERMETIC_MEMORY:-8g}\n",
     "    pids_limit: 4096\n",
 );

@@ -1,0 +1,32 @@
+//! What reads the bytes of a sandbox and of an origin, for fuzzing.
+
+use crate::credential::{FrameRedactor, Redactor};
+
+pub use crate::http::chunked::{Decoder, Step};
+pub use crate::http::head::{EndSearch, RequestHead, ResponseHead};
+pub use crate::tls::hello::{Hello, HelloError, read as read_hello};
+
+/// An answer of an origin that knows this credential, as the sandbox gets it.
+pub fn without_credential(credential: &crate::Credential, pieces: &[&[u8]]) -> Vec<u8> {
+    let mut redactor = Redactor::new([credential.spellings()]);
+    let mut out = Vec::new();
+    for piece in pieces {
+        out.extend(redactor.push(piece));
+    }
+    out.extend(redactor.finish());
+    out
+}
+
+/// The same over a websocket; nothing if it has to end.
+pub fn frames_without_credential(
+    credential: &crate::Credential,
+    pieces: &[&[u8]],
+) -> Option<Vec<u8>> {
+    let mut frames = FrameRedactor::new(&Redactor::new([credential.spellings()]));
+    let mut out = Vec::new();
+    for piece in pieces {
+        out.extend(frames.push(piece).ok()?);
+    }
+    out.extend(frames.finish());
+    Some(out)
+}

@@ -1,0 +1,34 @@
+//! Any bytes as an update of Telegram and as a webhook's request.
+
+#![no_main]
+
+use hermetic_chat::{Event, parsers};
+use libfuzzer_sys::fuzz_target;
+
+const BOT: (i64, &str) = (42, "HermeticBot");
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Some(event) = parsers::webhook_request(bytes, "nonce") {
+        check(&event);
+    }
+    let Ok(update) = serde_json::from_slice(bytes) else {
+        return;
+    };
+    let Some(event) = parsers::telegram_update(&update, BOT) else {
+        return;
+    };
+    check(&event);
+    if let Event::Message(message) = event {
+        assert_ne!(message.sender.id.as_str(), "42", "we hear ourselves");
+        assert!(!message.text.is_empty() || !message.attachments.is_empty());
+    }
+});
+
+/// What was heard is written down as JSON and read again after a crash.
+fn check(event: &Event) {
+    if let Event::Message(message) = event {
+        let written = serde_json::to_string(message).expect("it can be written");
+        let read = serde_json::from_str(&written).expect("it can be read again");
+        assert_eq!(*message, read);
+    }
+}
