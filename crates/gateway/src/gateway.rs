@@ -10,33 +10,32 @@ use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
 use hermetic_session::Sandboxes;
 use hermetic_store::{History, Inbox, Store, ToolCalls};
-use hermetic_types::{HealthReport, Timestamp};
+use hermetic_types::{HealthReport, SharedClock, Timestamp};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::asking::Asking;
-use crate::destroy::Confirmations;
-use crate::files::Outbound;
-use crate::lanes::Lanes;
-use crate::post::Post;
-use crate::seats::Seats;
-use crate::{Gates, Resets, Stage, Streaming, Worksites};
+use crate::approvals::ApprovalService;
+use crate::conversation::{Confirmations, Conversations, TurnLimits};
+use crate::delivery::{Outbound, Outbox, OutboxParts};
+use crate::message::CommandAccess;
+use crate::{PlatformToolsets, Resets, Stage, Streaming};
 
 /// What a gateway is made of. The binary builds them from the configuration.
 #[derive(Debug)]
 pub struct Parts {
     pub access: Access,
     pub chats: Vec<Arc<dyn Chat>>,
-    /// Where platforms that call us are heard.
-    pub doors: Vec<(TcpListener, axum::Router)>,
+    /// Ports on which platforms call us.
+    pub intakes: Vec<(TcpListener, axum::Router)>,
     pub store: Store,
     pub sandboxes: Sandboxes,
     pub agent: Agent,
-    pub worksites: Worksites,
-    pub asking: Asking,
+    pub toolsets: PlatformToolsets,
+    pub approvals: ApprovalService,
     pub redactor: Redactor,
+    pub clock: SharedClock,
     pub settings: Settings,
 }
 
@@ -44,11 +43,11 @@ pub struct Parts {
 pub struct Settings {
     pub busy: Busy,
     pub resets: Resets,
-    pub gates: Gates,
+    pub command_access: CommandAccess,
     /// How many conversations have a turn at work at once.
-    pub most_at_work: Option<usize>,
+    pub max_concurrent_sessions: Option<usize>,
     /// How many of them may be one person's.
-    pub most_at_work_each: usize,
+    pub max_turns_per_user: usize,
     /// How long a silent conversation is remembered.
     pub memory: Option<Duration>,
     /// How large a file may be that comes along.
@@ -87,15 +86,15 @@ pub struct Gateway {
     pub(crate) tool_calls: ToolCalls,
     pub(crate) sandboxes: Sandboxes,
     pub(crate) agent: Agent,
-    pub(crate) worksites: Arc<Worksites>,
-    pub(crate) asking: Asking,
+    pub(crate) toolsets: Arc<PlatformToolsets>,
+    pub(crate) approvals: ApprovalService,
     pub(crate) redactor: Redactor,
     pub(crate) settings: Settings,
     pub(crate) confirmations: Confirmations,
-    pub(crate) lanes: Lanes,
-    pub(crate) post: Post,
-    /// A turn takes one; those who find none wait.
-    pub(crate) seats: Arc<Seats>,
+    pub(crate) conversations: Conversations,
+    pub(crate) outbox: Outbox,
+    pub(crate) turn_limits: Arc<TurnLimits>,
+    pub(crate) clock: SharedClock,
     pub(crate) stage: watch::Sender<Stage>,
     /// Since when each part that is not well was seen so.
     pub(crate) troubles: Mutex<HashMap<String, Timestamp>>,
@@ -111,23 +110,24 @@ impl Gateway {
     pub fn new(parts: Parts) -> Self {
         let turns = TaskTracker::new();
         let cut = CancellationToken::new();
-        let seats = Seats::new(
-            parts.settings.most_at_work,
-            parts.settings.most_at_work_each,
+        let turn_limits = TurnLimits::new(
+            parts.settings.max_concurrent_sessions,
+            parts.settings.max_turns_per_user,
         );
-        let worksites = Arc::new(parts.worksites);
-        let post = Post::new(
-            parts.chats.iter().cloned(),
-            &parts.store,
-            Arc::new(Outbound {
+        let toolsets = Arc::new(parts.toolsets);
+        let outbox = Outbox::new(OutboxParts {
+            chats: &parts.chats,
+            store: &parts.store,
+            files: Arc::new(Outbound {
                 sandboxes: parts.sandboxes.clone(),
-                worksites: Arc::clone(&worksites),
+                toolsets: Arc::clone(&toolsets),
                 redactor: parts.redactor.clone(),
             }),
-            parts.redactor.clone(),
-            turns.clone(),
-            cut.clone(),
-        );
+            redactor: parts.redactor.clone(),
+            clock: Arc::clone(&parts.clock),
+            tasks: turns.clone(),
+            cut: cut.clone(),
+        });
         Self {
             access: parts.access,
             chats: parts.chats,
@@ -136,14 +136,15 @@ impl Gateway {
             tool_calls: parts.store.tool_calls(),
             sandboxes: parts.sandboxes,
             agent: parts.agent,
-            worksites,
-            asking: parts.asking,
+            toolsets,
+            approvals: parts.approvals,
             redactor: parts.redactor,
             settings: parts.settings,
             confirmations: Confirmations::default(),
-            lanes: Lanes::new(cut.clone()),
-            post,
-            seats,
+            conversations: Conversations::default(),
+            outbox,
+            turn_limits,
+            clock: parts.clock,
             stage: watch::Sender::new(Stage::Starting),
             troubles: Mutex::default(),
             model_health: HealthReport::default(),
@@ -151,5 +152,16 @@ impl Gateway {
             cut,
             store: parts.store,
         }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The same moment, as `access` takes it.
+    pub(crate) fn jiff_now(&self) -> jiff::Timestamp {
+        // Milliseconds of any clock that was set by a person are in its range.
+        jiff::Timestamp::from_millisecond(self.now().millis())
+            .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
     }
 }

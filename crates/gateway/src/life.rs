@@ -1,10 +1,13 @@
 //! The life of one message.
 //!
-//! [`Gateway::take_in`] and [`Gateway::handle`] are the whole way, and each step takes what the one
-//! before made: no turn without an `Admitted` that is written down, no reply that is not `Redacted`.
+//! This page is the whole way, in order: [`Gateway::accept`] lets a message in and writes it down,
+//! [`Gateway::hand_over`] gives it to the task of its conversation, which calls [`Gateway::drive`] when
+//! its turn comes; `drive` answers it and delivers the reply. Each step takes what the one before made:
+//! no turn without an `Admitted` that is written down, no reply that is not `Redacted`.
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures::future::FutureExt;
 use hermetic_access::Refused;
@@ -12,19 +15,14 @@ use hermetic_agent::{ModelError, TurnError};
 use hermetic_audit::Event;
 use hermetic_chat::Receipt;
 use hermetic_redact::Redacted;
-use hermetic_store::{End, StoreError};
+use hermetic_store::{End, Open, StoreError};
 use hermetic_types::{Incoming, Place, Platform};
 use thiserror::Error;
 
-use crate::Gateway;
-use crate::commands::CommandError;
-use crate::files::Answer;
-use crate::growing::Growing;
-use crate::kept::Kept;
-use crate::lanes::Control;
-use crate::post::Delivered;
-use crate::slash::Slash;
-use crate::wording;
+use crate::conversation::{CommandError, Notified, TurnControl};
+use crate::delivery::{Answer, Delivered, LiveReply};
+use crate::message::{AcceptedMessage, Slash};
+use crate::{Busy, Gateway, wording};
 
 #[derive(Debug, Error)]
 pub(crate) enum HandleError {
@@ -44,87 +42,105 @@ pub(crate) enum HandleError {
 
 /// How working on a message came to an end in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tended {
+pub(crate) enum Outcome {
     Ended,
-    /// It waits for a person, and the next start takes it up.
-    Left,
+    /// The message waits for a person, and the next start takes it up.
+    Deferred,
+}
+
+/// How a message comes to us.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// From a chat platform, which is told when it is written down.
+    Chat(Receipt),
+    /// From a background process, in the name of whoever had it started.
+    Process,
+    /// From the store, where an earlier process of ours wrote it.
+    Restart(Open),
 }
 
 impl Gateway {
     /// Lets what was said in and writes it down; only then is the receipt signed. `None` if there is
-    /// nothing to answer: a stranger, or the same message once more.
-    pub(crate) async fn take_in(
+    /// nothing to answer: somebody who may not write, or the same message once more.
+    ///
+    /// Everything that becomes a turn comes in here. What a restart finds is let in by the rules of
+    /// today: who lost access meanwhile is not answered.
+    pub(crate) async fn accept(
         &self,
         incoming: Incoming,
-        receipt: Receipt,
-    ) -> Result<Option<Kept>, StoreError> {
+        arrival: Arrival,
+    ) -> Result<Option<AcceptedMessage>, StoreError> {
         let (platform, place) = (incoming.platform, incoming.place.clone());
-        let admitted = match self.access.admit(incoming, jiff::Timestamp::now()).await {
+        let admitted = match self.access.admit(incoming, self.jiff_now()).await {
             Ok(admitted) => admitted,
             Err(refused) => {
+                self.refuse(refused, arrival, platform, place).await?;
+                return Ok(None);
+            }
+        };
+        let accepted = match &arrival {
+            Arrival::Chat(_) | Arrival::Process => {
+                AcceptedMessage::write(&self.inbox, admitted, self.now()).await?
+            }
+            Arrival::Restart(open) => Some(AcceptedMessage::found(open, admitted)),
+        };
+        // Not before it is on the disk: the platform forgets it now.
+        if let Arrival::Chat(receipt) = arrival {
+            receipt.stored();
+        }
+        if let Some(accepted) = &accepted {
+            self.note_access(accepted);
+        }
+        Ok(accepted)
+    }
+
+    async fn refuse(
+        &self,
+        refused: Refused,
+        arrival: Arrival,
+        platform: Platform,
+        place: Place,
+    ) -> Result<(), StoreError> {
+        match arrival {
+            Arrival::Chat(receipt) => {
                 // Strangers are not written down: they could fill the disk.
                 receipt.stored();
                 if let Refused::OfferPairing(code) = refused {
                     self.note_offer(platform, &place);
-                    self.post.offer_pairing(platform, place, &code);
+                    self.outbox.offer_pairing(platform, place, &code);
                 }
-                return Ok(None);
             }
-        };
-        let kept = Kept::keep(&self.inbox, admitted).await?;
-        receipt.stored();
-        if let Some(kept) = &kept {
-            self.note_access(kept);
+            Arrival::Process => tracing::info!("nobody who may be told of a process any more"),
+            Arrival::Restart(open) => {
+                let note = Some("not allowed any more");
+                self.inbox
+                    .end(open.row, End::Refused, note, self.now())
+                    .await?;
+            }
         }
-        Ok(kept)
+        Ok(())
     }
 
-    /// One turn, from the conversation as it was left to a reply on its way.
-    pub(crate) async fn handle(
-        &self,
-        message: &Kept,
-        control: &Control,
-    ) -> Result<Delivered, HandleError> {
-        let afresh = self.start_afresh_if_due(message).await?;
-        let session = self.open_session(message, control).await?;
-        let growing = Growing::new(&self.redactor);
-        let turn = session.take_turn(&self.agent, control, &growing);
-        let answered = self.showing(message, &growing, turn).await;
-        self.note_model(answered.as_ref().err());
-        let answer = answered?;
-        let answer = Answer::read(&answer, self.worksites.workspace(message.said().platform));
-        let text = format!("{}{}", afresh.unwrap_or_default(), answer.text);
-        let reply = self.redactor.redact(text);
-        Ok(self
-            .post
-            .deliver_with(message, &reply, answer.files, End::Answered)
-            .await?)
-    }
-
-    /// The same for a command, which needs no model.
-    pub(crate) async fn obey(
-        &self,
-        message: &Kept,
-        slash: &Slash,
-        control: &Control,
-    ) -> Result<Delivered, HandleError> {
-        let reply = self.run_command(message, slash, control).await?;
-        Ok(self.post.deliver(message, &reply, End::Answered).await?)
+    /// Hands a message to the task of its conversation, which decides when it runs.
+    pub(crate) fn hand_over(self: &Arc<Self>, message: AcceptedMessage, busy: Busy) {
+        if let Err(message) = self.conversations.hand_over(self, message, busy) {
+            self.not_heard(*message, wording::QUEUE_FULL, Notified::Already);
+        }
     }
 
     /// Brings a message to its end, whatever happens: answered, or reported as failed. Only one that
     /// waits for a person when the gateway stops is left for the next start.
-    pub(crate) async fn tend(&self, message: &Kept, control: &Control) -> Tended {
+    pub(crate) async fn drive(&self, message: &AcceptedMessage, control: &TurnControl) -> Outcome {
         let working = AssertUnwindSafe(self.work(message, control)).catch_unwind();
         let worked = tokio::select! {
             biased;
-            () = self.asking.approvals.left_waiting(message.row()) => return Tended::Left,
+            () = self.approvals.questions.left_waiting(message.row()) => return Outcome::Deferred,
             worked = working => worked,
         };
         let worked = worked.unwrap_or(Err(HandleError::Panicked));
-        self.settle_riders(control, worked.is_ok()).await;
+        self.settle_steering(control, worked.is_ok()).await;
         let Err(error) = worked else {
-            return Tended::Ended;
+            return Outcome::Ended;
         };
         tracing::error!(
             row = message.row().0,
@@ -133,18 +149,22 @@ impl Gateway {
             "a message was not answered"
         );
         let reply = Redacted::constant(error.for_chat());
-        if let Err(error) = self.post.deliver(message, &reply, End::Failed).await {
+        if let Err(error) = self.outbox.deliver(message, &reply, End::Failed).await {
             // It stays open in the store, and the next start takes it up again.
             tracing::error!(row = message.row().0, %error, "the failure could not be reported");
         }
-        Tended::Ended
+        Outcome::Ended
     }
 
-    async fn work(&self, message: &Kept, control: &Control) -> Result<(), HandleError> {
-        if message.was_begun() && self.post.has_reply(message).await? {
+    async fn work(
+        &self,
+        message: &AcceptedMessage,
+        control: &TurnControl,
+    ) -> Result<(), HandleError> {
+        if message.was_begun() && self.outbox.has_reply(message).await? {
             // Killed between writing the reply and closing the message.
             self.inbox
-                .end(message.row(), End::Answered, None, wording::now())
+                .end(message.row(), End::Answered, None, self.now())
                 .await?;
             return Ok(());
         }
@@ -164,13 +184,46 @@ impl Gateway {
         let working = async {
             match &slash {
                 Some(slash) => self.obey(message, slash, control).await,
-                None => self.handle(message, control).await,
+                None => self.answer(message, control).await,
             }
         };
         tokio::select! {
             done = working => done.map(drop),
             never = self.show_typing(message) => match never {},
         }
+    }
+
+    /// One turn, from the conversation as it was left to a reply on its way.
+    async fn answer(
+        &self,
+        message: &AcceptedMessage,
+        control: &TurnControl,
+    ) -> Result<Delivered, HandleError> {
+        let reset_note = self.reset_if_due(message).await?;
+        let session = self.open_session(message, control).await?;
+        let live = LiveReply::new(&self.redactor);
+        let turn = session.take_turn(&self.agent, control, &live);
+        let answered = self.stream_while(message, &live, turn).await;
+        self.note_model(answered.as_ref().err());
+        let answer = answered?;
+        let answer = Answer::read(&answer, self.toolsets.workspace(message.said().platform));
+        let text = format!("{}{}", reset_note.unwrap_or_default(), answer.text);
+        let reply = self.redactor.redact(text);
+        Ok(self
+            .outbox
+            .deliver_with(message, &reply, answer.files, End::Answered)
+            .await?)
+    }
+
+    /// The same for a command, which needs no model.
+    async fn obey(
+        &self,
+        message: &AcceptedMessage,
+        slash: &Slash,
+        control: &TurnControl,
+    ) -> Result<Delivered, HandleError> {
+        let reply = self.run_command(message, slash, control).await?;
+        Ok(self.outbox.deliver(message, &reply, End::Answered).await?)
     }
 
     /// What a turn says about the model. That a conversation is too long, or a turn was interrupted, says
@@ -192,14 +245,14 @@ impl Gateway {
             }
             Some(TurnError::Model(_) | TurnError::Journal(_)) => return,
         };
-        self.model_health.degraded(why, wording::now());
+        self.model_health.degraded(why, self.now());
     }
 
-    fn note_access(&self, kept: &Kept) {
-        let (admitted, said) = (kept.admitted(), kept.said());
-        let words = |text: String| self.asking.approvals.words(&text.to_lowercase());
-        self.asking.note(&Event::Access {
-            conversation: kept.conversation().clone(),
+    fn note_access(&self, accepted: &AcceptedMessage) {
+        let (admitted, said) = (accepted.admitted(), accepted.said());
+        let words = |text: String| self.approvals.questions.words(&text.to_lowercase());
+        self.approvals.note(&Event::Access {
+            conversation: accepted.conversation().clone(),
             platform: said.platform,
             user: said.sender.id.clone(),
             role: words(format!("{:?}", admitted.role())),
@@ -209,17 +262,17 @@ impl Gateway {
 
     /// A private chat is named after the stranger in it.
     fn note_offer(&self, platform: Platform, place: &Place) {
-        self.asking.note(&Event::Pairing {
+        self.approvals.note(&Event::Pairing {
             platform,
             act: hermetic_audit::Pairing::Offered,
-            user: self.asking.approvals.words(place.chat.as_str()),
+            user: self.approvals.questions.words(place.chat.as_str()),
             by: hermetic_audit::Words::constant("the gateway"),
         });
     }
 
-    async fn show_typing(&self, message: &Kept) -> std::convert::Infallible {
+    async fn show_typing(&self, message: &AcceptedMessage) -> std::convert::Infallible {
         let chat = self
-            .post
+            .outbox
             .chat(message.said().platform)
             .filter(|_| self.settings.typing);
         let Some(chat) = chat else {

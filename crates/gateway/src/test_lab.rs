@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hermetic_access::{Access, Pairing, PlatformSettings, Settings};
 use hermetic_store::Store;
 use hermetic_types::{
-    ChatId, ChatKind, Incoming, MessageId, Place, Platform, Sender, UpdateId, UserId,
+    ChatId, ChatKind, Clock as _, Incoming, MessageId, Place, Platform, Sender, SystemClock,
+    UpdateId, UserId,
 };
 
 use crate::StoredPairings;
-use crate::kept::Kept;
+use crate::message::AcceptedMessage;
 
 /// A store of its own and everybody let in.
 pub(crate) struct TestLab {
@@ -50,7 +51,7 @@ impl TestLab {
     }
 
     /// A private message.
-    pub(crate) async fn says(&self, user: i64, text: &str) -> Kept {
+    pub(crate) async fn says(&self, user: i64, text: &str) -> AcceptedMessage {
         let number = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let incoming = Incoming {
             platform: Platform::Telegram,
@@ -69,7 +70,8 @@ impl TestLab {
             received_at: jiff::Timestamp::now(),
         };
         let admitted = self.access.admit(incoming, jiff::Timestamp::now()).await;
-        let kept = Kept::keep(&self.store.inbox(), admitted.unwrap()).await;
+        let kept =
+            AcceptedMessage::write(&self.store.inbox(), admitted.unwrap(), SystemClock.now()).await;
         kept.unwrap().unwrap()
     }
 }

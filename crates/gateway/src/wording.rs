@@ -1,9 +1,5 @@
 //! What we say ourselves, in one place.
 
-use std::time::SystemTime;
-
-use hermetic_types::Timestamp;
-
 pub(crate) const BROKEN: &str =
     "Something went wrong here, and nothing more was done. The operator has been told.";
 pub(crate) const TOO_OFTEN: &str = "This message was begun several times and each time the gateway ended in the middle of it. I have \
@@ -31,7 +27,3 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /status - what goes on in this conversation
 /whoami - who you are to me
 /approve [name] [session], /deny [name] [reason] - answer a question of mine";
-
-pub(crate) fn now() -> Timestamp {
-    SystemTime::now().into()
-}

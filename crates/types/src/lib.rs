@@ -1,11 +1,12 @@
 //! Ids and plain data that every part of Hermetic speaks of.
 //!
-//! Nothing here does I/O, reads a clock or knows a backend's details. Each id is a type of its
+//! Nothing here does I/O or knows a backend's details, and only [`SystemClock`] reads a clock. Each id is a type of its
 //! own, so that a conversation cannot be handed over where a sandbox is meant.
 
 #![forbid(unsafe_code)]
 
 mod backend;
+mod clock;
 mod command;
 mod health;
 mod ids;
@@ -17,6 +18,7 @@ mod secret;
 mod timestamp;
 
 pub use backend::{BackendKind, Boundary, UnknownBackend};
+pub use clock::{Clock, SharedClock, SystemClock};
 pub use command::{Command, Output, Program, Stdin};
 pub use health::{HealthReport, PartHealth};
 pub use ids::{ConversationKey, InstallationId, InvalidId, RunId, SandboxId};

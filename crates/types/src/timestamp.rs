@@ -25,6 +25,14 @@ impl Timestamp {
         )
     }
 
+    /// The moment so long before this one.
+    pub fn minus(self, span: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_sub(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)),
+        )
+    }
+
     /// How long ago `earlier` was; nothing if it lies ahead, as after a clock was set back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

@@ -1,0 +1,309 @@
+//! The questions of one home: opened, answered, used up.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hermetic_audit::Audit;
+use hermetic_redact::Redactor;
+use hermetic_store::{
+    Given, MessageRow, NewRequest, Outcome, Reply, Request, Scope, State, Store, StoreError,
+    Subject,
+};
+use hermetic_tools::Denied;
+use hermetic_types::{ConversationKey, RequestId, SharedClock, Timestamp};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::pending_request::PendingRequest;
+use crate::{ApprovalPrompt, ModelReviewer, Requester, request_text};
+
+/// The questions of one home. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Approvals(pub(crate) Arc<Shared>);
+
+/// What approvals are made of.
+#[derive(Debug)]
+pub struct ApprovalParts<'a> {
+    pub store: &'a Store,
+    pub audit: Arc<Audit>,
+    pub redactor: Redactor,
+    /// Silence for this long is no.
+    pub timeout: Duration,
+    /// Looks at a command before a person does (`approvals.mode: smart`).
+    pub reviewer: Option<ModelReviewer>,
+    pub clock: SharedClock,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    rows: hermetic_store::Approvals,
+    pub(crate) audit: Arc<Audit>,
+    pub(crate) redactor: Redactor,
+    timeout: Duration,
+    pub(crate) reviewer: Option<ModelReviewer>,
+    clock: SharedClock,
+    /// Questions that somebody in this process waits for.
+    waited: Mutex<HashMap<RequestId, WaitStage>>,
+    pub(crate) begun: Notify,
+    pub(crate) answered: Notify,
+    /// The process ends; what is asked stays asked.
+    pub(crate) leaving: CancellationToken,
+}
+
+/// How far a question has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitStage {
+    /// Where it is shown is not noted yet.
+    Showing,
+    /// Only the answer is missing; the message that led to it.
+    Answer(Option<MessageRow>),
+}
+
+/// Who answers, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Answerer<'a> {
+    pub by: &'a str,
+    pub via: &'static str,
+}
+
+/// What a question is about.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestSubject<'a> {
+    pub(crate) subject: Subject,
+    /// Redacted, and legible.
+    pub(crate) what: &'a str,
+    pub(crate) fingerprint: &'a str,
+    pub(crate) reasons: &'a [String],
+}
+
+/// Showing a question takes no longer than this; it can be answered elsewhere meanwhile.
+const LONGEST_SHOWING: Duration = Duration::from_secs(10);
+
+/// Questions of one conversation at a time: what runs in it cannot flood the people it depends on.
+const MOST_AT_ONCE: u32 = 8;
+
+impl Approvals {
+    pub fn new(parts: ApprovalParts<'_>) -> Self {
+        Self(Arc::new(Shared {
+            rows: parts.store.approvals(),
+            audit: parts.audit,
+            redactor: parts.redactor,
+            timeout: parts.timeout,
+            reviewer: parts.reviewer,
+            clock: parts.clock,
+            waited: Mutex::default(),
+            begun: Notify::new(),
+            answered: Notify::new(),
+            leaving: CancellationToken::new(),
+        }))
+    }
+
+    pub fn timeout(&self) -> Duration {
+        self.0.timeout
+    }
+
+    /// Those that can be answered now.
+    pub async fn pending(&self) -> Result<Vec<Request>, StoreError> {
+        self.0.rows.pending(self.now()).await
+    }
+
+    /// Somebody who may answer does. Whether they may is the caller's to know.
+    pub async fn answer(
+        &self,
+        id: &RequestId,
+        given: Given,
+        answerer: Answerer<'_>,
+        reason: Option<&str>,
+    ) -> Result<Outcome, StoreError> {
+        let reason = reason.map(|text| self.0.redactor.redact(text).into_inner());
+        let reply = Reply {
+            given,
+            by: answerer.by,
+            via: answerer.via,
+            reason: reason.as_deref(),
+        };
+        let outcome = self.0.rows.answer(id, reply, self.now()).await?;
+        self.0.answered.notify_waiters();
+        Ok(outcome)
+    }
+
+    /// The conversation starts anew.
+    pub async fn revoke(&self, conversation: &ConversationKey) -> Result<u64, StoreError> {
+        self.0.rows.revoke(conversation).await
+    }
+
+    /// Closes what nobody waits for any more, and records what a crash kept out of the record. Gives
+    /// back what was settled by it.
+    pub async fn tidy(&self) -> Result<Vec<Request>, TidyError> {
+        self.0.rows.expire(self.now()).await?;
+        let mut settled = Vec::new();
+        for request in self.0.rows.unrecorded().await? {
+            if self.waited().contains_key(&request.id) {
+                continue;
+            }
+            self.record_answer(&request)?;
+            self.0.rows.recorded(&request.id).await?;
+            settled.push(request);
+        }
+        Ok(settled)
+    }
+
+    /// The rows behind the questions: where each was shown, which button means what.
+    pub fn rows(&self) -> &hermetic_store::Approvals {
+        &self.0.rows
+    }
+
+    pub(crate) async fn is_granted(
+        &self,
+        conversation: &ConversationKey,
+        about: &RequestSubject<'_>,
+    ) -> Result<bool, StoreError> {
+        let (subject, fingerprint) = (about.subject, about.fingerprint);
+        self.0
+            .rows
+            .is_granted(conversation, subject, fingerprint, self.now())
+            .await
+    }
+
+    /// From the question to an answer that is recorded and used up.
+    pub(crate) async fn put(
+        &self,
+        requester: &Requester,
+        about: &RequestSubject<'_>,
+        prompt: &dyn ApprovalPrompt,
+        stop: &CancellationToken,
+    ) -> Result<Scope, Denied> {
+        let waiting = self.open(requester, about).await?;
+        if !waiting.was_shown {
+            self.record_question(&waiting.request)
+                .map_err(|error| cannot_ask(&error))?;
+            match timeout(LONGEST_SHOWING, prompt.show(&waiting.request)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(nobody)) => return Err(waiting.withdraw(&nobody.to_string()).await),
+                Err(_) => {
+                    tracing::warn!(request = %waiting.request.id, "showing a question takes long");
+                }
+            }
+        }
+        let settled = waiting.outcome(stop).await?;
+        prompt.settled(&settled);
+        match (settled.state, settled.scope) {
+            (State::Approved, Some(scope)) => self.use_up(&settled, scope).await,
+            _ => Err(Denied(request_text::refusal(&settled, self.0.timeout))),
+        }
+    }
+
+    async fn use_up(&self, request: &Request, scope: Scope) -> Result<Scope, Denied> {
+        match self.0.rows.spend(&request.id, self.now()).await {
+            Ok(true) => Ok(scope),
+            Ok(false) => Err(Denied(
+                "This yes was used already. Nothing was run.".to_owned(),
+            )),
+            Err(error) => Err(cannot_ask(&error)),
+        }
+    }
+
+    async fn open(
+        &self,
+        requester: &Requester,
+        about: &RequestSubject<'_>,
+    ) -> Result<PendingRequest, Denied> {
+        let asked_at = self.now();
+        let new = NewRequest {
+            subject: about.subject,
+            conversation: &requester.conversation,
+            message: requester.message,
+            what: about.what,
+            fingerprint: about.fingerprint,
+            reasons: about.reasons,
+            asker: &requester.by,
+            asked_at,
+            expires_at: asked_at.plus(self.0.timeout),
+        };
+        let opened = self.open_or_take_up(&new).await;
+        opened.map_err(|error| cannot_ask(&error))?.ok_or_else(|| {
+            Denied(
+                "Too many questions of this conversation wait for an answer already. Nothing was run."
+                    .to_owned(),
+            )
+        })
+    }
+
+    async fn open_or_take_up(
+        &self,
+        new: &NewRequest<'_>,
+    ) -> Result<Option<PendingRequest>, StoreError> {
+        let since = new.asked_at.minus(self.0.timeout);
+        for request in self.0.rows.standing(new, since).await? {
+            // Killed between showing it and noting that, it is shown twice.
+            let was_shown = request.state != State::Pending
+                || !self.0.rows.notices(&request.id).await?.is_empty();
+            // One that somebody else waits for is theirs.
+            if let Some(waiting) = PendingRequest::begin(self, request, new.message, was_shown) {
+                return Ok(Some(waiting));
+            }
+        }
+        let rows = &self.0.rows;
+        if rows.waiting_in(new.conversation, new.asked_at).await? >= MOST_AT_ONCE {
+            return Ok(None);
+        }
+        let opened = rows.open(new).await?;
+        Ok(PendingRequest::begin(self, opened, new.message, false))
+    }
+
+    /// Ends when every question of this process that is being shown has been, or takes too long.
+    pub async fn until_shown(&self) {
+        let shown = async {
+            loop {
+                // Listened to before looking, as below.
+                let begun = self.0.begun.notified();
+                if !self.waited().values().any(|one| *one == WaitStage::Showing) {
+                    return;
+                }
+                begun.await;
+            }
+        };
+        // What is not noted by then counts as not shown.
+        let _ = timeout(LONGEST_SHOWING, shown).await;
+    }
+
+    /// What time it is for questions.
+    pub fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+
+    pub(crate) fn waited(&self) -> MutexGuard<'_, HashMap<RequestId, WaitStage>> {
+        self.0.waited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was left could not be brought to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum TidyError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Audit(#[from] hermetic_audit::AppendError),
+}
+
+/// Doubt is a no. The log learns why.
+pub(crate) fn cannot_ask(error: &dyn std::error::Error) -> Denied {
+    tracing::error!(error = %in_full(error), "a question could not be asked");
+    Denied(
+        "This needs a person's yes, and the question could not be asked or its answer recorded, so it \
+         is refused. Nothing was run. The operator has been told."
+            .to_owned(),
+    )
+}
+
+fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

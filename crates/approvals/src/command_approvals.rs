@@ -1,0 +1,131 @@
+//! The tools' seam to people, for one person's words in one conversation.
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt};
+use hermetic_policy::{Answer, Cleared, Lowerable, Question};
+use hermetic_store::{MessageRow, Scope, Subject};
+use hermetic_tools::shown::{command, legible};
+use hermetic_tools::{Ask, Decided, Denied, Judged};
+use hermetic_types::ConversationKey;
+use tokio_util::sync::CancellationToken;
+
+use crate::approvals::{RequestSubject, cannot_ask};
+use crate::{ApprovalPrompt, Approvals};
+
+/// Whose question it is.
+#[derive(Clone, Debug)]
+pub struct Requester {
+    pub conversation: ConversationKey,
+    /// What is being worked on, where it is a message.
+    pub message: Option<MessageRow>,
+    /// `platform:user`, or whatever names the person for good.
+    pub by: String,
+}
+
+/// Asks people about commands in one requester's name, and records what became of every command.
+#[derive(Clone, Debug)]
+pub struct CommandApprovals {
+    approvals: Approvals,
+    requester: Requester,
+    prompt: Arc<dyn ApprovalPrompt>,
+}
+
+impl Approvals {
+    /// Asks by this prompt, in this person's name.
+    pub fn commands(
+        &self,
+        requester: Requester,
+        prompt: Arc<dyn ApprovalPrompt>,
+    ) -> CommandApprovals {
+        CommandApprovals {
+            approvals: self.clone(),
+            requester,
+            prompt,
+        }
+    }
+}
+
+impl CommandApprovals {
+    async fn put(&self, question: Question, stop: &CancellationToken) -> Result<Cleared, Denied> {
+        let fingerprint = question.fingerprint().clone();
+        let what = legible(&command(question.command()));
+        let what = self.approvals.0.redactor.redact(what);
+        let reasons = self.reasons(&question);
+        let about = RequestSubject {
+            subject: Subject::Command,
+            what: what.as_str(),
+            fingerprint: fingerprint.as_str(),
+            reasons: &reasons,
+        };
+        let granted = self
+            .approvals
+            .is_granted(&self.requester.conversation, &about);
+        let scope = if granted.await.map_err(|error| cannot_ask(&error))? {
+            hermetic_policy::Scope::Session
+        } else {
+            let question = match self.lowered(question.clone(), stop).await {
+                Ok(cleared) => return Ok(cleared),
+                Err(question) => question,
+            };
+            debug_assert_eq!(question.fingerprint(), &fingerprint);
+            let put = self
+                .approvals
+                .put(&self.requester, &about, &*self.prompt, stop);
+            match put.await? {
+                Scope::Once | Scope::TenMinutes => hermetic_policy::Scope::Once,
+                Scope::Session | Scope::Always => hermetic_policy::Scope::Session,
+            }
+        };
+        let yes = Answer::yes(fingerprint, scope);
+        question.answered(&yes).map_err(|error| cannot_ask(&error))
+    }
+
+    /// Where the rules let a model look first.
+    async fn lowered(
+        &self,
+        question: Question,
+        stop: &CancellationToken,
+    ) -> Result<Cleared, Box<Question>> {
+        let reviewer = self.approvals.0.reviewer.as_ref();
+        let Some(reviewer) = reviewer.filter(|_| question.lowerable() == Lowerable::ByModel) else {
+            return Err(Box::new(question));
+        };
+        let redactor = &self.approvals.0.redactor;
+        if !reviewer.finds_harmless(&question, redactor, stop).await {
+            return Err(Box::new(question));
+        }
+        let fingerprint = question.fingerprint().clone();
+        question.lowered_by_model(&fingerprint)
+    }
+
+    fn reasons(&self, question: &Question) -> Vec<String> {
+        let redactor = &self.approvals.0.redactor;
+        let reasons = question.reasons().into_iter();
+        reasons
+            .map(|reason| redactor.redact(legible(&reason)).into_inner())
+            .collect()
+    }
+}
+
+impl Ask for CommandApprovals {
+    fn ask<'a>(
+        &'a self,
+        question: Question,
+        stop: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Cleared, Denied>> {
+        self.put(question, stop).boxed()
+    }
+
+    fn decided(&self, decided: Decided<'_>) -> Result<(), Denied> {
+        let recorded = self.approvals.record_command(&self.requester, decided);
+        recorded.map_err(|error| match decided.as_what {
+            Judged::Run(_) => cannot_ask(&error),
+            // It does not run either way, and for the better reason.
+            Judged::Refused(_) | Judged::Denied(_) => {
+                tracing::error!(%error, "a refusal could not be recorded");
+                Denied("It was refused. Nothing was run.".to_owned())
+            }
+        })
+    }
+}

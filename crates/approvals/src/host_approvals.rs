@@ -1,0 +1,109 @@
+//! Questions about hosts that no egress rule names.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use hermetic_egress::{Answer, Listing, Question, RuleBook, Scope as RuleScope, WrittenRule};
+use hermetic_store::{Scope, Subject};
+use tokio_util::sync::CancellationToken;
+
+use crate::approvals::RequestSubject;
+use crate::{Approvals, PromptSource};
+
+/// Asks people about hosts that no rule speaks of, and keeps what they allow for good among the rules.
+#[derive(Clone, Debug)]
+pub struct HostApprovals {
+    approvals: Approvals,
+    prompts: Arc<dyn PromptSource>,
+    rules: RuleBook,
+}
+
+impl Approvals {
+    /// Asks whoever `prompts` names for the conversation.
+    pub fn hosts(&self, prompts: Arc<dyn PromptSource>, rules: RuleBook) -> HostApprovals {
+        HostApprovals {
+            approvals: self.clone(),
+            prompts,
+            rules,
+        }
+    }
+}
+
+impl hermetic_egress::Asker for HostApprovals {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Answer> {
+        let asker = self.clone();
+        Box::pin(async move { asker.decide(&question).await })
+    }
+
+    fn still_holds(&self, question: Question) -> BoxFuture<'static, bool> {
+        let asker = self.clone();
+        Box::pin(async move { asker.has_granted(&question).await.unwrap_or(false) })
+    }
+}
+
+impl HostApprovals {
+    async fn decide(&self, question: &Question) -> Answer {
+        match self.has_granted(question).await {
+            Ok(true) => return Answer::Kept,
+            Ok(false) => {}
+            Err(NotFoundOut) => return Answer::Deny,
+        }
+        match self.ask_about_host(question).await {
+            Some(Scope::Once) => Answer::Once,
+            // How long it holds is kept with the grant, which `/new` revokes.
+            Some(Scope::TenMinutes | Scope::Session) => Answer::Kept,
+            Some(Scope::Always) => {
+                self.keep(question);
+                Answer::Once
+            }
+            None => Answer::Deny,
+        }
+    }
+
+    /// A small file, changed because a person said so. What cannot be kept is asked about again.
+    fn keep(&self, question: &Question) {
+        let scope = RuleScope::of(&question.conversation);
+        let rule = WrittenRule::new(Listing::Allow, &question.target.to_string(), Some(scope));
+        let kept = rule
+            .map_err(|error| error.to_string())
+            .and_then(|rule| self.rules.add(&rule).map_err(|error| error.to_string()));
+        if let Err(error) = kept {
+            tracing::error!(%error, host = %question.target, "a rule could not be kept");
+        }
+    }
+}
+
+/// Told to the log already.
+struct NotFoundOut;
+
+impl HostApprovals {
+    async fn has_granted(&self, question: &Question) -> Result<bool, NotFoundOut> {
+        let host = question.target.to_string();
+        let about = about(&host, &[]);
+        let granted = self.approvals.is_granted(&question.conversation, &about);
+        granted.await.map_err(|error| {
+            tracing::error!(%error, "a grant could not be looked up");
+            NotFoundOut
+        })
+    }
+
+    async fn ask_about_host(&self, question: &Question) -> Option<Scope> {
+        let host = question.target.to_string();
+        let reasons = ["no rule names this host".to_owned()];
+        let (requester, prompt) = self.prompts.prompt_for(&question.conversation);
+        // Nobody stops it but the proxy, by dropping this future, which withdraws the question.
+        let stop = CancellationToken::new();
+        let about = about(&host, &reasons);
+        let put = self.approvals.put(&requester, &about, &*prompt, &stop);
+        put.await.ok()
+    }
+}
+
+fn about<'a>(host: &'a str, reasons: &'a [String]) -> RequestSubject<'a> {
+    RequestSubject {
+        subject: Subject::Host,
+        what: host,
+        fingerprint: host,
+        reasons,
+    }
+}

@@ -1,0 +1,148 @@
+//! A question that somebody waits for.
+
+use std::time::Duration;
+
+use hermetic_store::{MessageRow, Request, State, StoreError};
+use hermetic_tools::Denied;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::Approvals;
+use crate::approvals::{WaitStage, cannot_ask};
+
+/// How often the store is looked at: an answer on the command line is given by another process.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Dropped before its end, the question is withdrawn, unless the process leaves.
+#[derive(Debug)]
+pub(crate) struct PendingRequest {
+    approvals: Approvals,
+    pub(crate) request: Request,
+    /// What is being worked on: a question taken up may have come from an earlier message.
+    asked: Option<MessageRow>,
+    /// By an earlier process.
+    pub(crate) was_shown: bool,
+    ended: bool,
+}
+
+impl PendingRequest {
+    /// `None` if somebody in this process waits for it already.
+    pub(crate) fn begin(
+        approvals: &Approvals,
+        request: Request,
+        asked: Option<MessageRow>,
+        was_shown: bool,
+    ) -> Option<Self> {
+        let mut waited = approvals.waited();
+        if waited.contains_key(&request.id) {
+            return None;
+        }
+        waited.insert(request.id.clone(), WaitStage::Showing);
+        drop(waited);
+        Some(Self {
+            approvals: approvals.clone(),
+            request,
+            asked,
+            was_shown,
+            ended: false,
+        })
+    }
+
+    /// The question as it was settled, which is in the record by then.
+    pub(crate) async fn outcome(mut self, stop: &CancellationToken) -> Result<Request, Denied> {
+        // Only from here on may a stop leave it: whoever shows it has noted where.
+        self.approvals.waits(&self.request.id, self.asked);
+        let settled = self.until_settled(stop).await;
+        let Some(settled) = settled.map_err(|error| cannot_ask(&error))? else {
+            return Err(Denied(
+                "The gateway stops while this waits for a person's yes. Nothing was run."
+                    .to_owned(),
+            ));
+        };
+        self.approvals
+            .record_answer(&settled)
+            .map_err(|error| cannot_ask(&error))?;
+        let recorded = self.approvals.rows().recorded(&settled.id).await;
+        recorded.map_err(|error| cannot_ask(&error))?;
+        self.ended = true;
+        Ok(settled)
+    }
+
+    pub(crate) async fn withdraw(mut self, why: &str) -> Denied {
+        self.ended = true;
+        withdraw(&self.approvals, &self.request).await;
+        Denied(format!(
+            "This needs a person's yes, and {why}. Nothing was run."
+        ))
+    }
+
+    /// `None` if the process leaves first.
+    async fn until_settled(&self, stop: &CancellationToken) -> Result<Option<Request>, StoreError> {
+        let rows = self.approvals.rows();
+        let id = &self.request.id;
+        loop {
+            // Listened to before looking: an answer in between is heard.
+            let answered = self.approvals.0.answered.notified();
+            let Some(request) = rows.find(id).await? else {
+                let gone = State::Withdrawn;
+                return Ok(Some(Request {
+                    state: gone,
+                    ..self.request.clone()
+                }));
+            };
+            if request.state != State::Pending {
+                return Ok(Some(request));
+            }
+            let left = request.expires_at.since(self.approvals.now());
+            if left.is_zero() {
+                rows.close(id, State::Expired, self.approvals.now()).await?;
+                continue;
+            }
+            tokio::select! {
+                () = answered => {}
+                () = sleep(LOOK_AGAIN.min(left)) => {}
+                () = stop.cancelled() => {
+                    if self.approvals.is_leaving() {
+                        // The question stays for the next process. Work on a message is dropped at
+                        // once, before it could take this for an answer.
+                        if self.asked.is_some() {
+                            std::future::pending::<()>().await;
+                        }
+                        return Ok(None);
+                    }
+                    rows.close(id, State::Withdrawn, self.approvals.now()).await?;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for PendingRequest {
+    fn drop(&mut self) {
+        let (approvals, request) = (self.approvals.clone(), self.request.clone());
+        if self.ended || approvals.is_leaving() {
+            approvals.let_go(&request.id);
+            return;
+        }
+        // Outside of a runtime the question stays until its time is up.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            approvals.let_go(&request.id);
+            return;
+        };
+        runtime.spawn(async move {
+            withdraw(&approvals, &request).await;
+            approvals.let_go(&request.id);
+        });
+    }
+}
+
+async fn withdraw(approvals: &Approvals, request: &Request) {
+    let rows = approvals.rows();
+    let closed = rows
+        .close(&request.id, State::Withdrawn, approvals.now())
+        .await;
+    // It is recorded when the house is tidied.
+    if let Err(error) = closed {
+        tracing::warn!(request = %request.id, %error, "a question could not be withdrawn");
+    }
+}

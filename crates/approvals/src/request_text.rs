@@ -1,0 +1,145 @@
+//! A question in words, for people who have seconds to decide.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use hermetic_store::{Request, Scope, State, Subject};
+use hermetic_types::Timestamp;
+
+/// RequestText of a text that is longer: its beginning and its end.
+const HEAD: usize = 1600;
+const TAIL: usize = 800;
+const MOST_REASONS: usize = 8;
+
+/// A question, or what came of it, as a message.
+#[derive(Clone, Debug)]
+pub struct RequestText<'a>(pub &'a Request);
+
+impl RequestText<'_> {
+    pub fn question(&self, now: Timestamp) -> String {
+        let request = self.0;
+        let mut text = match request.subject {
+            Subject::Command => format!("❓ {}: may I run this?\n\n", request.id),
+            Subject::Host => format!("❓ {}: may this conversation reach it?\n\n", request.id),
+        };
+        text.push_str(&fenced(&request.what));
+        text.push('\n');
+        for reason in request.reasons.iter().take(MOST_REASONS) {
+            let _ = writeln!(text, "- {}", cut(reason, 300, 0));
+        }
+        let more = request.reasons.len().saturating_sub(MOST_REASONS);
+        if more > 0 {
+            let _ = writeln!(text, "- and {more} more reasons");
+        }
+        let id = &request.id;
+        let seconds = request.expires_at.since(now).as_secs();
+        let _ = write!(
+            text,
+            "\nAsked by {}. Silence is no, in {seconds} seconds.\n/approve {id}, /approve {id} session, /deny {id}",
+            cut(&request.asker, 100, 0)
+        );
+        text
+    }
+
+    pub fn outcome(&self) -> String {
+        let request = self.0;
+        let by = request.answered_by.as_deref().unwrap_or("nobody");
+        let what = match request.state {
+            State::Approved => match request.scope {
+                Some(Scope::Always) if request.subject == Subject::Host => {
+                    format!("✅ {}: allowed from now on by {by}", request.id)
+                }
+                Some(Scope::Session | Scope::Always) => {
+                    format!("✅ {}: allowed for this session by {by}", request.id)
+                }
+                Some(Scope::TenMinutes) => {
+                    format!("✅ {}: allowed for ten minutes by {by}", request.id)
+                }
+                Some(Scope::Once) | None => format!("✅ {}: allowed once by {by}", request.id),
+            },
+            State::Denied => format!("🚫 {}: refused by {by}", request.id),
+            State::Expired => format!("⌛ {}: nobody answered, which is a no", request.id),
+            State::Withdrawn => format!("⌛ {}: nobody waits for an answer any more", request.id),
+            State::Pending => format!("❓ {}: waits for an answer", request.id),
+        };
+        let reason = match &request.reason {
+            Some(reason) => format!(" ({})", cut(reason, 300, 0)),
+            None => String::new(),
+        };
+        let rule = match (request.scope, request.subject) {
+            (Some(Scope::Always), Subject::Host) => {
+                "\nKept as a rule of this conversation; `hermetic egress rules` shows it."
+                    .to_owned()
+            }
+            _ => String::new(),
+        };
+        format!("{what}{reason}\n\n{}{rule}", fenced(&request.what))
+    }
+
+    /// A line of a list.
+    pub fn line(&self) -> String {
+        let request = self.0;
+        format!(
+            "{}: {}",
+            request.id,
+            cut(&request.what, 80, 0).replace('\n', " ")
+        )
+    }
+}
+
+/// What the chat, and with it the model, is told about a no.
+pub(crate) fn refusal(request: &Request, waited: Duration) -> String {
+    match request.state {
+        State::Denied => match &request.reason {
+            Some(reason) => format!("A person said no: {reason}. Nothing was run."),
+            None => "A person said no. Nothing was run.".to_owned(),
+        },
+        State::Expired => format!(
+            "This needs a person's yes, and nobody answered within {} seconds, which is a no. Nothing was \
+             run.",
+            waited.as_secs()
+        ),
+        _ => "It was interrupted while it waited for a person's yes. Nothing was run.".to_owned(),
+    }
+}
+
+/// In a fence that nothing inside can end.
+fn fenced(text: &str) -> String {
+    let text = cut(text, HEAD, TAIL);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{text}\n{fence}\n")
+}
+
+fn cut(text: &str, head: usize, tail: usize) -> String {
+    let count = text.chars().count();
+    if count <= head + tail {
+        return text.to_owned();
+    }
+    let at = |index: usize| {
+        text.char_indices()
+            .nth(index)
+            .map_or(text.len(), |(at, _)| at)
+    };
+    let left_out = count - head - tail;
+    if tail == 0 {
+        return format!("{}…", &text[..at(head)]);
+    }
+    format!(
+        "{}\n[… {left_out} characters are not shown here …]\n{}",
+        &text[..at(head)],
+        &text[at(count - tail)..]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_ends_its_fence() {
+        assert_eq!(fenced("a ``` b"), "````\na ``` b\n````\n");
+        let long = format!("{}{}", "a".repeat(5000), "the end");
+        assert!(fenced(&long).contains("the end"), "the end is not shown");
+    }
+}

@@ -1,0 +1,212 @@
+//! Answers in a chat: `/approve`, `/deny`, buttons. Only who may answer is listened to.
+
+use hermetic_access::{Admitted, Role};
+use hermetic_chat::Receipt;
+use hermetic_redact::Redacted;
+use hermetic_store::{Given, Outcome, Request, Scope, State, StoreError, Subject};
+use hermetic_types::{Press, RequestId};
+
+use crate::Gateway;
+use crate::approvals::chat_prompts::DENY;
+use crate::approvals::person_name;
+use crate::message::AcceptedMessage;
+use hermetic_approvals::Answerer;
+
+const NOT_YOURS: &str = "Only somebody who may approve can answer this.";
+const STALE: &str = "This question is not open any more.";
+const NO_RULES_HERE: &str = "Rules are not written from a chat. Allow it once or for this session; for always, \
+     the operator adds a pattern to command_allowlist, or runs `hermetic approvals allow`.";
+const LONGEST_REASON: usize = 280;
+
+impl AcceptedMessage {
+    pub(crate) fn may_answer(&self) -> bool {
+        self.admitted().role() == Role::Operator && !self.said().sender.is_bot
+    }
+}
+
+/// What was written after `/approve` or `/deny`.
+struct Written<'a> {
+    id: Option<RequestId>,
+    rest: &'a str,
+}
+
+impl<'a> Written<'a> {
+    fn read(text: &'a str) -> Self {
+        let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        // A scope is no name, and no name looks like one.
+        match first.parse() {
+            Ok(id) => Self {
+                id: Some(id),
+                rest: rest.trim(),
+            },
+            Err(_) => Self {
+                id: None,
+                rest: text,
+            },
+        }
+    }
+}
+
+impl Gateway {
+    pub(crate) async fn approve(
+        &self,
+        message: &AcceptedMessage,
+        text: &str,
+    ) -> Result<Redacted<String>, StoreError> {
+        let written = Written::read(text);
+        let scope = match written.rest.to_ascii_lowercase().as_str() {
+            "" | "once" => Scope::Once,
+            "session" => Scope::Session,
+            "10m" | "10 minutes" => Scope::TenMinutes,
+            "always" => Scope::Always,
+            _ => {
+                return Ok(Redacted::constant(
+                    "Write /approve, or /approve with the question's name, and `session` after it \
+                     to allow exactly this for the whole session.",
+                ));
+            }
+        };
+        self.answer_question(message, written.id, Given::Yes(scope), None)
+            .await
+    }
+
+    pub(crate) async fn deny(
+        &self,
+        message: &AcceptedMessage,
+        text: &str,
+    ) -> Result<Redacted<String>, StoreError> {
+        let mut written = Written::read(text);
+        if let Some(id) = &written.id
+            && self.approvals.questions.rows().find(id).await?.is_none()
+        {
+            // The first word of a reason may look like a name.
+            written = Written {
+                id: None,
+                rest: text,
+            };
+        }
+        let reason: String = written.rest.chars().take(LONGEST_REASON).collect();
+        let reason = (!reason.is_empty()).then_some(reason.as_str());
+        self.answer_question(message, written.id, Given::No, reason)
+            .await
+    }
+
+    async fn answer_question(
+        &self,
+        message: &AcceptedMessage,
+        id: Option<RequestId>,
+        given: Given,
+        reason: Option<&str>,
+    ) -> Result<Redacted<String>, StoreError> {
+        if !message.may_answer() {
+            return Ok(Redacted::constant(NOT_YOURS));
+        }
+        let id = match id {
+            Some(id) => id,
+            None => match self.the_one_meant(message).await? {
+                Ok(id) => id,
+                Err(reply) => return Ok(reply),
+            },
+        };
+        let said = message.said();
+        let by = person_name(said.platform, &said.sender.id);
+        let answerer = Answerer {
+            by: &by,
+            via: "chat",
+        };
+        let approvals = &self.approvals.questions;
+        if given == Given::Yes(Scope::Always) && !self.is_about_a_host(&id).await? {
+            return Ok(Redacted::constant(NO_RULES_HERE));
+        }
+        let outcome = approvals.answer(&id, given, answerer, reason).await?;
+        Ok(match outcome {
+            Outcome::First(request) => self.redactor.redact(said_of(&request)),
+            Outcome::TooLate(request) => self.redactor.redact(too_late(&request)),
+            Outcome::Unknown => self.redactor.redact(format!("No question is called {id}.")),
+        })
+    }
+
+    async fn is_about_a_host(&self, id: &RequestId) -> Result<bool, StoreError> {
+        let found = self.approvals.questions.rows().find(id).await?;
+        Ok(found.is_some_and(|request| request.subject == Subject::Host))
+    }
+
+    /// A button was pressed by somebody who may write; whether they may answer is seen here.
+    pub(crate) async fn press(&self, press: &Admitted<Press>, receipt: Receipt) {
+        let notice = match self.pressed(press).await {
+            Ok(notice) => {
+                receipt.stored();
+                notice
+            }
+            Err(error) => {
+                tracing::error!(%error, "a pressed button could not be looked up");
+                drop(receipt);
+                Redacted::constant(crate::wording::BROKEN)
+            }
+        };
+        let Some(chat) = self.outbox.chat(press.said().platform) else {
+            return;
+        };
+        if let Err(error) = chat.answer_press(press.said(), Some(&notice.into())).await {
+            tracing::debug!(%error, "a pressed button could not be answered");
+        }
+    }
+
+    async fn pressed(&self, press: &Admitted<Press>) -> Result<Redacted<String>, StoreError> {
+        if press.role() != Role::Operator || press.sender().is_bot {
+            return Ok(Redacted::constant(NOT_YOURS));
+        }
+        let approvals = &self.approvals.questions;
+        let Some((request, choice)) = approvals.rows().pressed(&press.said().data).await? else {
+            return Ok(Redacted::constant(STALE));
+        };
+        let given = match Scope::named(&choice) {
+            Some(scope) => Given::Yes(scope),
+            None if choice == DENY => Given::No,
+            None => return Ok(Redacted::constant(STALE)),
+        };
+        let by = person_name(press.said().platform, &press.sender().id);
+        let answerer = Answerer {
+            by: &by,
+            via: "button",
+        };
+        let outcome = approvals.answer(&request.id, given, answerer, None).await?;
+        Ok(match outcome {
+            Outcome::First(request) => self.redactor.redact(said_of(&request)),
+            Outcome::TooLate(request) => {
+                // The message still asked: it says now what became of it.
+                self.approvals.prompts.settle(&request);
+                self.redactor.redact(too_late(&request))
+            }
+            Outcome::Unknown => Redacted::constant(STALE),
+        })
+    }
+}
+
+fn said_of(request: &Request) -> String {
+    let id = &request.id;
+    match (request.state, request.scope) {
+        (State::Approved, Some(Scope::Always)) if request.subject == Subject::Host => {
+            format!("{id}: allowed from now on.")
+        }
+        (State::Approved, Some(Scope::Session | Scope::Always)) => {
+            format!("{id}: allowed for this session.")
+        }
+        (State::Approved, Some(Scope::TenMinutes)) => format!("{id}: allowed for ten minutes."),
+        (State::Approved, _) => format!("{id}: allowed once."),
+        _ => format!("{id}: refused."),
+    }
+}
+
+fn too_late(request: &Request) -> String {
+    let what = match request.state {
+        State::Approved => "was allowed already",
+        State::Denied => "was refused already",
+        State::Expired => "ran out of time, which is a no",
+        State::Withdrawn | State::Pending => "is not waited for any more",
+    };
+    match &request.answered_by {
+        Some(by) => format!("Too late: {} {what} by {by}.", request.id),
+        None => format!("Too late: {} {what}.", request.id),
+    }
+}

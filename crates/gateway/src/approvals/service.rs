@@ -1,0 +1,127 @@
+//! All that asking people takes: the questions, the chats that show them, and who spoke last in which
+//! conversation.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hermetic_approvals::{
+    ApprovalPrompt, Approvals, CommandApprovals, EgressRecord, HostApprovals, PromptSource,
+    Requester,
+};
+use hermetic_audit::Event;
+use hermetic_chat::Chat;
+use hermetic_egress::RuleBook;
+use hermetic_redact::Redactor;
+use hermetic_types::{ConversationKey, Platform, UserId};
+
+use super::chat_prompts::{ChatPrompt, ChatPrompts, Speaker};
+use crate::message::AcceptedMessage;
+
+#[derive(Clone, Debug)]
+pub struct ApprovalService {
+    pub(crate) questions: Approvals,
+    pub(crate) prompts: ChatPrompts,
+    speakers: Arc<Mutex<HashMap<ConversationKey, (Requester, Speaker)>>>,
+}
+
+/// Conversations whose last speaker is remembered. Beyond that the approvers are asked.
+const MOST_SPEAKERS: usize = 10_000;
+
+impl ApprovalService {
+    pub fn new(
+        approvals: Approvals,
+        chats: &[Arc<dyn Chat>],
+        redactor: Redactor,
+        approvers: Vec<(Platform, UserId)>,
+    ) -> Self {
+        Self {
+            prompts: ChatPrompts::new(approvals.clone(), chats, redactor, approvers),
+            questions: approvals,
+            speakers: Arc::default(),
+        }
+    }
+
+    /// Asks about commands for whoever sent this message.
+    pub(crate) fn commands(&self, message: &AcceptedMessage) -> CommandApprovals {
+        let said = message.said();
+        let requester = Requester {
+            conversation: message.conversation().clone(),
+            message: Some(message.row()),
+            by: person_name(said.platform, &said.sender.id),
+        };
+        let speaker = Speaker {
+            platform: said.platform,
+            place: said.place.clone(),
+            approves: message.may_answer(),
+        };
+        let mut speakers = self.speakers.lock().unwrap_or_else(PoisonError::into_inner);
+        if speakers.len() >= MOST_SPEAKERS {
+            speakers.clear();
+        }
+        speakers.insert(
+            message.conversation().clone(),
+            (requester.clone(), speaker.clone()),
+        );
+        drop(speakers);
+        let prompt = ChatPrompt {
+            prompts: self.prompts.clone(),
+            speaker: Some(speaker),
+        };
+        self.questions.commands(requester, Arc::new(prompt))
+    }
+
+    /// Who spoke last there, for questions that no message leads to directly.
+    fn last_speaker(&self, conversation: &ConversationKey) -> (Requester, Option<Speaker>) {
+        let speakers = self.speakers.lock().unwrap_or_else(PoisonError::into_inner);
+        match speakers.get(conversation) {
+            Some((requester, speaker)) => (requester.clone(), Some(speaker.clone())),
+            None => {
+                let requester = Requester {
+                    conversation: conversation.clone(),
+                    message: None,
+                    by: "a process".to_owned(),
+                };
+                (requester, None)
+            }
+        }
+    }
+
+    /// Asks about hosts whoever spoke last in the conversation.
+    pub fn hosts(&self, rules: RuleBook) -> HostApprovals {
+        self.questions.hosts(Arc::new(self.clone()), rules)
+    }
+
+    pub fn egress_record(&self) -> EgressRecord {
+        self.questions.egress_record()
+    }
+
+    /// What need not hold anything up if it cannot be written.
+    pub(crate) fn note(&self, event: &Event) {
+        if let Err(error) = self.questions.append(event) {
+            tracing::error!(%error, "the record could not be written");
+        }
+    }
+
+    /// What a crash left open is brought to its end.
+    pub(crate) async fn tidy(&self) {
+        match self.questions.tidy().await {
+            Ok(settled) => settled
+                .iter()
+                .for_each(|request| self.prompts.settle(request)),
+            Err(error) => tracing::error!(%error, "questions could not be tidied up"),
+        }
+    }
+}
+
+impl PromptSource for ApprovalService {
+    fn prompt_for(&self, conversation: &ConversationKey) -> (Requester, Arc<dyn ApprovalPrompt>) {
+        let (requester, speaker) = self.last_speaker(conversation);
+        let prompts = self.prompts.clone();
+        (requester, Arc::new(ChatPrompt { prompts, speaker }))
+    }
+}
+
+/// A name of a person that stays theirs.
+pub(crate) fn person_name(platform: Platform, user: &UserId) -> String {
+    format!("{platform}:{user}")
+}

@@ -1,0 +1,36 @@
+//! One conversation: what waits in it, what runs, and how a turn is taken.
+//!
+//! A live conversation is one task (`task`) with a bounded inbox. It owns the two queues, the running
+//! turn, steering and interruption; `registry` knows which conversations are live.
+
+mod auto_reset;
+mod commands;
+mod control;
+mod destroy;
+pub(crate) mod journal;
+mod platform_tools;
+mod queues;
+mod registry;
+pub(crate) mod sandbox_tools;
+mod task;
+mod turn;
+mod turn_limits;
+
+pub use auto_reset::Resets;
+pub(crate) use commands::CommandError;
+pub(crate) use control::TurnControl;
+pub(crate) use destroy::Confirmations;
+pub use journal::Line;
+pub use platform_tools::{PlatformTools, PlatformToolsets};
+pub(crate) use queues::Interrupted;
+pub(crate) use registry::Conversations;
+pub use sandbox_tools::{AgentTools, ConversationSandbox};
+pub use turn::network;
+pub(crate) use turn_limits::TurnLimits;
+
+/// Whether somebody who sends more than can wait has been told so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notified {
+    Now,
+    Already,
+}

@@ -1,0 +1,200 @@
+//! What slash commands do. None of them needs a model.
+
+use hermetic_redact::Redacted;
+use hermetic_session::LetGoError;
+use hermetic_store::StoreError;
+use hermetic_tools::{Outcome, Request};
+use thiserror::Error;
+
+use super::TurnControl;
+use crate::Gateway;
+use crate::conversation::sandbox_tools::ConversationSandbox;
+use crate::message::AcceptedMessage;
+use crate::message::Slash;
+use crate::wording;
+
+#[derive(Debug, Error)]
+pub(crate) enum CommandError {
+    #[error("the store does not answer")]
+    Store(#[from] StoreError),
+    #[error("the sandbox could not be destroyed")]
+    LetGo(#[from] LetGoError),
+}
+
+impl CommandError {
+    pub(crate) fn for_chat(&self) -> &'static str {
+        match self {
+            Self::Store(_) => wording::BROKEN,
+            Self::LetGo(_) => {
+                "What was said is forgotten, but not everything could be destroyed yet. It is tried \
+                 again, and the operator has been told."
+            }
+        }
+    }
+}
+
+impl Gateway {
+    pub(crate) async fn run_command(
+        &self,
+        message: &AcceptedMessage,
+        slash: &Slash,
+        control: &TurnControl,
+    ) -> Result<Redacted<String>, CommandError> {
+        let conversation = message.conversation();
+        Ok(match slash {
+            Slash::New => {
+                self.history.clear(conversation).await?;
+                self.approvals.questions.revoke(conversation).await?;
+                Redacted::constant(
+                    "A fresh conversation. The files in its sandbox stay; /destroy removes them.",
+                )
+            }
+            Slash::Destroy(word) => self.destroy(message, word).await?,
+            Slash::Stop => self.stop(message).await?,
+            Slash::Status => self.status(message).await,
+            Slash::Sh(text) => {
+                self.run_here(message, text, Request::shell(text), control)
+                    .await
+            }
+            Slash::Py(text) => {
+                self.run_here(message, text, Request::python(text), control)
+                    .await
+            }
+            Slash::Whoami => self.whoami(message),
+            Slash::Help => Redacted::constant(wording::HELP),
+            Slash::Approve(text) => self.approve(message, text).await?,
+            Slash::Deny(text) => self.deny(message, text).await?,
+        })
+    }
+
+    /// Interrupts what runs, and drops what waits for it: commands, and files that do not arrive.
+    async fn stop(&self, message: &AcceptedMessage) -> Result<Redacted<String>, CommandError> {
+        let stopped = self.conversations.stop(message.conversation()).await;
+        let commands = stopped.dropped.len();
+        self.drop_waiting(stopped.dropped, "dropped by /stop").await;
+        let files = self.outbox.drop_late_files(message.conversation()).await?;
+        let mut text = match stopped.anything {
+            true => "Stopped.".to_owned(),
+            false if files.is_empty() => "Nothing is running in this conversation.".to_owned(),
+            false => "Nothing is running in this conversation any more.".to_owned(),
+        };
+        match commands {
+            0 => {}
+            1 => text.push_str(" One command that waited was dropped and does not run."),
+            more => text.push_str(&format!(
+                " {more} commands that waited were dropped and do not run."
+            )),
+        }
+        if !files.is_empty() {
+            text.push_str(&format!(
+                " Given up, and still in the workspace: {}.",
+                files.join(", ")
+            ));
+        }
+        Ok(self.redactor.redact(text))
+    }
+
+    async fn run_here(
+        &self,
+        message: &AcceptedMessage,
+        text: &str,
+        request: Request,
+        control: &TurnControl,
+    ) -> Redacted<String> {
+        if text.is_empty() || text.contains('\0') {
+            return Redacted::constant("Nothing to run: write it after the command, as in /sh ls");
+        }
+        let own = ConversationSandbox::of(&self.sandboxes, message);
+        let asker = self.approvals.commands(message);
+        let site = self.toolsets.of(message.said().platform);
+        let toolbox = site.kit.toolbox(&own, &asker);
+        let outcome = toolbox.run(request, &control.stop).await;
+        let stopped = own.why_stopped().map(|why| format!("{why}\n\n"));
+        let text = match outcome {
+            Ok(Outcome::Ran { output, code, .. }) => ran(output.as_str(), code),
+            Ok(Outcome::Failed { .. }) if stopped.is_some() => {
+                "The command ended with it, and what it had written until then is lost.".to_owned()
+            }
+            Ok(Outcome::Failed { error }) => format!("Not run: {error}"),
+            Err(blocked) => blocked.to_string(),
+        };
+        self.redactor.redact(format!(
+            "{}{}{text}",
+            stopped.unwrap_or_default(),
+            own.set_aside().unwrap_or_default()
+        ))
+    }
+
+    async fn status(&self, message: &AcceptedMessage) -> Redacted<String> {
+        let activity = self.conversations.activity(message.conversation()).await;
+        let load = self.turn_limits.load(message);
+        let facts = &self.toolsets.of(message.said().platform).facts;
+        let seal = match facts.boundary {
+            hermetic_types::Boundary::Sealed => "sealed",
+            hermetic_types::Boundary::Judged => "not sealed: commands are judged",
+        };
+        let mut text = format!(
+            "conversation: {}\nturn: {}\nwaiting: {}\nof yours everywhere: {} of {} at work, {} \
+             waiting\nmodel: {}\nbackend: {} ({seal})",
+            message.conversation(),
+            if activity.at_work { "at work" } else { "idle" },
+            activity.waiting,
+            load.at_work,
+            self.turn_limits.max_turns_per_user(),
+            load.waiting,
+            self.settings.model,
+            facts.backend,
+        );
+        for warning in &self.settings.warnings {
+            text.push_str("\n\n⚠ ");
+            text.push_str(warning);
+        }
+        self.redactor.redact(text)
+    }
+
+    fn whoami(&self, message: &AcceptedMessage) -> Redacted<String> {
+        let admitted = message.admitted();
+        let said = message.said();
+        self.redactor.redact(format!(
+            "user: {}\nplatform: {}\nrole: {}",
+            said.sender.id,
+            said.platform,
+            format!("{:?}", admitted.role()).to_lowercase(),
+        ))
+    }
+}
+
+fn ran(output: &str, code: i32) -> String {
+    let ended = if code == 0 {
+        String::new()
+    } else {
+        format!("exit code {code}")
+    };
+    if output.is_empty() {
+        return if code == 0 {
+            "(no output)".to_owned()
+        } else {
+            ended
+        };
+    }
+    // Longer than any fence inside, so that output cannot end it.
+    let longest = output.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{output}\n{fence}\n{ended}")
+        .trim_end()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ran;
+
+    #[test]
+    fn output_is_shown_as_it_is() {
+        assert_eq!(ran("hi", 0), "```\nhi\n```");
+        assert_eq!(ran("hi", 3), "```\nhi\n```\nexit code 3");
+        assert_eq!(ran("", 0), "(no output)");
+        assert_eq!(ran("", 2), "exit code 2");
+        assert_eq!(ran("a ``` b", 0), "````\na ``` b\n````");
+    }
+}

@@ -1,0 +1,70 @@
+//! A handle on one turn or command at work: how it is interrupted, and what is said into it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hermetic_agent::Steer;
+use tokio_util::sync::CancellationToken;
+
+use super::turn_limits::{QueuedTurn, TurnPermit};
+use crate::message::AcceptedMessage;
+
+/// Clones are handles on the same turn.
+#[derive(Clone, Debug)]
+pub(crate) struct TurnControl {
+    pub(crate) stop: CancellationToken,
+    pub(crate) steer: Steer,
+    steering: Arc<Mutex<SteeringMessages>>,
+}
+
+/// Messages that were said into a running turn instead of getting one of their own.
+#[derive(Debug, Default)]
+struct SteeringMessages {
+    heard: Vec<AcceptedMessage>,
+    unheard: VecDeque<AcceptedMessage>,
+}
+
+impl TurnControl {
+    /// A handle that `cut`, the end of everything, ends too.
+    pub(crate) fn below(cut: &CancellationToken) -> Self {
+        Self {
+            stop: cut.child_token(),
+            steer: Steer::default(),
+            steering: Arc::default(),
+        }
+    }
+
+    /// The permit at the end of the queue. There is none for work that needs none or is stopped before.
+    pub(crate) async fn wait_for(&self, queued: Option<QueuedTurn>) -> Option<TurnPermit> {
+        self.stop.run_until_cancelled(queued?.permit()).await
+    }
+
+    /// Says a message into the turn. `false` if the turn takes no more.
+    pub(crate) fn steer_with(&self, message: &AcceptedMessage) -> bool {
+        if self.stop.is_cancelled() || !self.steer.say(message.for_model()) {
+            return false;
+        }
+        self.steering().unheard.push_back(message.clone());
+        true
+    }
+
+    /// The model is told what the next of them said.
+    pub(crate) fn next_steering_heard(&self) -> Option<AcceptedMessage> {
+        let mut steering = self.steering();
+        let message = steering.unheard.pop_front()?;
+        steering.heard.push(message.clone());
+        Some(message)
+    }
+
+    pub(crate) fn take_heard(&self) -> Vec<AcceptedMessage> {
+        std::mem::take(&mut self.steering().heard)
+    }
+
+    pub(crate) fn take_unheard(&self) -> VecDeque<AcceptedMessage> {
+        std::mem::take(&mut self.steering().unheard)
+    }
+
+    fn steering(&self) -> MutexGuard<'_, SteeringMessages> {
+        self.steering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

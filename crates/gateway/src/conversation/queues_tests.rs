@@ -1,0 +1,97 @@
+use super::*;
+use crate::test_lab::TestLab;
+
+fn started(enqueued: Enqueued) -> TurnControl {
+    match enqueued {
+        Enqueued::Starts(_, control) => control,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn lab() -> (TestLab, ConversationQueues) {
+    let queues = ConversationQueues::new(CancellationToken::new());
+    (TestLab::new().await, queues)
+}
+
+#[tokio::test]
+async fn commands_of_one_conversation_run_one_after_the_other_in_order() {
+    let (lab, mut queues) = lab().await;
+    started(queues.enqueue_command(lab.says(7, "/sh 0").await));
+    for number in 1..=3 {
+        let message = lab.says(7, &format!("/sh {number}")).await;
+        assert!(matches!(queues.enqueue_command(message), Enqueued::Waits));
+    }
+    // The turn does not wait for them.
+    started(queues.enqueue_turn(lab.says(7, "hello").await, Busy::Queue));
+    assert_eq!((queues.is_at_work(), queues.waiting()), (true, 3));
+    for number in 1..=3 {
+        let (next, _) = queues.next(Queue::Commands).unwrap();
+        assert_eq!(next.said().text, format!("/sh {number}"));
+    }
+    assert!(queues.next(Queue::Commands).is_none());
+    assert!(queues.is_at_work(), "the turn goes on");
+    assert!(queues.next(Queue::Turns).is_none());
+    assert!(queues.is_idle());
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_one_that_runs_and_hands_back_those_that_wait() {
+    let (lab, mut queues) = lab().await;
+    let control = started(queues.enqueue_command(lab.says(7, "/sh 0").await));
+    for number in 1..=2 {
+        let message = lab.says(7, &format!("/sh {number}")).await;
+        assert!(matches!(queues.enqueue_command(message), Enqueued::Waits));
+    }
+    let stopped = queues.stop();
+    assert!(stopped.anything && control.stop.is_cancelled());
+    let texts: Vec<_> = stopped.dropped.iter().map(|one| &one.said().text).collect();
+    assert_eq!(texts, ["/sh 1", "/sh 2"]);
+    assert!(queues.next(Queue::Commands).is_none());
+    let nothing = queues.stop();
+    assert!(!nothing.anything && nothing.dropped.is_empty());
+}
+
+#[tokio::test]
+async fn a_full_queue_of_commands_says_so_once() {
+    let (lab, mut queues) = lab().await;
+    started(queues.enqueue_command(lab.says(7, "/sh 0").await));
+    for _ in 0..MOST_WAITING {
+        let enqueued = queues.enqueue_command(lab.says(7, "/sh more").await);
+        assert!(matches!(enqueued, Enqueued::Waits));
+    }
+    let full = queues.enqueue_command(lab.says(7, "/sh one too many").await);
+    assert!(matches!(full, Enqueued::Full(_, Notified::Now)), "{full:?}");
+    let again = queues.enqueue_command(lab.says(7, "/sh and another").await);
+    assert!(
+        matches!(again, Enqueued::Full(_, Notified::Already)),
+        "{again:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_new_conversation_drops_what_waits_in_both_queues() {
+    let (lab, mut queues) = lab().await;
+    let turn = started(queues.enqueue_turn(lab.says(7, "a").await, Busy::Queue));
+    let command = started(queues.enqueue_command(lab.says(7, "/sh b").await));
+    let waits = queues.enqueue_turn(lab.says(7, "c").await, Busy::Queue);
+    assert!(matches!(waits, Enqueued::Waits));
+    let waits = queues.enqueue_command(lab.says(7, "/sh d").await);
+    assert!(matches!(waits, Enqueued::Waits));
+    let (enqueued, dropped) = queues.cut_in(lab.says(7, "/new").await);
+    assert!(matches!(enqueued, Enqueued::Waits));
+    assert_eq!(dropped.len(), 2);
+    assert!(turn.stop.is_cancelled() && command.stop.is_cancelled());
+}
+
+#[tokio::test]
+async fn when_everything_ends_nothing_that_waits_is_started() {
+    let lab = TestLab::new().await;
+    let cut = CancellationToken::new();
+    let mut queues = ConversationQueues::new(cut.clone());
+    started(queues.enqueue_turn(lab.says(7, "a").await, Busy::Queue));
+    let waits = queues.enqueue_turn(lab.says(7, "b").await, Busy::Queue);
+    assert!(matches!(waits, Enqueued::Waits));
+    cut.cancel();
+    assert!(queues.next(Queue::Turns).is_none());
+    assert!(queues.is_idle() && queues.waiting() == 0);
+}

@@ -1,0 +1,114 @@
+//! Which conversations are live.
+//!
+//! A conversation is served by one task at a time. Everything that concerns it goes into that task's
+//! inbox; a task is started for the first message and ends when nothing is left to do.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hermetic_types::ConversationKey;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Interrupted;
+use super::task::{ConversationEvent, ConversationTask};
+use crate::message::AcceptedMessage;
+use crate::{Busy, Gateway};
+
+/// Events that may wait for a conversation's task, which only sorts them: a full inbox is a flood.
+const INBOX: usize = 256;
+
+#[derive(Debug, Default)]
+pub(crate) struct Conversations(Mutex<HashMap<ConversationKey, mpsc::Sender<ConversationEvent>>>);
+
+/// What goes on in a conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Activity {
+    /// A turn or a command runs.
+    pub(crate) at_work: bool,
+    /// Messages that wait.
+    pub(crate) waiting: usize,
+}
+
+impl Conversations {
+    /// Hands a message to its conversation, which is started if it is not live. The message comes back
+    /// if the inbox is full.
+    pub(crate) fn hand_over(
+        &self,
+        gateway: &Arc<Gateway>,
+        message: AcceptedMessage,
+        busy: Busy,
+    ) -> Result<(), Box<AcceptedMessage>> {
+        let mut live = self.lock();
+        // A task that panicked left without retiring; the next message starts another.
+        if live
+            .get(message.conversation())
+            .is_some_and(mpsc::Sender::is_closed)
+        {
+            live.remove(message.conversation());
+        }
+        let inbox = live
+            .entry(message.conversation().clone())
+            .or_insert_with(|| {
+                let (sender, receiver) = mpsc::channel(INBOX);
+                let task = ConversationTask::new(Arc::clone(gateway), &message, receiver);
+                gateway.turns.spawn(task.run());
+                sender
+            });
+        // Sent under the lock: a task that ends looks into its inbox under it, too, so that no message
+        // is left in the inbox of a task that is gone.
+        let event = ConversationEvent::Message(Box::new(message), busy);
+        inbox
+            .try_send(event)
+            .map_err(|error| match error.into_inner() {
+                ConversationEvent::Message(message, _) => message,
+                _ => unreachable!("what was sent comes back"),
+            })
+    }
+
+    /// Interrupts what runs there.
+    pub(crate) async fn stop(&self, conversation: &ConversationKey) -> Interrupted {
+        let answer = self.ask(conversation, ConversationEvent::Stop).await;
+        answer.unwrap_or_default()
+    }
+
+    pub(crate) async fn activity(&self, conversation: &ConversationKey) -> Activity {
+        let answer = self.ask(conversation, ConversationEvent::Describe).await;
+        answer.unwrap_or_default()
+    }
+
+    /// How many are live.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Ends a conversation's task if nothing waits in its inbox. Called by that task alone.
+    pub(super) fn retire(
+        &self,
+        conversation: &ConversationKey,
+        inbox: &mpsc::Receiver<ConversationEvent>,
+    ) -> bool {
+        let mut live = self.lock();
+        if !inbox.is_empty() {
+            return false;
+        }
+        live.remove(conversation);
+        true
+    }
+
+    /// Waits for room in the inbox, unlike a message: whoever asks is at work in that conversation, so
+    /// its task does not end meanwhile. `None` if the conversation is not live.
+    async fn ask<T>(
+        &self,
+        conversation: &ConversationKey,
+        event: impl FnOnce(oneshot::Sender<T>) -> ConversationEvent,
+    ) -> Option<T> {
+        let inbox = self.lock().get(conversation)?.clone();
+        let (sender, receiver) = oneshot::channel();
+        inbox.send(event(sender)).await.ok()?;
+        receiver.await.ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConversationKey, mpsc::Sender<ConversationEvent>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,167 @@
+//! The tools of one conversation, as the agent sees them, over the sandboxes that the session keeps.
+
+use std::sync::OnceLock;
+
+use futures::future::{BoxFuture, FutureExt};
+use hermetic_agent::{Invocation, ToolResult, ToolSpec, Tools};
+use hermetic_session::{Holder, LeaseError, Sandboxes, SetAside};
+use hermetic_tools::{Held, NoSandbox, Toolbox, Workplace};
+use hermetic_types::ConversationKey;
+use tokio_util::sync::CancellationToken;
+
+use crate::message::AcceptedMessage;
+use crate::message::notices;
+
+/// The one sandbox of a conversation, made at the first call that needs it.
+#[derive(Debug)]
+pub struct ConversationSandbox<'a> {
+    sandboxes: &'a Sandboxes,
+    conversation: ConversationKey,
+    origin: Option<String>,
+    set_aside: OnceLock<SetAside>,
+    /// Whose sandbox it is counted as.
+    holder: Option<Holder>,
+}
+
+impl<'a> ConversationSandbox<'a> {
+    pub fn new(sandboxes: &'a Sandboxes, conversation: &ConversationKey) -> Self {
+        Self {
+            sandboxes,
+            conversation: conversation.clone(),
+            origin: None,
+            set_aside: OnceLock::new(),
+            holder: None,
+        }
+    }
+
+    /// The same, for what may be told later to whoever said this.
+    pub(crate) fn of(sandboxes: &'a Sandboxes, message: &AcceptedMessage) -> Self {
+        Self {
+            origin: notices::origin(message.said()),
+            holder: Some(holder_of(message)),
+            ..Self::new(sandboxes, message.conversation())
+        }
+    }
+
+    /// What whoever is here is told if files had to stay behind in another sandbox.
+    pub fn set_aside(&self) -> Option<String> {
+        let set_aside = self.set_aside.get()?;
+        Some(format!(
+            "[This conversation has a new sandbox: {set_aside}.]\n\n"
+        ))
+    }
+}
+
+impl ConversationSandbox<'_> {
+    /// What to say of a call that ended with its sandbox, if that was stopped for the disk's sake.
+    pub(crate) fn why_stopped(&self) -> Option<&'static str> {
+        self.sandboxes.why_stopped(&self.conversation)
+    }
+}
+
+impl Workplace for ConversationSandbox<'_> {
+    fn conversation(&self) -> &ConversationKey {
+        &self.conversation
+    }
+
+    fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>> {
+        async move {
+            let leased = match &self.holder {
+                Some(holder) => self.sandboxes.lease_for(&self.conversation, holder).await,
+                None => self.sandboxes.lease(&self.conversation).await,
+            };
+            match leased {
+                Ok(lease) => {
+                    if let Some(set_aside) = lease.set_aside() {
+                        // The first is what the person does not know of yet.
+                        let _ = self.set_aside.set(set_aside.clone());
+                    }
+                    Ok(Box::new(lease) as Held)
+                }
+                Err(error) => {
+                    tracing::error!(conversation = %self.conversation, %error, "no sandbox");
+                    Err(for_model(&error))
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn origin(&self) -> Option<String> {
+        self.origin.clone()
+    }
+}
+
+/// A toolbox behind the agent's seam.
+#[derive(Debug)]
+pub struct AgentTools<'a> {
+    tools: Toolbox<'a>,
+    own: &'a ConversationSandbox<'a>,
+}
+
+impl<'a> AgentTools<'a> {
+    pub fn new(tools: Toolbox<'a>, own: &'a ConversationSandbox<'a>) -> Self {
+        Self { tools, own }
+    }
+}
+
+impl Tools for AgentTools<'_> {
+    fn specs(&self) -> Vec<ToolSpec> {
+        let described = self.tools.described().into_iter();
+        described
+            .map(|tool| ToolSpec {
+                name: tool.name.to_owned(),
+                description: tool.description,
+                schema: tool.schema,
+            })
+            .collect()
+    }
+
+    fn call<'a>(
+        &'a self,
+        invocation: Invocation<'a>,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, ToolResult> {
+        async move {
+            let name = invocation.name;
+            match self.tools.call(name, invocation.arguments, &stop).await {
+                Some(answered) => ToolResult {
+                    content: match self.own.why_stopped() {
+                        Some(why) => format!("{why}\n{}", answered.json),
+                        None => answered.json.to_string(),
+                    },
+                    failed: answered.failed,
+                },
+                None => ToolResult::failed(format!("there is no tool {name:?}")),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// The person whose sandboxes are counted together, in all their conversations.
+pub(crate) fn holder_of(message: &AcceptedMessage) -> Holder {
+    let said = message.said();
+    Holder::named(format!("{}:{}", said.platform.name(), said.sender.id))
+}
+
+fn for_model(error: &LeaseError) -> NoSandbox {
+    NoSandbox(match error {
+        LeaseError::FullForHolder { .. } => {
+            "this person has as many sandboxes at work as one person may have; nothing was run; it \
+             works again when something in another of their conversations has ended"
+        }
+        LeaseError::Full { .. } => "all sandboxes are in use; nothing was run; try again later",
+        LeaseError::NotBack { .. } => {
+            "the sandbox with this conversation's files could not be started again, so nothing was run; \
+             its files are kept, and the operator has been told; /destroy gives the files up and starts \
+             anew"
+        }
+        LeaseError::DiskLow => {
+            "the machine's disk is nearly full, so nothing new is run until there is room; nothing was \
+             run; the operator has been told"
+        }
+        LeaseError::Stopping => "the gateway is stopping; nothing was run",
+        _ => "the sandbox could not be started, so nothing was run; the operator has been told",
+    })
+}

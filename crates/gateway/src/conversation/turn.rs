@@ -1,0 +1,213 @@
+//! A conversation while a turn works on it.
+
+use std::collections::{BTreeSet, HashSet};
+
+use hermetic_agent::{
+    Agent, CallId, Ended, Input, Message, Observer, Turn, TurnError, mend, prompt,
+};
+use hermetic_egress::{Mode, Reach};
+use hermetic_store::{End, MessageRow, StoreError};
+use hermetic_tools::Terminal;
+use hermetic_types::Boundary;
+
+use super::TurnControl;
+use crate::conversation::journal::{Line, StoreJournal};
+use crate::conversation::sandbox_tools::{AgentTools, ConversationSandbox};
+use crate::message::AcceptedMessage;
+use crate::wording;
+use crate::{Gateway, PlatformTools};
+use hermetic_approvals::CommandApprovals;
+
+/// How much of a conversation is read; the agent shows the model what fits.
+const MOST_LINES: u32 = 500;
+
+pub(crate) struct Session<'a> {
+    gateway: &'a Gateway,
+    site: &'a PlatformTools,
+    system: String,
+    history: Vec<Message>,
+    journal: StoreJournal,
+    own: ConversationSandbox<'a>,
+    asker: CommandApprovals,
+    progress: TurnProgress,
+}
+
+/// How far an earlier process came with this message.
+enum TurnProgress {
+    Fresh(String),
+    /// Its words are in the history, and perhaps some of the answer.
+    Resumed,
+    /// The turn had ended; only the reply was not written.
+    Answered(String),
+}
+
+impl Gateway {
+    pub(crate) async fn open_session(
+        &self,
+        message: &AcceptedMessage,
+        control: &TurnControl,
+    ) -> Result<Session<'_>, StoreError> {
+        let lines = self
+            .history
+            .recent(message.conversation(), MOST_LINES)
+            .await?;
+        let lines: Vec<Line> = lines
+            .iter()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        let mut progress = progress(&lines, message);
+        if let TurnProgress::Fresh(text) = &mut progress {
+            text.push_str(&self.take_files(message, &control.stop).await);
+        }
+        let begun = self.begun(&lines).await?;
+        let journal = StoreJournal::new(
+            self,
+            message,
+            control.clone(),
+            !matches!(progress, TurnProgress::Fresh(_)),
+        );
+        let history = mend(lines.into_iter().map(|line| line.message).collect(), &begun);
+        let platform = message.said().platform;
+        let site = self.toolsets.of(platform);
+        let mut facts = site.facts.clone();
+        facts.chat = platform.to_string();
+        if facts.boundary == Boundary::Sealed {
+            facts.network = network(self.sandboxes.reach_of(message.conversation()).await);
+        }
+        facts.files = self
+            .outbox
+            .chat(platform)
+            .is_some_and(|chat| chat.carries_files());
+        Ok(Session {
+            gateway: self,
+            site,
+            system: prompt::system(&facts),
+            history,
+            journal,
+            own: ConversationSandbox::of(&self.sandboxes, message),
+            asker: self.approvals.commands(message),
+            progress,
+        })
+    }
+
+    /// Calls of this conversation that started and have no result: nobody knows whether they happened.
+    async fn begun(&self, lines: &[Line]) -> Result<HashSet<CallId>, StoreError> {
+        let ended: HashSet<&CallId> = lines
+            .iter()
+            .filter_map(|line| match &line.message {
+                Message::Tool { call_id, .. } => Some(call_id),
+                _ => None,
+            })
+            .collect();
+        let open: BTreeSet<i64> = lines
+            .iter()
+            .filter(|line| match &line.message {
+                Message::Assistant { tool_calls, .. } => {
+                    tool_calls.iter().any(|call| !ended.contains(&call.id))
+                }
+                _ => false,
+            })
+            .map(|line| line.row)
+            .collect();
+        let mut begun = HashSet::new();
+        for row in open {
+            let row = MessageRow(row);
+            let mut calls = self.tool_calls.of(row).await?;
+            // One call runs at a time. If a command's question is still open, the command never ran.
+            if let Some(asked) = self.approvals.questions.rows().last_of(row).await?
+                && !asked.spent
+                && calls.last().is_some_and(|call| {
+                    call.tool == Terminal::NAME && call.begun_at <= asked.asked_at
+                })
+            {
+                calls.pop();
+            }
+            begun.extend(calls.into_iter().map(|call| CallId::new(call.call)));
+        }
+        Ok(begun)
+    }
+
+    /// Whether all that came of a message so far is a question: nothing has run.
+    pub(crate) async fn only_asked(&self, row: MessageRow) -> Result<bool, StoreError> {
+        let asked = self.approvals.questions.rows().last_of(row).await?;
+        Ok(asked.is_some_and(|asked| !asked.spent))
+    }
+
+    /// Messages that rode along end with the turn that heard them.
+    pub(crate) async fn settle_steering(&self, control: &TurnControl, answered: bool) {
+        let end = if answered { End::Answered } else { End::Failed };
+        for steering_message in control.take_heard() {
+            let note = Some("told to a turn that was at work");
+            if let Err(error) = self
+                .inbox
+                .end(steering_message.row(), end, note, self.now())
+                .await
+            {
+                tracing::error!(row = steering_message.row().0, %error, "a message stays open");
+            }
+        }
+    }
+}
+
+impl Session<'_> {
+    /// What the person is told.
+    pub(crate) async fn take_turn(
+        &self,
+        agent: &Agent,
+        control: &TurnControl,
+        observer: &dyn Observer,
+    ) -> Result<String, TurnError> {
+        let input = match &self.progress {
+            TurnProgress::Answered(text) => return Ok(text.clone()),
+            TurnProgress::Fresh(text) => Input::Says(text),
+            TurnProgress::Resumed => Input::Resume,
+        };
+        let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own);
+        let turn = Turn {
+            system: &self.system,
+            history: &self.history,
+            input,
+            tools: &tools,
+            journal: &self.journal,
+            observer,
+            steer: &control.steer,
+        };
+        let answer = agent.take_turn(turn, control.stop.clone()).await?;
+        let mut text = answer.text;
+        if matches!(self.progress, TurnProgress::Resumed) {
+            text.insert_str(0, wording::RESUMED);
+        }
+        if answer.ended == Ended::Interrupted && self.gateway.cut.is_cancelled() {
+            text = format!("{text}\n\n{}", wording::CUT);
+        }
+        if let Some(set_aside) = self.own.set_aside() {
+            text.insert_str(0, &set_aside);
+        }
+        Ok(text)
+    }
+}
+
+/// What the model is told it can reach: what it can reach now.
+pub fn network(reach: Option<Reach>) -> prompt::Network {
+    match reach {
+        None => prompt::Network::Closed,
+        Some(reach) => match (reach.mode, reach.asks) {
+            (Mode::Closed, _) => prompt::Network::Closed,
+            (Mode::Open, _) => prompt::Network::Public,
+            (Mode::Allowlist, true) => prompt::Network::Ask(reach.allowed),
+            (Mode::Allowlist, false) => prompt::Network::Allow(reach.allowed),
+        },
+    }
+}
+
+fn progress(lines: &[Line], message: &AcceptedMessage) -> TurnProgress {
+    let row = message.row().0;
+    let mut own = lines.iter().filter(|line| line.row == row);
+    match own.next_back().map(|line| &line.message) {
+        None => TurnProgress::Fresh(message.for_model()),
+        Some(Message::Assistant { text, tool_calls }) if tool_calls.is_empty() => {
+            TurnProgress::Answered(text.clone())
+        }
+        Some(_) => TurnProgress::Resumed,
+    }
+}

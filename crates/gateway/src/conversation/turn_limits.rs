@@ -1,0 +1,268 @@
+//! How many turns run at once: of one person, and of all.
+//!
+//! One person has a number of slots; a turn of theirs that finds none waits, in the order they came. Only
+//! a turn that has such a slot waits for one of all slots, so that one person waits there as many times
+//! as they have slots at most, whatever number of chats, groups and topics they write in.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::{BoxFuture, FutureExt};
+use hermetic_types::{Platform, UserId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::Notified;
+use crate::message::AcceptedMessage;
+
+/// Turns of one person that may wait for a slot.
+const MOST_WAITING: usize = 128;
+
+#[derive(Debug)]
+pub(crate) struct TurnLimits {
+    all: Arc<Semaphore>,
+    max_turns_per_user: usize,
+    people: Mutex<HashMap<Person, UserSlots>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Person {
+    platform: Platform,
+    user: UserId,
+}
+
+/// One person's slots. It exists while a turn of theirs runs or waits.
+#[derive(Debug)]
+struct UserSlots {
+    slots: Arc<Semaphore>,
+    /// Turns that run and turns that wait.
+    present: usize,
+    told_full: bool,
+}
+
+/// A position in the queue.
+pub(crate) struct QueuedTurn(Waiting);
+
+enum Waiting {
+    Over(TurnPermit),
+    On(BoxFuture<'static, TurnPermit>),
+}
+
+/// Given back when dropped.
+#[derive(Debug)]
+pub(crate) struct TurnPermit {
+    held: Vec<OwnedSemaphorePermit>,
+    limits: Arc<TurnLimits>,
+    person: Person,
+}
+
+/// What one person has going on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(crate) at_work: usize,
+    pub(crate) waiting: usize,
+}
+
+impl TurnLimits {
+    pub(crate) fn new(all: Option<usize>, max_turns_per_user: usize) -> Arc<Self> {
+        let bounded = |count: usize| count.min(Semaphore::MAX_PERMITS);
+        Arc::new(Self {
+            all: Arc::new(Semaphore::new(bounded(all.unwrap_or(usize::MAX)))),
+            max_turns_per_user: bounded(max_turns_per_user),
+            people: Mutex::default(),
+        })
+    }
+
+    /// Takes the next position of whoever said this; refused if too many of theirs wait.
+    pub(crate) fn enqueue(
+        self: &Arc<Self>,
+        message: &AcceptedMessage,
+    ) -> Result<QueuedTurn, Notified> {
+        let said = message.said();
+        self.enqueue_as(Person {
+            platform: said.platform,
+            user: said.sender.id.clone(),
+        })
+    }
+
+    fn enqueue_as(self: &Arc<Self>, person: Person) -> Result<QueuedTurn, Notified> {
+        let slots = self.enter(&person)?;
+        let mut permit = TurnPermit {
+            held: Vec::with_capacity(2),
+            limits: Arc::clone(self),
+            person,
+        };
+        let all = Arc::clone(&self.all);
+        let mut taking = async move {
+            for line in [slots, all] {
+                // They are never closed.
+                permit.held.extend(line.acquire_owned().await.ok());
+            }
+            permit
+        }
+        .boxed();
+        // A place is taken by the first look, so that the order is that of the calls, not that in
+        // which tasks happen to run.
+        Ok(QueuedTurn(match (&mut taking).now_or_never() {
+            Some(permit) => Waiting::Over(permit),
+            None => Waiting::On(taking),
+        }))
+    }
+
+    /// What whoever said this has going on, in all their conversations.
+    pub(crate) fn load(&self, message: &AcceptedMessage) -> Load {
+        let said = message.said();
+        let person = Person {
+            platform: said.platform,
+            user: said.sender.id.clone(),
+        };
+        let people = self.lock();
+        people.get(&person).map_or_else(Load::default, |user| {
+            let at_work = self.max_turns_per_user - user.slots.available_permits();
+            Load {
+                at_work,
+                waiting: user.present.saturating_sub(at_work),
+            }
+        })
+    }
+
+    pub(crate) fn max_turns_per_user(&self) -> usize {
+        self.max_turns_per_user
+    }
+
+    fn enter(&self, person: &Person) -> Result<Arc<Semaphore>, Notified> {
+        let mut people = self.lock();
+        let user = people.entry(person.clone()).or_insert_with(|| UserSlots {
+            slots: Arc::new(Semaphore::new(self.max_turns_per_user)),
+            present: 0,
+            told_full: false,
+        });
+        if user.present >= self.max_turns_per_user.saturating_add(MOST_WAITING) {
+            return Err(match std::mem::replace(&mut user.told_full, true) {
+                true => Notified::Already,
+                false => Notified::Now,
+            });
+        }
+        user.present += 1;
+        Ok(Arc::clone(&user.slots))
+    }
+
+    fn leave(&self, person: &Person) {
+        let mut people = self.lock();
+        let Entry::Occupied(mut user) = people.entry(person.clone()) else {
+            return;
+        };
+        user.get_mut().present -= 1;
+        user.get_mut().told_full = false;
+        if user.get().present == 0 {
+            user.remove();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Person, UserSlots>> {
+        self.people.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QueuedTurn {
+    pub(crate) async fn permit(self) -> TurnPermit {
+        match self.0 {
+            Waiting::Over(permit) => permit,
+            Waiting::On(taking) => taking.await,
+        }
+    }
+}
+
+impl Drop for TurnPermit {
+    fn drop(&mut self) {
+        // Before the slots may go: who comes next would get new ones next to the old.
+        self.held.clear();
+        self.limits.leave(&self.person);
+    }
+}
+
+impl fmt::Debug for QueuedTurn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueuedTurn").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn person(name: &str) -> Person {
+        Person {
+            platform: Platform::Telegram,
+            user: UserId::new(name).unwrap(),
+        }
+    }
+
+    fn runs(ticket: &QueuedTurn) -> bool {
+        matches!(ticket.0, Waiting::Over(_))
+    }
+
+    fn enqueue(limits: &Arc<TurnLimits>, name: &str) -> QueuedTurn {
+        limits.enqueue_as(person(name)).unwrap()
+    }
+
+    #[test]
+    fn one_person_has_so_many_and_others_theirs() {
+        let limits = TurnLimits::new(None, 2);
+        let ann: Vec<_> = (0..200)
+            .map_while(|_| limits.enqueue_as(person("ann")).ok())
+            .collect();
+        assert_eq!(ann.iter().filter(|ticket| runs(ticket)).count(), 2);
+        assert_eq!(ann.len(), 2 + MOST_WAITING);
+        assert!(runs(&enqueue(&limits, "bob")));
+    }
+
+    #[tokio::test]
+    async fn a_line_keeps_its_order_and_who_leaves_it_gives_way() {
+        let limits = TurnLimits::new(None, 1);
+        let first = enqueue(&limits, "ann");
+        let (second, third) = (enqueue(&limits, "ann"), enqueue(&limits, "ann"));
+        let last = enqueue(&limits, "ann");
+        drop(third);
+        drop(first);
+        let second = second.permit().await;
+        let mut last = Box::pin(last.permit());
+        assert!((&mut last).now_or_never().is_none());
+        drop(second);
+        drop(last.await);
+        assert_eq!(limits.lock().len(), 0, "nobody is kept in mind for ever");
+    }
+
+    #[tokio::test]
+    async fn where_all_are_few_a_crowd_of_one_person_is_passed_by_the_next() {
+        let limits = TurnLimits::new(Some(1), 2);
+        let mut ann: Vec<_> = (0..50).map(|_| enqueue(&limits, "ann")).collect();
+        let bob = enqueue(&limits, "bob");
+        // One runs, one waits before Bob; the others do not wait there at all.
+        drop(ann.remove(0));
+        drop(ann.remove(0));
+        assert!(bob.permit().now_or_never().is_some());
+    }
+
+    #[test]
+    fn whoever_sends_on_and_on_is_told_once() {
+        let limits = TurnLimits::new(None, 1);
+        let all: Vec<_> = (0..=MOST_WAITING)
+            .map(|_| enqueue(&limits, "ann"))
+            .collect();
+        let told: Vec<_> = (0..3)
+            .map(|_| limits.enqueue_as(person("ann")).err())
+            .collect();
+        assert_eq!(
+            told,
+            [
+                Some(Notified::Now),
+                Some(Notified::Already),
+                Some(Notified::Already)
+            ]
+        );
+        drop(all);
+        assert!(runs(&enqueue(&limits, "ann")));
+    }
+}

@@ -1,0 +1,15 @@
+//! What goes out: replies that are written down before they are sent, and answers that grow.
+
+mod attempt;
+mod destinations;
+mod late_files;
+mod live_reply;
+mod outbound_files;
+mod outbox;
+
+pub(crate) use live_reply::LiveReply;
+pub use live_reply::Streaming;
+#[cfg(test)]
+pub(crate) use outbound_files::FetchError;
+pub(crate) use outbound_files::{Answer, FileSource, Outbound, without_tags};
+pub(crate) use outbox::{Delivered, Outbox, OutboxParts};

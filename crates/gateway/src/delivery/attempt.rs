@@ -1,0 +1,314 @@
+//! One attempt to send a reply, and what its failure means for the next.
+
+use std::time::Duration;
+
+use hermetic_chat::{Chat, Outgoing, Reply, SendError, SendFailure};
+use hermetic_redact::Redacted;
+use hermetic_store::{DeliveryRow, MessageRow, StoreError};
+use hermetic_types::{ConversationKey, Platform};
+use tokio::time::Instant;
+
+use super::destinations::Destination;
+use super::outbox::{Address, Outbox, a_moment_after};
+use crate::wording::POSSIBLE_DUPLICATE;
+
+/// With pauses of up to five minutes, about a day.
+const MOST_TRIES: u32 = 300;
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// A platform that asks for no pause is not asked again at full speed.
+const SHORTEST_THROTTLE: Duration = Duration::from_millis(500);
+const LONGEST_THROTTLE: Duration = Duration::from_secs(3600);
+
+/// A reply on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Delivery {
+    pub(super) row: DeliveryRow,
+    /// What it answers, and is forgotten with.
+    pub(super) message: Option<MessageRow>,
+    pub(super) platform: Platform,
+    pub(super) address: Address,
+    text: Redacted<String>,
+    pub(super) tries: u32,
+    /// When the first attempt of this process began.
+    pub(super) since: Instant,
+    /// Messages of it that arrived.
+    arrived: usize,
+    /// The next message of it may have arrived.
+    pub(super) maybe_sent: bool,
+    /// An earlier process had begun to send it: any message of it may have arrived.
+    pub(super) found: bool,
+}
+
+/// What is left to do after an attempt.
+pub(super) enum Left {
+    Nothing,
+    TryAgain(Box<Delivery>, Instant),
+}
+
+impl Delivery {
+    pub(super) fn new(
+        row: DeliveryRow,
+        platform: Platform,
+        address: Address,
+        text: Redacted<String>,
+    ) -> Self {
+        Self {
+            row,
+            message: None,
+            platform,
+            address,
+            text,
+            tries: 0,
+            since: Instant::now(),
+            arrived: 0,
+            maybe_sent: false,
+            found: false,
+        }
+    }
+
+    pub(super) fn may_be_double(&self) -> bool {
+        self.maybe_sent || self.found
+    }
+
+    /// A late file is not tried for longer because of restarts.
+    pub(super) fn go_on_after(&mut self, attempts: u32) {
+        if self.address.late {
+            self.tries = attempts;
+        }
+    }
+
+    /// Whose file it is and its path, if it is a late file.
+    pub(super) fn late_file(&self) -> Option<(ConversationKey, String)> {
+        let whose = self
+            .address
+            .conversation
+            .clone()
+            .filter(|_| self.address.late)?;
+        Some((whose, self.address.files.first()?.clone()))
+    }
+
+    pub(super) fn destination(&self) -> Destination {
+        Destination {
+            platform: self.platform,
+            place: self.address.place.clone(),
+            late_file: self.address.late.then_some(self.row),
+        }
+    }
+}
+
+impl Delivery {
+    /// The files that did not arrive, once all of the text has.
+    pub(super) fn files_left(&self, texts: usize) -> Vec<String> {
+        let sent = self.arrived - texts.min(self.arrived);
+        self.address.files.iter().skip(sent).cloned().collect()
+    }
+}
+
+impl Outbox {
+    /// Sends what is first in this line, and what is behind it, until one has to wait.
+    pub(super) async fn work_off(&self, destination: &Destination) {
+        while let Some(delivery) = self.destinations.take(destination, Instant::now()) {
+            let row = delivery.row;
+            let tried = tokio::select! {
+                tried = self.try_to_send(delivery) => tried,
+                // It stays open in the ledger, and the next start sends it.
+                () = a_moment_after(&self.cut) => return,
+            };
+            match tried {
+                Ok(Left::Nothing) => self.destinations.done(destination),
+                Ok(Left::TryAgain(delivery, at)) => {
+                    if !self.destinations.wait(*delivery, at) {
+                        self.note_given_up(row).await;
+                    }
+                    self.wake.notify_one();
+                }
+                Err(error) => {
+                    // The same.
+                    tracing::error!(delivery = row.0, %error, "the ledger could not be written");
+                    self.destinations.done(destination);
+                }
+            }
+        }
+    }
+
+    async fn try_to_send(&self, mut delivery: Delivery) -> Result<Left, StoreError> {
+        let Some(chat) = self.chats.get(&delivery.platform) else {
+            self.deliveries
+                .failed(delivery.row, "the platform is not configured")
+                .await?;
+            return Ok(Left::Nothing);
+        };
+        self.deliveries.begin(delivery.row).await?;
+        delivery.tries += 1;
+        let Err(error) = self.hand_over(chat.as_ref(), &mut delivery).await else {
+            self.deliveries.sent(delivery.row, self.now()).await?;
+            return Ok(Left::Nothing);
+        };
+        if delivery.address.late {
+            return self.after_a_late_file(delivery, error).await;
+        }
+        let texts = texts(chat.as_ref(), &delivery).len();
+        if delivery.arrived >= texts {
+            let files = delivery.files_left(texts);
+            return self.let_files_come_late(&delivery, files, &error).await;
+        }
+        let failure = error.failure;
+        tracing::warn!(delivery = delivery.row.0, tries = delivery.tries, %failure, "a reply was not sent");
+        if is_final(&failure) || delivery.tries >= MOST_TRIES {
+            self.deliveries
+                .failed(delivery.row, &failure.to_string())
+                .await?;
+            return Ok(Left::Nothing);
+        }
+        // Changing a message twice shows it once.
+        let changes = delivery.arrived == 0 && delivery.address.draft.is_some();
+        delivery.maybe_sent |= !changes && !failure.is_safe_to_repeat();
+        if delivery.arrived == 0 && !delivery.may_be_double() {
+            self.deliveries
+                .put_back(delivery.row, &failure.to_string())
+                .await?;
+        }
+        let pause = pause_after(&failure, delivery.tries);
+        Ok(Left::TryAgain(Box::new(delivery), Instant::now() + pause))
+    }
+
+    /// Message by message, so that a second attempt goes on where the first ended. An answer that was
+    /// shown while it grew is completed where it stands.
+    async fn hand_over(&self, chat: &dyn Chat, delivery: &mut Delivery) -> Result<(), SendError> {
+        let parts = texts(chat, delivery);
+        let texts = parts.len();
+        for (index, part) in parts.into_iter().enumerate().skip(delivery.arrived) {
+            let drafted = index == 0 && complete(chat, &delivery.address, &part).await?;
+            if !drafted {
+                self.send_part(chat, delivery, index, part).await?;
+            }
+            delivery.arrived += 1;
+        }
+        for path in delivery.files_left(texts) {
+            self.send_file(chat, delivery, &path).await?;
+            delivery.arrived += 1;
+            delivery.maybe_sent = false;
+        }
+        Ok(())
+    }
+
+    async fn send_part(
+        &self,
+        chat: &dyn Chat,
+        delivery: &mut Delivery,
+        index: usize,
+        part: Outgoing,
+    ) -> Result<(), SendError> {
+        let text = if delivery.may_be_double() {
+            self.redactor
+                .redact(format!("{POSSIBLE_DUPLICATE}{}", part.as_str()))
+                .into()
+        } else {
+            part
+        };
+        let mut reply = Reply::text(text);
+        reply.reply_to = delivery.address.reply_to.clone().filter(|_| index == 0);
+        chat.send(&delivery.address.place, &reply).await?;
+        delivery.maybe_sent = false;
+        Ok(())
+    }
+}
+
+/// How long a text waits after so many attempts.
+fn pause_after(failure: &SendFailure, tries: u32) -> Duration {
+    match throttle(failure) {
+        Some(pause) => pause.min(LONGEST_THROTTLE),
+        None => Duration::from_secs(1 << tries.min(9)).min(LONGEST_PAUSE),
+    }
+}
+
+/// How long the platform asked us to wait, where it did.
+pub(super) fn throttle(failure: &SendFailure) -> Option<Duration> {
+    match failure {
+        SendFailure::Throttled { retry_after } => Some((*retry_after).max(SHORTEST_THROTTLE)),
+        _ => None,
+    }
+}
+
+pub(super) fn is_final(failure: &SendFailure) -> bool {
+    matches!(
+        failure,
+        SendFailure::Empty | SendFailure::TooLong { .. } | SendFailure::Refused { .. }
+    )
+}
+
+/// The messages that its text becomes. A late file has none.
+fn texts(chat: &dyn Chat, delivery: &Delivery) -> Vec<Outgoing> {
+    match delivery.address.late {
+        true => Vec::new(),
+        false => chat.parts(&Outgoing::from(delivery.text.clone())),
+    }
+}
+
+/// Makes a draft the first message of the answer. `false` if there is none, or somebody deleted it.
+async fn complete(chat: &dyn Chat, address: &Address, part: &Outgoing) -> Result<bool, SendError> {
+    let Some(draft) = &address.draft else {
+        return Ok(false);
+    };
+    match chat.edit(&address.place, draft, part, &[]).await {
+        Ok(()) => Ok(true),
+        Err(SendError {
+            failure: SendFailure::Refused { description },
+            ..
+        }) => {
+            tracing::debug!(
+                description,
+                "the draft is gone; its answer becomes a new message"
+            );
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+impl Delivery {
+    pub(super) fn to_nobody(chat: i64) -> Self {
+        let place = hermetic_types::Place {
+            chat: hermetic_types::ChatId::from(chat),
+            kind: hermetic_types::ChatKind::Dm,
+            thread: None,
+        };
+        let address = Address {
+            place,
+            reply_to: None,
+            draft: None,
+            files: Vec::new(),
+            conversation: None,
+            late: false,
+        };
+        Self::new(
+            DeliveryRow(chat),
+            Platform::Telegram,
+            address,
+            Redacted::constant("hi"),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_platform_is_asked_again_at_full_speed() {
+        let at_once = SendFailure::Throttled {
+            retry_after: Duration::ZERO,
+        };
+        let silent = SendFailure::NotSent("no way there".into());
+        for tries in [1, 2, 10, 299, u32::MAX] {
+            assert!(pause_after(&at_once, tries) >= SHORTEST_THROTTLE);
+            assert!(pause_after(&silent, tries) >= Duration::from_secs(2));
+            assert!(pause_after(&silent, tries) <= LONGEST_PAUSE);
+        }
+        let for_ever = SendFailure::Throttled {
+            retry_after: Duration::MAX,
+        };
+        assert_eq!(pause_after(&for_ever, 1), LONGEST_THROTTLE);
+    }
+}

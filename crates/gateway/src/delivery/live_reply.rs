@@ -1,0 +1,288 @@
+//! An answer, shown in the chat while it is written.
+//!
+//! The model's words go through redaction as a stream: what may be the beginning of a secret is held
+//! back until it is known not to be one, so no edit shows half of it. The last edit is not made here:
+//! it is the reply, which takes the way of every reply, through the ledger.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hermetic_agent::{Observer, ToolCall, ToolResult};
+use hermetic_chat::{Chat, Draft, Outgoing};
+use hermetic_redact::{Redactor, StreamRedactor};
+use tokio::sync::Notify;
+use tokio::time::{sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::Gateway;
+use crate::delivery::without_tags;
+use crate::message::AcceptedMessage;
+
+/// How answers are shown while they grow.
+#[derive(Clone, Debug)]
+pub struct Streaming {
+    /// Not more often than this.
+    pub every: Duration,
+    /// Nothing is shown before there is so much to see: a short answer is one message.
+    pub threshold: usize,
+    /// Stands at the end of what still grows.
+    pub cursor: String,
+}
+
+/// What a turn has said so far.
+#[derive(Debug)]
+pub(crate) struct LiveReply {
+    redactor: Redactor,
+    page: Mutex<Page>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct Page {
+    stream: StreamRedactor,
+    /// What redaction gave out; its end may be no whole character yet.
+    given: Vec<u8>,
+    doing: Option<String>,
+}
+
+/// The turn has ended and waits for a showing that is under way.
+const LAST_SHOWING: Duration = Duration::from_secs(5);
+/// Of a call's arguments.
+const MOST_SHOWN: usize = 120;
+
+impl Gateway {
+    /// Does the work, and shows what grows meanwhile. When this returns nothing is being shown, so
+    /// what is sent next comes last.
+    pub(crate) async fn stream_while<T>(
+        &self,
+        message: &AcceptedMessage,
+        live: &LiveReply,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let (platform, place) = (message.said().platform, &message.said().place);
+        let chat = self.outbox.chat(platform).filter(|chat| chat.edits());
+        let (Some(chat), Some(streaming)) = (chat, &self.settings.streaming) else {
+            return work.await;
+        };
+        if self.outbox.is_held_up(platform, place) {
+            // What was written before arrives before.
+            return work.await;
+        }
+        let over = CancellationToken::new();
+        let work = async {
+            let done = work.await;
+            over.cancel();
+            done
+        };
+        let showing = self.show(chat.as_ref(), message, live, streaming, &over);
+        tokio::join!(work, showing).0
+    }
+
+    async fn show(
+        &self,
+        chat: &dyn Chat,
+        message: &AcceptedMessage,
+        live: &LiveReply,
+        streaming: &Streaming,
+        over: &CancellationToken,
+    ) {
+        let mut draft = Draft::new(
+            chat,
+            &message.said().place,
+            message.to_quote().cloned(),
+            message.draft().cloned(),
+            streaming.every,
+        );
+        loop {
+            let waited = async {
+                live.changed.notified().await;
+                sleep_until(draft.not_before()).await;
+            };
+            if over.run_until_cancelled(waited).await.is_none() {
+                return;
+            }
+            let Some(text) = live.so_far(streaming, draft.message().is_some()) else {
+                continue;
+            };
+            let late = async {
+                over.cancelled().await;
+                sleep(LAST_SHOWING).await;
+            };
+            tokio::select! {
+                () = draft.show(&text) => {}
+                () = late => return,
+            }
+            if let (Some(begun), None) = (draft.message(), message.draft())
+                && let Err(error) = message.note_draft(&self.inbox, begun).await
+            {
+                tracing::warn!(row = message.row().0, %error, "a draft could not be noted");
+            }
+        }
+    }
+}
+
+impl LiveReply {
+    pub(crate) fn new(redactor: &Redactor) -> Self {
+        Self {
+            redactor: redactor.clone(),
+            page: Mutex::new(Page {
+                stream: redactor.stream(),
+                given: Vec::new(),
+                doing: None,
+            }),
+            changed: Notify::new(),
+        }
+    }
+
+    /// What may be shown; nothing while it is too little to begin with.
+    fn so_far(&self, streaming: &Streaming, begun: bool) -> Option<Outgoing> {
+        let page = self.page();
+        let whole = match std::str::from_utf8(&page.given) {
+            Ok(text) => text,
+            Err(error) => {
+                std::str::from_utf8(&page.given[..error.valid_up_to()]).unwrap_or_default()
+            }
+        };
+        let whole = without_tags(whole);
+        if whole.trim().is_empty() && page.doing.is_none() {
+            return None;
+        }
+        if !begun && whole.chars().count() < streaming.threshold {
+            return None;
+        }
+        let doing = page.doing.as_ref();
+        let doing = doing.map_or_else(String::new, |doing| format!("\n\n⚙ {doing}"));
+        let text = format!("{}{doing}{}", whole.trim_end(), streaming.cursor);
+        // Redacted once more, with what stands around it now: to redact twice changes nothing.
+        Some(self.redactor.redact(text.trim_start()).into())
+    }
+
+    fn restart(&self, doing: Option<String>, forget: bool) {
+        let mut page = self.page();
+        if forget {
+            page.stream = self.redactor.stream();
+            page.given.clear();
+        }
+        page.doing = doing;
+        drop(page);
+        self.changed.notify_one();
+    }
+
+    fn page(&self) -> MutexGuard<'_, Page> {
+        self.page.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for LiveReply {
+    fn text(&self, piece: &str) {
+        let mut page = self.page();
+        let given = page.stream.push(piece.as_bytes()).into_inner();
+        if given.is_empty() {
+            return;
+        }
+        page.given.extend(given);
+        drop(page);
+        self.changed.notify_one();
+    }
+
+    fn restarted(&self) {
+        self.restart(None, true);
+    }
+
+    fn tool_started(&self, call: &ToolCall) {
+        let line = call
+            .arguments
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        // Redacted whole, then cut: a cut may leave half a secret that no longer looks like one.
+        let line = self.redactor.redact(line).into_inner();
+        let shown: String = line.chars().take(MOST_SHOWN).collect();
+        self.restart(Some(format!("{} {shown}", call.name)), false);
+    }
+
+    fn tool_ended(&self, _: &ToolCall, _: &ToolResult) {
+        self.restart(None, true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_agent::CallId;
+    use hermetic_redact::Settings;
+    use hermetic_types::Secret;
+
+    use super::*;
+
+    const KEY: &str = "correct-horse-battery-staple";
+
+    fn live() -> (LiveReply, Streaming) {
+        let redactor = Redactor::new([Secret::new(KEY)], Settings::default());
+        let streaming = Streaming {
+            every: Duration::ZERO,
+            threshold: 5,
+            cursor: " ▉".to_owned(),
+        };
+        (LiveReply::new(&redactor), streaming)
+    }
+
+    fn shown(live: &LiveReply, streaming: &Streaming) -> String {
+        let text = live.so_far(streaming, true);
+        text.map(|text| text.as_str().to_owned())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn a_secret_cut_anywhere_never_shows() {
+        for cut in 1..KEY.len() {
+            let (live, streaming) = live();
+            live.text("The key is ");
+            for piece in [&KEY[..cut], &KEY[cut..], " indeed, and that is all"] {
+                live.text(piece);
+                let shown = shown(&live, &streaming);
+                assert!(!shown.contains(&KEY[..cut.max(4)]), "{cut}: {shown}");
+                assert!(
+                    !shown.contains(&KEY[cut..]) || KEY.len() - cut < 4,
+                    "{cut}: {shown}"
+                );
+            }
+            assert!(shown(&live, &streaming).contains("[redacted] indeed"));
+        }
+    }
+
+    #[test]
+    fn a_short_beginning_is_not_shown_and_a_call_is() {
+        let (live, streaming) = live();
+        live.text("Hm");
+        assert!(live.so_far(&streaming, false).is_none());
+        live.text(", let me look at that.");
+        assert!(live.so_far(&streaming, false).is_some());
+        live.tool_started(&ToolCall {
+            id: CallId::new("1"),
+            name: "terminal".to_owned(),
+            arguments: format!("{{\"command\": \"echo {KEY}\"}}"),
+        });
+        let text = shown(&live, &streaming);
+        assert!(
+            text.contains("⚙ terminal {\"command\": \"echo [redacted]"),
+            "{text}"
+        );
+        live.tool_ended(
+            &ToolCall {
+                id: CallId::new("1"),
+                name: "terminal".to_owned(),
+                arguments: String::new(),
+            },
+            &ToolResult::new(""),
+        );
+        assert_eq!(shown(&live, &streaming), "", "a new answer begins");
+    }
+
+    #[test]
+    fn half_a_character_waits_for_the_other_half() {
+        let (live, streaming) = live();
+        live.text("Grüße aus Köln, and more €");
+        let text = shown(&live, &streaming);
+        assert!(text.starts_with("Grüße aus Köln"), "{text}");
+    }
+}

@@ -1,0 +1,245 @@
+//! The delivery ledger: a reply is written before it is sent.
+//!
+//! A row found after a crash is sent again. If sending had begun, nobody knows whether it arrived, and
+//! it is marked as a possible duplicate. Pairing codes are the exception: they are kept nowhere, so a
+//! crash in that moment costs the stranger ten minutes and us nothing.
+//!
+//! A text is tried for about a day. A file that does not arrive at the first attempt leaves its line: what
+//! was written after it goes on, and the file is tried for some minutes more; then it is said that it was
+//! not delivered and where it is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{FuturesUnordered, StreamExt};
+use hermetic_access::PairingCode;
+use hermetic_chat::{Chat, Reply};
+use hermetic_redact::{Redacted, Redactor};
+use hermetic_store::{Deliveries, DeliveryRow, End, Store, StoreError};
+use hermetic_types::{ConversationKey, MessageId, Place, Platform, SharedClock, Timestamp};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::FileSource;
+use super::attempt::Delivery;
+use super::destinations::{Destination, Destinations};
+use super::late_files::FilePace;
+use crate::message::AcceptedMessage;
+
+/// With nothing to do.
+const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+
+const LAST_MOMENT: Duration = Duration::from_secs(5);
+
+/// What an outbox is made of.
+#[derive(Debug)]
+pub(crate) struct OutboxParts<'a> {
+    pub(crate) chats: &'a [Arc<dyn Chat>],
+    pub(crate) store: &'a Store,
+    pub(crate) files: Arc<dyn FileSource>,
+    pub(crate) redactor: Redactor,
+    pub(crate) clock: SharedClock,
+    pub(crate) tasks: TaskTracker,
+    /// After it, what is being sent has a moment left.
+    pub(crate) cut: CancellationToken,
+}
+
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    pub(super) chats: HashMap<Platform, Arc<dyn Chat>>,
+    pub(super) deliveries: Deliveries,
+    pub(super) files: Arc<dyn FileSource>,
+    pub(super) redactor: Redactor,
+    pub(super) clock: SharedClock,
+    pub(super) pace: FilePace,
+    pub(super) destinations: Destinations,
+    pub(super) wake: Notify,
+    pub(super) tasks: TaskTracker,
+    /// After it, what is being sent has a moment left.
+    pub(super) cut: CancellationToken,
+}
+
+/// A reply that is written down, and sent or on its way.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub(crate) struct Delivered(#[expect(dead_code, reason = "a receipt")] DeliveryRow);
+
+/// Where a reply goes, as the ledger keeps it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Address {
+    pub(super) place: Place,
+    pub(super) reply_to: Option<MessageId>,
+    /// The message in which it was shown while it grew.
+    #[serde(default)]
+    pub(super) draft: Option<MessageId>,
+    /// Files that follow the text, below the conversation's workspace. They are read when they are
+    /// sent.
+    #[serde(default)]
+    pub(super) files: Vec<String>,
+    #[serde(default)]
+    pub(super) conversation: Option<ConversationKey>,
+    /// A file that did not arrive with its text. Nothing waits for it.
+    #[serde(default)]
+    pub(super) late: bool,
+}
+
+impl Outbox {
+    pub(crate) fn new(parts: OutboxParts<'_>) -> Self {
+        let chats = parts.chats.iter();
+        Self {
+            chats: chats
+                .map(|chat| (chat.platform(), Arc::clone(chat)))
+                .collect(),
+            deliveries: parts.store.deliveries(),
+            files: parts.files,
+            redactor: parts.redactor,
+            clock: parts.clock,
+            pace: FilePace::default(),
+            destinations: Destinations::default(),
+            wake: Notify::new(),
+            tasks: parts.tasks,
+            cut: parts.cut,
+        }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn chat(&self, platform: Platform) -> Option<&Arc<dyn Chat>> {
+        self.chats.get(&platform)
+    }
+
+    /// Writes the reply down, closes the message, and sends.
+    pub(crate) async fn deliver(
+        &self,
+        message: &AcceptedMessage,
+        reply: &Redacted<String>,
+        end: End,
+    ) -> Result<Delivered, StoreError> {
+        self.deliver_with(message, reply, Vec::new(), end).await
+    }
+
+    /// The same, with files that follow.
+    pub(crate) async fn deliver_with(
+        &self,
+        message: &AcceptedMessage,
+        reply: &Redacted<String>,
+        files: Vec<String>,
+        end: End,
+    ) -> Result<Delivered, StoreError> {
+        let said = message.said();
+        let address = Address {
+            place: said.place.clone(),
+            reply_to: message.to_quote().cloned(),
+            draft: message.draft().cloned(),
+            files,
+            conversation: Some(message.conversation().clone()),
+            late: false,
+        };
+        let text = serde_json::to_string(&address).unwrap_or_default();
+        let written = (said.platform.name(), text.as_str(), reply.as_str());
+        let row = self
+            .deliveries
+            .queue_and_end(message.row(), end, written, self.now())
+            .await?;
+        let mut delivery = Delivery::new(row, said.platform, address, reply.clone());
+        delivery.message = Some(message.row());
+        let destination = delivery.destination();
+        self.destinations.push(delivery);
+        self.work_off(&destination).await;
+        Ok(Delivered(row))
+    }
+
+    /// Whether a reply to this place waits to be sent.
+    pub(crate) fn is_held_up(&self, platform: Platform, place: &Place) -> bool {
+        self.destinations.is_busy(&Destination {
+            platform,
+            place: place.clone(),
+            late_file: None,
+        })
+    }
+
+    pub(crate) async fn has_reply(&self, message: &AcceptedMessage) -> Result<bool, StoreError> {
+        self.deliveries.any_for(message.row()).await
+    }
+
+    pub(crate) fn offer_pairing(&self, platform: Platform, place: Place, code: &PairingCode) {
+        let Some(chat) = self.chats.get(&platform).cloned() else {
+            return;
+        };
+        let text = self.redactor.redact(format!(
+            "I do not know you yet. Give the operator of this bot these characters, which are good for an \
+             hour: {}\n\nThe operator lets you in with: hermetic pairing approve {platform} {}",
+            code.as_str(),
+            code.as_str()
+        ));
+        let cut = self.cut.clone();
+        self.tasks.spawn(async move {
+            let reply = Reply::text(text.into());
+            let sent = tokio::select! {
+                sent = chat.send(&place, &reply) => sent,
+                () = a_moment_after(&cut) => return,
+            };
+            if let Err(error) = sent {
+                tracing::warn!(%platform, %error, "a pairing code could not be sent");
+            }
+        });
+    }
+
+    /// Takes over what an earlier process did not see arrive. Called once, before anything new is sent.
+    pub(crate) async fn take_over(&self) -> Result<usize, StoreError> {
+        let due = self.deliveries.due().await?;
+        let count = due.len();
+        for due in due {
+            let platform = due.platform.parse::<Platform>();
+            let address = serde_json::from_str::<Address>(&due.address);
+            let (Ok(platform), Ok(address)) = (platform, address) else {
+                self.deliveries
+                    .failed(due.row, "the address cannot be read")
+                    .await?;
+                continue;
+            };
+            let mut delivery =
+                Delivery::new(due.row, platform, address, self.redactor.redact(&due.text));
+            delivery.message = due.message;
+            delivery.found = due.maybe_sent;
+            delivery.go_on_after(due.attempts);
+            self.destinations.push(delivery);
+        }
+        self.wake.notify_one();
+        Ok(count)
+    }
+
+    /// Sends what has to be sent again, until `stop`. What is left then is in the ledger.
+    pub(crate) async fn resend(&self, stop: CancellationToken) {
+        let mut ways = FuturesUnordered::new();
+        loop {
+            for destination in self.destinations.ripe(Instant::now()) {
+                ways.push(async move { self.work_off(&destination).await });
+            }
+            let next = self.destinations.next();
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = self.wake.notified() => {}
+                Some(()) = ways.next() => {}
+                () = sleep_until(next.unwrap_or_else(|| Instant::now() + LOOK_AGAIN)) => {}
+            }
+        }
+        // What is being sent is given a moment, or it would be marked next time for nothing.
+        tokio::select! {
+            () = a_moment_after(&stop) => {}
+            () = async { while ways.next().await.is_some() {} } => {}
+        }
+    }
+}
+
+/// So that an end does not wait for a platform that does not answer.
+pub(super) async fn a_moment_after(stop: &CancellationToken) {
+    stop.cancelled().await;
+    sleep(LAST_MOMENT).await;
+}

@@ -1,0 +1,14 @@
+//! What comes in: a message that was let in and written down, and what it asks for.
+
+mod accepted;
+mod command_access;
+mod inbound_files;
+pub(crate) mod notices;
+mod refused;
+mod resume;
+mod slash;
+
+pub(crate) use accepted::AcceptedMessage;
+pub use command_access::{CommandAccess, CommandRule, PlatformCommandAccess};
+pub use notices::Reachable;
+pub(crate) use slash::Slash;

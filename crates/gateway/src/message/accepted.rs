@@ -1,0 +1,124 @@
+//! A message that was let in and is written down.
+
+use std::sync::{Arc, OnceLock};
+
+use hermetic_access::Admitted;
+use hermetic_store::{Inbox, MessageRow, Open, StoreError};
+use hermetic_types::{ChatKind, ConversationKey, Incoming, MessageId, Platform, Timestamp};
+
+/// The proof that a message survives us. Only this module makes one.
+#[derive(Clone, Debug)]
+pub(crate) struct AcceptedMessage {
+    row: MessageRow,
+    /// How often a turn was begun for it before we got it.
+    begun: u32,
+    admitted: Admitted,
+    /// The message of ours in which its answer grows.
+    draft: Arc<OnceLock<MessageId>>,
+}
+
+impl AcceptedMessage {
+    /// `None` if it was there already: the platform sent it twice.
+    pub(crate) async fn write(
+        inbox: &Inbox,
+        admitted: Admitted,
+        now: Timestamp,
+    ) -> Result<Option<Self>, StoreError> {
+        let said = admitted.said();
+        // Plain data of strings and numbers always serialises.
+        let payload = serde_json::to_string(said).unwrap_or_default();
+        let row = inbox
+            .accept(
+                said.platform.name(),
+                said.update.as_str(),
+                admitted.conversation(),
+                &payload,
+                now,
+            )
+            .await?;
+        Ok(row.map(|row| Self {
+            row,
+            begun: 0,
+            admitted,
+            draft: Arc::default(),
+        }))
+    }
+
+    /// One that an earlier process wrote down. It was let in again, by the rules of today.
+    pub(crate) fn found(open: &Open, admitted: Admitted) -> Self {
+        let draft = open.draft.clone().and_then(|id| MessageId::new(id).ok());
+        Self {
+            row: open.row,
+            begun: open.attempts,
+            admitted,
+            draft: Arc::new(draft.map_or_else(OnceLock::new, OnceLock::from)),
+        }
+    }
+
+    pub(crate) fn draft(&self) -> Option<&MessageId> {
+        self.draft.get()
+    }
+
+    /// Its answer has begun to show there. A crash from now on goes on in the same message.
+    pub(crate) async fn note_draft(
+        &self,
+        inbox: &Inbox,
+        draft: &MessageId,
+    ) -> Result<(), StoreError> {
+        // One turn at a time works on a message.
+        let _ = self.draft.set(draft.clone());
+        inbox.note_draft(self.row, draft.as_str()).await
+    }
+
+    /// The message that an answer quotes: in a group somebody else may have spoken meanwhile, and of
+    /// several requests to a webhook each waits for its own.
+    pub(crate) fn to_quote(&self) -> Option<&MessageId> {
+        let said = self.said();
+        let named = said.place.kind != ChatKind::Dm || said.platform == Platform::Webhook;
+        named.then_some(&said.message)
+    }
+
+    pub(crate) fn row(&self) -> MessageRow {
+        self.row
+    }
+
+    pub(crate) fn was_begun(&self) -> bool {
+        self.begun > 0
+    }
+
+    pub(crate) fn conversation(&self) -> &ConversationKey {
+        self.admitted.conversation()
+    }
+
+    pub(crate) fn admitted(&self) -> &Admitted {
+        &self.admitted
+    }
+
+    pub(crate) fn said(&self) -> &Incoming {
+        self.admitted.said()
+    }
+
+    /// What the model is told was said.
+    pub(crate) fn for_model(&self) -> String {
+        let said = self.said();
+        let mut text = String::new();
+        if let Some(quoted) = said
+            .reply_to
+            .as_ref()
+            .filter(|quoted| !quoted.text.is_empty())
+        {
+            let whose = if quoted.from_us {
+                "your message"
+            } else {
+                "the message"
+            };
+            // Line by line: words of somebody else must not end the quotation themselves.
+            text.push_str(&format!("[in reply to {whose}:]\n"));
+            for line in quoted.text.lines() {
+                text.push_str(&format!("> {line}\n"));
+            }
+        }
+        text.push_str(&said.text);
+        text
+    }
+}

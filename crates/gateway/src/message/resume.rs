@@ -1,0 +1,84 @@
+//! What an earlier process left open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermetic_store::{End, Open, StoreError};
+use hermetic_types::Incoming;
+
+use super::AcceptedMessage;
+use crate::conversation::journal::Line;
+use crate::life::Arrival;
+use crate::{Busy, Gateway};
+
+/// Ended messages are kept this long, to recognise one that comes twice.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+
+impl Gateway {
+    /// Replies first, then messages in the order they came. Each is let in anew: who lost access
+    /// meanwhile is not answered.
+    pub(crate) async fn resume(self: &Arc<Self>) -> Result<(), StoreError> {
+        // Not worth a start: on a full disk it fails, and room may come.
+        if let Err(error) = self.forget_old().await {
+            tracing::warn!(%error, "what is over for long was not forgotten");
+        }
+        let replies = self.outbox.take_over().await?;
+        let open = self.inbox.open().await?;
+        let processes = self.toolsets.background().take_up().await?;
+        if replies > 0 || processes > 0 || !open.is_empty() {
+            tracing::info!(
+                replies,
+                processes,
+                messages = open.len(),
+                "taking up what was left open"
+            );
+        }
+        for open in open {
+            if let Some(message) = self.take_up(open).await? {
+                // In order: a message that waits must not interrupt the one before it.
+                self.hand_over(message, Busy::Queue);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is over for long. A gateway that is never restarted must not grow for ever.
+    pub(crate) async fn forget_old(&self) -> Result<(), StoreError> {
+        self.inbox.prune(self.now().minus(KEPT)).await?;
+        self.approvals
+            .questions
+            .rows()
+            .prune(self.now().minus(KEPT))
+            .await?;
+        if let Some(memory) = self.settings.memory {
+            let silent = self.now().minus(memory);
+            let forgotten = self.history.forget_silent(silent).await?;
+            if forgotten > 0 {
+                tracing::info!(forgotten, "silent conversations are forgotten");
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_up(&self, open: Open) -> Result<Option<AcceptedMessage>, StoreError> {
+        let end = |end, note| self.inbox.end(open.row, end, Some(note), self.now());
+        if open.attempts == 0 && self.was_told(&open).await? {
+            end(End::Answered, "told to a turn that was at work").await?;
+            return Ok(None);
+        }
+        let Ok(incoming) = serde_json::from_str::<Incoming>(&open.payload) else {
+            end(End::Failed, "cannot be read any more").await?;
+            return Ok(None);
+        };
+        self.accept(incoming, Arrival::Restart(open)).await
+    }
+
+    /// Whether a turn of another message heard this one.
+    async fn was_told(&self, open: &Open) -> Result<bool, StoreError> {
+        let lines = self.history.recent(&open.conversation, 500).await?;
+        let mut lines = lines
+            .iter()
+            .filter_map(|line| serde_json::from_str::<Line>(line).ok());
+        Ok(lines.any(|line| line.row == open.row.0))
+    }
+}

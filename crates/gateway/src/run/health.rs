@@ -1,0 +1,64 @@
+//! `GET /health`: whether it serves, and which part does not do all of its work. The dashboard will live
+//! on the same port.
+//!
+//! The answer is 200 as long as messages are taken over, also when a part is degraded: whoever asks only
+//! for the number wants to know whether a restart or another machine would help. It is 503 when they are
+//! not: the store cannot be written.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use axum::{Json, Router};
+use hermetic_chat::ChatState;
+use serde_json::{Value, json};
+
+use crate::Gateway;
+
+pub(crate) fn routes(gateway: Arc<Gateway>) -> Router {
+    Router::new()
+        .route("/health", get(health))
+        .with_state(gateway)
+}
+
+/// Nothing here that a stranger on the loopback could use.
+async fn health(State(gateway): State<Arc<Gateway>>) -> (StatusCode, Json<Value>) {
+    let parts = gateway.parts();
+    let takes_messages = gateway.store.health().health().is_ok();
+    let is_well = parts.iter().all(|part| part.health.is_ok());
+    let number = match takes_messages {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let platforms: Vec<_> = gateway
+        .chats
+        .iter()
+        .map(|chat| {
+            let platform = chat.platform();
+            json!({
+                "name": platform.name(),
+                "state": state(&chat.state()),
+                "backend": gateway.toolsets.of(platform).facts.backend,
+            })
+        })
+        .collect();
+    let body = json!({
+        "status": if is_well { "ok" } else { "degraded" },
+        "parts": parts,
+        "version": env!("CARGO_PKG_VERSION"),
+        "backend": gateway.toolsets.usual().facts.backend,
+        "active_conversations": gateway.conversations.count(),
+        "platforms": platforms,
+    });
+    (number, Json(body))
+}
+
+fn state(state: &ChatState) -> &'static str {
+    match state {
+        ChatState::Starting => "starting",
+        ChatState::Connected => "connected",
+        ChatState::Retrying { .. } => "retrying",
+        ChatState::Stopped { .. } => "stopped",
+    }
+}

@@ -1,0 +1,73 @@
+//! The backend, proven by a real command in a real sandbox before anybody is answered.
+
+use hermetic_sandbox::BackendError;
+use hermetic_session::{LeaseError, LetGoError};
+use hermetic_tools::{Blocked, NoOneToAsk, Outcome, Request, Terminal};
+use hermetic_types::ConversationKey;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Gateway, ServeError};
+
+#[derive(Debug, Error)]
+pub enum ProofError {
+    #[error("no sandbox can be had")]
+    Lease(#[from] LeaseError),
+    #[error("the policy refuses even the command that tries the sandbox out: {0}")]
+    Blocked(#[from] Blocked),
+    #[error("a command in a fresh sandbox failed: {0}")]
+    Command(String),
+    #[error("a fresh sandbox could not be removed")]
+    LetGo(#[from] LetGoError),
+}
+
+impl ProofError {
+    /// What a person does next.
+    pub fn remedy(&self) -> &str {
+        match self {
+            Self::Lease(LeaseError::Start(BackendError::Unavailable { remedy, .. })) => remedy,
+            Self::Lease(LeaseError::Ledger(_) | LeaseError::DiskLow) => {
+                "make room on the disk that holds the home, and start again"
+            }
+            Self::Blocked(_) => "look at approvals.deny",
+            _ => "`hermetic doctor` tells what this host lacks; nothing runs anywhere else instead",
+        }
+    }
+}
+
+impl Gateway {
+    /// Each that a platform's commands run on.
+    pub(crate) async fn prove_backends(&self) -> Result<(), ServeError> {
+        for (platform, site) in self.toolsets.all() {
+            let nobody = match platform {
+                None => ConversationKey::new("hermetic:proof"),
+                Some(platform) => ConversationKey::new(format!("hermetic:proof:{platform}")),
+            };
+            let proven = self.prove(&nobody, &site.kit.terminal).await;
+            proven.map_err(|source| ServeError::Proof {
+                backend: site.facts.backend,
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn prove(&self, nobody: &ConversationKey, terminal: &Terminal) -> Result<(), ProofError> {
+        let stop = CancellationToken::new();
+        let cleared = terminal
+            .clear(Request::shell("true"), &NoOneToAsk, &stop)
+            .await?;
+        let outcome = {
+            let lease = self.sandboxes.lease(nobody).await?;
+            terminal.run(lease.sandbox(), cleared, &stop).await
+        };
+        self.sandboxes.reset(nobody).await?;
+        match outcome {
+            Outcome::Ran { code: 0, .. } => Ok(()),
+            Outcome::Ran { output, code, .. } => {
+                Err(ProofError::Command(format!("exit code {code}: {output}")))
+            }
+            Outcome::Failed { error } => Err(ProofError::Command(error.into_inner())),
+        }
+    }
+}
