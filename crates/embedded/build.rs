@@ -50,9 +50,10 @@ fn main() {
         // What the outer build says about itself must not leak into the inner one.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        // Nothing unwinds in it, so the tables for that would be copied for nothing.
         .env(
             "RUSTFLAGS",
-            "-C target-feature=+crt-static -C relocation-model=static",
+            "-C target-feature=+crt-static -C relocation-model=static -C force-unwind-tables=no",
         )
         .status()
         .expect("cargo can be started from a build script");

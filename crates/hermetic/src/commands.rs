@@ -103,8 +103,21 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
 
 /// Drives a command that talks to the outside.
 fn on_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+    let mut workers = tokio::runtime::Builder::new_multi_thread();
+    drive(workers.worker_threads(2), work)
+}
+
+/// The same for one that does one thing after the other: what arrives wakes this very thread, and no
+/// worker that would have to wake it.
+fn on_this_thread(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    drive(&mut tokio::runtime::Builder::new_current_thread(), work)
+}
+
+fn drive(
+    builder: &mut tokio::runtime::Builder,
+    work: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
+    let runtime = builder
         .enable_all()
         .build()
         .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;

@@ -28,11 +28,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_audit::{AppendError, Audit};
+use hermetic_audit::{AppendError, Audit, Places};
 use hermetic_config::Config;
 use hermetic_egress::Gate;
 use hermetic_local::Local;
-use hermetic_native::{Demand, Native};
+use hermetic_native::{Demand, EarlyStart, Native};
 use hermetic_sandbox::{
     Backend, Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView, risk_of_showing,
 };
@@ -81,13 +81,34 @@ pub(crate) fn backend(
     caller: Caller,
 ) -> Result<Arc<dyn Backend>, Failure> {
     match kind {
-        BackendKind::Native => native(config, installation),
+        BackendKind::Native => native(config, installation, early_start(caller)),
         BackendKind::Daytona => daytona::daytona(config, installation, caller),
         BackendKind::Docker => docker::docker(config, installation, caller),
         BackendKind::Local => local(config),
         BackendKind::Ssh => ssh::ssh(config, installation),
         BackendKind::Singularity => singularity::singularity(config, installation, caller),
         BackendKind::Modal => modal::modal(config, installation, caller),
+    }
+}
+
+/// The same for one who creates a sandbox with it at once.
+pub(crate) fn backend_to_create(
+    config: &Config,
+    installation: &InstallationId,
+    kind: BackendKind,
+    caller: Caller,
+) -> Result<Arc<dyn Backend>, Failure> {
+    match kind {
+        BackendKind::Native => native(config, installation, EarlyStart::Once),
+        _ => backend(config, installation, kind, caller),
+    }
+}
+
+/// A gateway goes on creating sandboxes; others may create none.
+fn early_start(caller: Caller) -> EarlyStart {
+    match caller {
+        Caller::Chats => EarlyStart::Always,
+        Caller::CommandLine | Caller::Onlooker => EarlyStart::Never,
     }
 }
 
@@ -171,14 +192,17 @@ pub(crate) fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<G
     }
 }
 
-/// Where the record of this home is.
-pub(crate) fn audit_file(config: &Config) -> PathBuf {
-    config.home().state().join("audit.jsonl")
+/// Where the record of this home is, its key, and the note of where it ends.
+pub(crate) fn audit_places(config: &Config) -> Places {
+    let security = config.security();
+    Places::beside(&config.home().state().join("audit.jsonl"))
+        .with_key(security.audit_key_file.clone())
+        .with_head(security.audit_head_file.clone())
 }
 
 /// The record of this home, to be added to. Its folder is there.
 pub(crate) fn audit(config: &Config) -> Result<Audit, Failure> {
-    Ok(Audit::open(&audit_file(config))?)
+    Ok(Audit::open_at(audit_places(config))?)
 }
 
 /// What every sandbox of this home is like, on the given backend.
@@ -279,9 +303,13 @@ pub(crate) fn mounts(config: &Config, backend: BackendKind) -> Vec<Mount> {
         .collect()
 }
 
-fn native(config: &Config, installation: &InstallationId) -> Result<Arc<dyn Backend>, Failure> {
+fn native(
+    config: &Config,
+    installation: &InstallationId,
+    early: EarlyStart,
+) -> Result<Arc<dyn Backend>, Failure> {
     let require = native_settings(config)?;
-    let native = Native::open(hermetic_native::Config {
+    let settings = hermetic_native::Config {
         state: config.home().state(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
@@ -291,8 +319,8 @@ fn native(config: &Config, installation: &InstallationId) -> Result<Arc<dyn Back
             memory_bytes: config.terminal().native.total_memory_bytes,
             processes: config.terminal().native.total_processes,
         },
-    })?;
-    Ok(Arc::new(native))
+    };
+    Ok(Arc::new(Native::open_starting(settings, early)?))
 }
 
 /// The layers that must hold, if what is written about native sandboxes can be taken.

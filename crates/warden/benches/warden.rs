@@ -61,6 +61,8 @@ async fn measure(folder: &Path, socket: &Path, pid: u32) {
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
+    // It lets go of what only its start needed after a second.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
     println!(
         "{:<44}{:>14}",
         "idle warden, resident",

@@ -7,8 +7,8 @@ mod allow;
 use std::fmt::Write as _;
 
 use clap::Subcommand;
+use hermetic_approvals::{Answerer, Approvals};
 use hermetic_config::Config;
-use hermetic_gateway::{Answerer, Approvals};
 use hermetic_store::{Given, Outcome, Request, Scope, State};
 use hermetic_types::RequestId;
 

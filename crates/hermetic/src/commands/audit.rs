@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use clap::Subcommand;
-use hermetic_audit::{Head, Proof, Record, Report, WalkError, walk};
+use hermetic_audit::{Head, Places, Proof, Record, Report, WalkError, walk_at};
 use hermetic_config::Config;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -85,8 +85,8 @@ fn show(
     conversation: Option<&str>,
     as_json: bool,
 ) -> Result<Exit, Failure> {
-    let path = wiring::audit_file(config);
-    if !path.exists() {
+    let places = wiring::audit_places(config);
+    if !places.record().exists() {
         output::print(if as_json {
             ""
         } else {
@@ -102,7 +102,7 @@ fn show(
     };
     let mut shown = VecDeque::new();
     let mut broken = None;
-    for record in walk(&path)? {
+    for record in walk_at(&places)? {
         match record {
             Ok(record) if wanted(&record) => shown.push_back(record),
             Ok(_) => {}
@@ -127,9 +127,9 @@ fn show(
 }
 
 fn head(config: &Config) -> Result<Exit, Failure> {
-    let path = wiring::audit_file(config);
-    let head = if path.exists() {
-        walk(&path)?.finish()?.head
+    let places = wiring::audit_places(config);
+    let head = if places.record().exists() {
+        walk_at(&places)?.finish()?.head
     } else {
         None
     };
@@ -141,18 +141,18 @@ fn head(config: &Config) -> Result<Exit, Failure> {
 }
 
 fn verify(config: &Config, noted: Option<Head>, as_json: bool) -> Result<Exit, Failure> {
-    let path = wiring::audit_file(config);
-    if !path.exists() && noted.is_none() {
-        return say(&Report::default(), as_json);
+    let places = wiring::audit_places(config);
+    if !places.record().exists() && noted.is_none() {
+        return say(&Report::default(), &places, as_json);
     }
-    let mut walk = walk(&path)?;
+    let mut walk = walk_at(&places)?;
     let mut found = noted.is_none();
     while let Some(record) = walk.next() {
         record?;
         found |= noted.is_some() && noted == walk.report().head;
     }
     match noted.filter(|_| !found) {
-        None => say(walk.report(), as_json),
+        None => say(walk.report(), &places, as_json),
         Some(noted) => Err(Failure::new(
             format!(
                 "record {} with that hash is not there: the end was cut off, or it is of another file",
@@ -163,9 +163,13 @@ fn verify(config: &Config, noted: Option<Head>, as_json: bool) -> Result<Exit, F
     }
 }
 
-fn say(report: &Report, as_json: bool) -> Result<Exit, Failure> {
+fn say(report: &Report, places: &Places, as_json: bool) -> Result<Exit, Failure> {
     if as_json {
-        output::print_json(&json!({"holds": true, "report": report}))?;
+        let beside = json!({
+            "key": places.key_is_beside(),
+            "note": places.head_is_beside(),
+        });
+        output::print_json(&json!({"holds": true, "report": report, "beside": beside}))?;
         return Ok(Exit::Ok);
     }
     let mut text = format!("the chain holds: {} records", report.records);
@@ -192,6 +196,9 @@ fn say(report: &Report, as_json: bool) -> Result<Exit, Failure> {
     text.push('\n');
     if report.records > 0 {
         let _ = writeln!(text, "{}", proven(report));
+        if let Some(doubt) = not_proven_by_place(places) {
+            let _ = writeln!(text, "{doubt}");
+        }
     }
     if let Some(head) = report.head {
         let _ = writeln!(text, "head {head}");
@@ -216,15 +223,35 @@ fn proven(report: &Report) -> String {
                 .to_owned()
         }
         Proof::NoKey => {
-            "not proven: the key is not there (audit.key), so that a record written anew as \
+            "not proven: the key is not there (audit.key, or security.audit_key_file), so that a record written anew as \
              a whole, or cut, would look the same"
                 .to_owned()
         }
         Proof::NoNote => {
             "proven by its key: every record; not proven: that none was cut off, because \
-             the note of where it ended is gone (audit.head)"
+             the note of where it ended is gone (audit.head, or security.audit_head_file)"
                 .to_owned()
         }
+    }
+}
+
+/// What no walk can prove because of where the key and the note lie.
+fn not_proven_by_place(places: &Places) -> Option<&'static str> {
+    match (places.key_is_beside(), places.head_is_beside()) {
+        (true, true) => Some(
+            "not proven: that the whole folder was not put back from an earlier day, nor anything against \
+             whoever may read its key; security.audit_head_file and security.audit_key_file put the note \
+             and the key elsewhere, and the gateway's log names the head at each start",
+        ),
+        (false, true) => Some(
+            "not proven: that the whole folder was not put back from an earlier day; \
+             security.audit_head_file puts the note elsewhere",
+        ),
+        (true, false) => Some(
+            "not proven: anything against whoever may read the key beside the record and write the note; \
+             security.audit_key_file puts the key elsewhere",
+        ),
+        (false, false) => None,
     }
 }
 

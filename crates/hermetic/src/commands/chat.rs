@@ -11,8 +11,8 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use hermetic_agent::NoModel;
+use hermetic_approvals::ApprovalPrompt;
 use hermetic_config::{Config, resolve_cli_backend};
-use hermetic_gateway::Desk;
 use hermetic_types::{BackendKind, Boundary, ConversationKey, RunId};
 use tracing::warn;
 
@@ -77,7 +77,7 @@ async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         }
     };
     let (keyboard, signs) = Keyboard::new();
-    let screen: Arc<dyn Desk> = match may_ask(&config, args) {
+    let screen: Arc<dyn ApprovalPrompt> = match may_ask(&config, args) {
         true => Arc::new(keyboard),
         false => Arc::new(Nobody),
     };

@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use self::leaving::Leaving;
-use super::{load, on_runtime};
+use super::{load, on_runtime, on_this_thread};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -89,7 +89,13 @@ pub(crate) struct Args {
 const CALLER: Caller = Caller::CommandLine;
 
 pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
-    on_runtime(exec(cli, args)).map_err(Failure::of_exec)
+    let work = exec(cli, args);
+    // A proxy has connections of its own to serve.
+    let ran = match args.leaving.is_asked_for() {
+        true => on_runtime(work),
+        false => on_this_thread(work),
+    };
+    ran.map_err(Failure::of_exec)
 }
 
 async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
@@ -147,7 +153,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             ran
         }
         None => {
-            let backend = wiring::backend(&config, &installation, kind, CALLER)?;
+            let backend = wiring::backend_to_create(&config, &installation, kind, CALLER)?;
             let mut spec = spec(&config, args, kind, installation)?;
             if let Some(gate) = &gate {
                 spec.network = Network::Proxied { port: PROXY_PORT };

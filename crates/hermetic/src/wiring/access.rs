@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hermetic_access::{Access, Bots, Pairing, PlatformSettings, Settings, UnauthorizedDm, Users};
 use hermetic_config::{Config, Stranger};
-use hermetic_gateway::{Gate, Gates, PlatformGates, StoredPairings};
+use hermetic_gateway::{CommandAccess, CommandRule, PlatformCommandAccess, StoredPairings};
 use hermetic_store::Store;
 use hermetic_types::{ChatId, Platform, UserId};
 use tracing::warn;
@@ -74,21 +74,21 @@ fn warn_of_names(lists: &[&Vec<String>]) {
 }
 
 /// Which slash commands are for whom.
-pub(crate) fn gates(config: &Config) -> Gates {
+pub(crate) fn command_access(config: &Config) -> CommandAccess {
     let enabled = config.platforms().enabled();
-    let gates = enabled.filter_map(|platform| {
-        let gates = PlatformGates {
-            private: gate(&platform.admins, &platform.user_commands),
-            groups: gate(&platform.group_admins, &platform.group_user_commands),
+    let rules = enabled.filter_map(|platform| {
+        let access = PlatformCommandAccess {
+            private: command_rule(&platform.admins, &platform.user_commands),
+            groups: command_rule(&platform.group_admins, &platform.group_user_commands),
         };
-        Some((platform.name.parse().ok()?, gates))
+        Some((platform.name.parse().ok()?, access))
     });
-    Gates(gates.collect())
+    CommandAccess(rules.collect())
 }
 
-fn gate(admins: &[String], commands: &[String]) -> Gate {
+fn command_rule(admins: &[String], commands: &[String]) -> CommandRule {
     let names = commands.iter();
-    Gate {
+    CommandRule {
         admins: (!admins.is_empty()).then(|| ids(admins, UserId::new)),
         for_others: names
             .map(|name| name.trim_start_matches('/').to_lowercase())

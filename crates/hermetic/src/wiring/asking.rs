@@ -3,30 +3,36 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_audit::Audit;
+use hermetic_approvals::{ApprovalParts, Approvals, ModelReviewer};
 use hermetic_chat::Chat;
 use hermetic_config::{ApprovalMode, Config};
-use hermetic_gateway::{Approvals, Asking, Guard};
+use hermetic_gateway::ApprovalService;
 use hermetic_redact::Redactor;
 use hermetic_store::Store;
-use tracing::warn;
+use hermetic_types::SystemClock;
+use tracing::{info, warn};
 
 use super::{access, model};
 use crate::failure::Failure;
 
 /// A person waits for what the model makes of it.
-const GUARD_PATIENCE: Duration = Duration::from_secs(20);
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn asking(
     config: &Config,
     store: &Store,
     chats: &[Arc<dyn Chat>],
     redactor: &Redactor,
-) -> Result<Asking, Failure> {
+) -> Result<ApprovalService, Failure> {
     let approvals = guarded(config, store, redactor)?;
     access::warn_of_approvers(config);
     let approvers = access::approvers(config);
-    Ok(Asking::new(approvals, chats, redactor.clone(), approvers))
+    Ok(ApprovalService::new(
+        approvals,
+        chats,
+        redactor.clone(),
+        approvers,
+    ))
 }
 
 /// The questions of this home, for who asks them.
@@ -35,30 +41,39 @@ pub(crate) fn guarded(
     store: &Store,
     redactor: &Redactor,
 ) -> Result<Approvals, Failure> {
-    Ok(Approvals::new(
-        store,
-        Arc::new(super::audit(config)?),
-        redactor.clone(),
-        config.approvals().timeout,
-        guard(config)?,
-    ))
+    let parts = parts(config, store, redactor.clone())?;
+    // The system's journal belongs to somebody else than the record: whoever puts an earlier record back
+    // does not put this line back.
+    if let Some(head) = parts.audit.noted_head() {
+        info!(%head, "the audit record goes on from here");
+    }
+    Ok(Approvals::new(ApprovalParts {
+        reviewer: reviewer(config)?,
+        ..parts
+    }))
 }
 
 /// The questions of this home, for commands that look at them or answer one.
 pub(crate) fn approvals(config: &Config, store: &Store) -> Result<Approvals, Failure> {
-    let audit: Audit = super::audit(config)?;
-    let redactor = super::redactor(config);
-    let timeout = config.approvals().timeout;
-    Ok(Approvals::new(
-        store,
-        Arc::new(audit),
-        redactor,
-        timeout,
-        None,
-    ))
+    parts(config, store, super::redactor(config)).map(Approvals::new)
 }
 
-pub(super) fn guard(config: &Config) -> Result<Option<Guard>, Failure> {
+fn parts<'a>(
+    config: &Config,
+    store: &'a Store,
+    redactor: Redactor,
+) -> Result<ApprovalParts<'a>, Failure> {
+    Ok(ApprovalParts {
+        store,
+        audit: Arc::new(super::audit(config)?),
+        redactor,
+        timeout: config.approvals().timeout,
+        reviewer: None,
+        clock: SystemClock::shared(),
+    })
+}
+
+pub(super) fn reviewer(config: &Config) -> Result<Option<ModelReviewer>, Failure> {
     if config.approvals().mode != ApprovalMode::Smart {
         return Ok(None);
     }
@@ -66,5 +81,5 @@ pub(super) fn guard(config: &Config) -> Result<Option<Guard>, Failure> {
     if model.is_none() {
         warn!("approvals.mode is smart and no model is configured: a person is asked each time");
     }
-    Ok(model.map(|model| Guard::new(model, GUARD_PATIENCE)))
+    Ok(model.map(|model| ModelReviewer::new(model, REVIEW_TIMEOUT)))
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use hermetic_agent::{Agent, prompt};
+use hermetic_approvals::{ApprovalPrompt, Approvals, CommandApprovals, FixedPrompt, Requester};
 use hermetic_config::Config;
-use hermetic_gateway::{Approvals, Asked, Asker, Reachable};
+use hermetic_gateway::Reachable;
 use hermetic_redact::Redactor;
 use hermetic_session::{Sandboxes, Spending};
 use hermetic_store::History;
@@ -23,7 +24,7 @@ pub(crate) struct Desk {
     pub(crate) model: String,
     pub(crate) kit: Kit,
     pub(crate) approvals: Approvals,
-    pub(crate) asker: Asker,
+    pub(crate) asker: CommandApprovals,
     pub(crate) sandboxes: Sandboxes,
     pub(crate) history: History,
     pub(crate) redactor: Redactor,
@@ -37,7 +38,7 @@ pub(crate) async fn desk(
     config: &Config,
     kind: BackendKind,
     conversation: &ConversationKey,
-    screen: Arc<dyn hermetic_gateway::Desk>,
+    screen: Arc<dyn ApprovalPrompt>,
 ) -> Result<Desk, Failure> {
     let installation = super::installation(config.home())?;
     // Opened first: where no sandbox can be had, nothing else matters.
@@ -45,14 +46,20 @@ pub(crate) async fn desk(
     let store = super::store(config).await?;
     let redactor = redactor::redactor(config);
     let approvals = asking::guarded(config, &store, &redactor)?;
-    let asked = Asked {
+    let requester = Requester {
         conversation: conversation.clone(),
         message: None,
         by: by_hand::who(),
     };
     let people = People {
-        hosts: approvals.hosts(asked.clone(), Arc::clone(&screen), super::rule_book(config)),
-        record: approvals.host_record(),
+        hosts: approvals.hosts(
+            Arc::new(FixedPrompt {
+                requester: requester.clone(),
+                prompt: Arc::clone(&screen),
+            }),
+            super::rule_book(config),
+        ),
+        record: approvals.egress_record(),
     };
     let gate = super::gate(config, Some(people))?;
     let lifetime = config.terminal().lifetime;
@@ -72,7 +79,7 @@ pub(crate) async fn desk(
         model: model.name().to_owned(),
         agent: Agent::new(model, model::limits(config)),
         kit: kit::kit(config, kind, &redactor, background),
-        asker: approvals.asker(asked, screen),
+        asker: approvals.commands(requester, screen),
         approvals,
         sandboxes,
         history: store.history(),

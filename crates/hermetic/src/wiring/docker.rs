@@ -58,14 +58,7 @@ fn options(config: &Config, caller: Caller) -> Result<Options, Failure> {
     let mut env = settings.forwarded.clone();
     env.extend(settings.env.clone());
     Ok(Options {
-        user: if settings.run_as_host_user {
-            User::Host {
-                uid: getuid().as_raw(),
-                gid: getgid().as_raw(),
-            }
-        } else {
-            User::Image
-        },
+        user: user(config, caller)?,
         root: if settings.read_only {
             RootView::ReadOnly
         } else {
@@ -78,6 +71,40 @@ fn options(config: &Config, caller: Caller) -> Result<Options, Failure> {
             .map_err(|error| Failure::new(error.to_string(), error.remedy()))?,
         seal: seal(config, caller),
     })
+}
+
+/// Chats are never root unless the operator wrote so. A person at a keyboard has what the image says, as
+/// `docker run` would.
+fn user(config: &Config, caller: Caller) -> Result<User, Failure> {
+    let settings = &config.terminal().docker;
+    let Some(text) = &settings.user else {
+        return Ok(match caller {
+            _ if settings.run_as_host_user => User::Host {
+                uid: getuid().as_raw(),
+                gid: getgid().as_raw(),
+            },
+            Caller::CommandLine => User::Image,
+            Caller::Chats | Caller::Onlooker => User::NeverRoot,
+        });
+    };
+    if settings.run_as_host_user {
+        return Err(Failure::new(
+            "terminal.docker_user and terminal.docker_run_as_host_user both say who runs",
+            "take one of them out",
+        ));
+    }
+    let user: User = text.parse().map_err(|error: hermetic_docker::NoSuchUser| {
+        Failure::new(
+            format!("terminal.docker_user: {error}"),
+            "write a name, uid:gid, or image",
+        )
+    })?;
+    if caller == Caller::Chats && user.is_root() {
+        warn!(
+            "⚠ containers of chats run as root, who is root outside: terminal.docker_user is {text}"
+        );
+    }
+    Ok(user)
 }
 
 fn volumes(config: &Config) -> Result<Vec<Volume>, Failure> {

@@ -5,13 +5,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use hermetic_approvals::{EgressRecord, HostApprovals};
 use hermetic_config::{Config, CredentialSource, Egress, EgressCredential, EgressMode};
 use hermetic_egress::{
     Allowing, Bundle, CertificateAuthority, Charter, Credential, Gate, InvalidRules, Issued,
     Journal, Limits, LogRecord, Mode, Paced, Preset, Proxy, Record, Roots, RuleBook, RuleText,
     RulesText, Scope, SystemResolver, trust_bundle,
 };
-use hermetic_gateway::{HostAsker, HostRecord};
 use hermetic_types::Secret;
 use rustix::process::{Resource, getrlimit};
 
@@ -31,8 +31,8 @@ const MOST_SECRET_BYTES: u64 = 64 << 10;
 
 /// Who is asked about hosts, and where what was decided is written down.
 pub(crate) struct People {
-    pub(crate) hosts: HostAsker,
-    pub(crate) record: HostRecord,
+    pub(crate) hosts: HostApprovals,
+    pub(crate) record: EgressRecord,
 }
 
 /// What the configuration lets out; nothing where its mode is `closed`.

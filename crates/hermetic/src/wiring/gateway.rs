@@ -8,9 +8,10 @@ use hermetic_chat::Chat;
 use hermetic_config::{BusyInput, Config, ResetMode, Resolved};
 use hermetic_gateway::{Busy, Parts, Resets, Settings, Streaming};
 use hermetic_session::{DiskBounds, Sandboxes, Spending};
+use hermetic_types::SystemClock;
 
 use super::egress::People;
-use super::worksites::{Elsewhere, worksites};
+use super::worksites::{Elsewhere, toolsets};
 use super::{Caller, access, asking, model, redactor, telegram, webhook};
 use crate::failure::Failure;
 
@@ -36,19 +37,19 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     let model = model::model(config)?;
     let name = model.name().to_owned();
     let mut chats: Vec<Arc<dyn Chat>> = Vec::new();
-    let mut doors = Vec::new();
+    let mut intakes = Vec::new();
     if let Some((telegram, door)) = telegram::telegram(config).await? {
-        doors.extend(door);
+        intakes.extend(door);
         chats.push(telegram);
     }
     if let Some((webhook, listener)) = webhook::webhook(config).await? {
-        doors.push((listener, webhook.router()));
+        intakes.push((listener, webhook.router()));
         chats.push(webhook);
     }
-    let asking = asking::asking(config, &store, &chats, &redactor)?;
+    let approvals = asking::asking(config, &store, &chats, &redactor)?;
     let people = People {
-        hosts: asking.hosts(super::rule_book(config)),
-        record: asking.host_record(),
+        hosts: approvals.hosts(super::rule_book(config)),
+        record: approvals.egress_record(),
     };
     let gate = super::gate(config, Some(people))?;
     let plan = |kind| {
@@ -69,16 +70,17 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
         Some(gate) => sandboxes.leaving_by(Arc::clone(gate), Spending::in_store(store.documents())),
         None => sandboxes,
     };
-    let worksites = worksites(config, &usual, &apart, &redactor, &store, &sandboxes);
+    let toolsets = toolsets(config, &usual, &apart, &redactor, &store, &sandboxes);
     Ok(Parts {
         access: access::access(config, &store),
-        doors,
+        intakes,
         sandboxes,
         agent: Agent::new(model, model::limits(config)),
-        worksites,
-        asking,
+        toolsets,
+        approvals,
         chats,
         redactor,
+        clock: SystemClock::shared(),
         settings: Settings {
             busy: match config.agent().busy_input {
                 BusyInput::Interrupt => Busy::Interrupt,
@@ -86,9 +88,9 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
                 BusyInput::Steer => Busy::Steer,
             },
             resets: resets(config),
-            gates: access::gates(config),
-            most_at_work: config.sessions().max_concurrent,
-            most_at_work_each: config.gateway().max_turns_per_user,
+            command_access: access::command_access(config),
+            max_concurrent_sessions: config.sessions().max_concurrent_sessions,
+            max_turns_per_user: config.gateway().max_turns_per_user,
             memory: match config.sessions().max_age_days {
                 0 => None,
                 days => Some(Duration::from_secs(u64::from(days) * 24 * 3600)),

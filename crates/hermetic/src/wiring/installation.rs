@@ -1,22 +1,21 @@
 //! The name of one home, given at its first use.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 
 use hermetic_config::Home;
 use hermetic_types::InstallationId;
+use rustix::fs::{Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
 
 use crate::failure::Failure;
 
 pub(crate) fn installation(home: &Home) -> Result<InstallationId, Failure> {
     let folder = home.state();
     let path = folder.join("installation");
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&folder)
-        .map_err(|error| Failure::file("make", &folder, &error))?;
+    make_folder(home).map_err(|error| Failure::file("make", &folder, &error))?;
     let given = give_name(&folder, &path);
     given.map_err(|error| Failure::file("write", &path, &error))?;
     let text = fs::read_to_string(&path).map_err(|error| Failure::file("read", &path, &error))?;
@@ -26,6 +25,36 @@ pub(crate) fn installation(home: &Home) -> Result<InstallationId, Failure> {
             "remove it if no sandbox of this home is left; a new one is made",
         )
     })
+}
+
+/// With the owner of the home: root may be the first to use a home that is somebody else's, who could not
+/// read it afterwards.
+fn make_folder(home: &Home) -> io::Result<()> {
+    let private = 0o700;
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(private).create(home.root())?;
+    let state = home.state();
+    let name = state.strip_prefix(home.root()).unwrap_or(&state);
+    // By descriptors: whoever owns the home could put a link in place of a name meanwhile.
+    let folder = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(home.root(), folder, Mode::empty())?;
+    match rustix::fs::mkdirat(&root, name, Mode::from_raw_mode(private)) {
+        Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(()) => {
+            let made = rustix::fs::openat(&root, name, folder | OFlags::NOFOLLOW, Mode::empty())?;
+            give_to_owner_of(&root, &made)
+        }
+    }
+}
+
+fn give_to_owner_of(folder: impl AsFd, made: impl AsFd) -> io::Result<()> {
+    let owner = rustix::fs::fstat(folder)?;
+    if rustix::process::geteuid().is_root() && owner.st_uid != 0 {
+        let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+        rustix::fs::fchown(made, Some(uid), Some(gid))?;
+    }
+    Ok(())
 }
 
 /// Written aside and linked into place: of two first uses at once, one wins and both read it.
@@ -40,7 +69,10 @@ fn give_name(folder: &std::path::Path, path: &std::path::Path) -> io::Result<()>
         .write(true)
         .mode(0o600)
         .open(&aside)?;
+    give_to_owner_of(File::open(folder)?, &file)?;
     writeln!(file, "{id}")?;
+    // Without it, a power cut may leave a name with nothing behind it, and no gateway starts.
+    file.sync_all()?;
     let linked = fs::hard_link(&aside, path);
     fs::remove_file(&aside)?;
     match linked {
@@ -52,7 +84,24 @@ fn give_name(folder: &std::path::Path, path: &std::path::Path) -> io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{MetadataExt, chown};
     use std::thread;
+
+    #[test]
+    fn what_root_makes_in_the_home_of_another_is_theirs() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIP: what_root_makes_in_the_home_of_another_is_theirs: needs root");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        chown(folder.path(), Some(65534), Some(65534)).unwrap();
+        let home = Home::at(folder.path());
+        installation(&home).unwrap();
+        for made in [home.state(), home.state().join("installation")] {
+            let owner = fs::metadata(&made).unwrap();
+            assert_eq!((owner.uid(), owner.gid()), (65534, 65534), "{made:?}");
+        }
+    }
 
     #[test]
     fn eight_first_uses_at_once_agree() {

@@ -23,7 +23,7 @@ pub(crate) fn refusals(config: &Config, resolved: &Resolved) -> Vec<Failure> {
     let backends = backends.chain([resolved.backend]);
     let parts = [
         model::model(config).err(),
-        asking::guard(config).err(),
+        asking::reviewer(config).err(),
         telegram::new(config).err(),
         webhook::new(config).err(),
         egress::check(config).err(),

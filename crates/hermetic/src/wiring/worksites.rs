@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hermetic_config::{Config, Resolved};
-use hermetic_gateway::{Reachable, Worksite, Worksites};
+use hermetic_gateway::{PlatformTools, PlatformToolsets, Reachable};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
 use hermetic_session::{Plan, Sandboxes};
@@ -55,22 +55,22 @@ impl Elsewhere {
     }
 }
 
-pub(super) fn worksites(
+pub(super) fn toolsets(
     config: &Config,
     usual: &Plan,
     apart: &BTreeMap<Platform, Plan>,
     redactor: &Redactor,
     store: &Store,
     sandboxes: &Sandboxes,
-) -> Worksites {
+) -> PlatformToolsets {
     let reach = Arc::new(Reachable(sandboxes.clone()));
     let background = kit::background(config, redactor, Some(store.processes()), reach);
-    let site = |plan: &Plan| Worksite {
+    let site = |plan: &Plan| PlatformTools {
         facts: facts(config, plan),
         kit: kit::kit(config, plan.backend, redactor, background.clone()),
     };
     let apart = apart.iter();
-    Worksites::new(
+    PlatformToolsets::new(
         site(usual),
         apart
             .map(|(platform, plan)| (*platform, site(plan)))

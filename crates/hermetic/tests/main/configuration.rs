@@ -103,7 +103,7 @@ fn check_lists_what_is_not_used() {
 }
 
 /// Each is refused by `gateway run` on whatever machine, or by neither.
-const REFUSED: [(&str, &str); 14] = [
+const REFUSED: [(&str, &str); 16] = [
     (
         "model: {default: m, provider: anthropic}\n",
         "no endpoint is known",
@@ -126,6 +126,14 @@ const REFUSED: [(&str, &str); 14] = [
     (
         "gateway: {terminal_backend: docker}\nterminal: {docker_extra_args: [--privileged]}\n",
         "--privileged",
+    ),
+    (
+        "gateway: {terminal_backend: docker}\nterminal: {docker_user: 'a b'}\n",
+        "names no user",
+    ),
+    (
+        "gateway: {terminal_backend: docker}\nterminal: {docker_user: node, docker_run_as_host_user: true}\n",
+        "both say who runs",
     ),
     (
         "gateway: {terminal_backend: docker}\nterminal: {docker_volumes: ['/a:b']}\n",

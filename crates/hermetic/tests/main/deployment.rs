@@ -39,6 +39,7 @@ fn tight(stack: &Stack) {
     stack.is_published_on_loopback_only();
     stack.becomes_healthy();
     stack.has_sandboxes();
+    stack.says_how_limits_are_kept();
 }
 
 /// The gateway leaves by itself; who is beside it does not.
@@ -64,4 +65,5 @@ fn plain(stack: &Stack) {
     stack.is_published_on_loopback_only();
     stack.becomes_healthy();
     stack.has_sandboxes();
+    stack.says_how_limits_are_kept();
 }

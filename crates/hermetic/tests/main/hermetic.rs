@@ -96,12 +96,22 @@ impl Hermetic {
         variables: &[(&str, &str)],
     ) -> (Running, String) {
         let all = [&["gateway", "run"], arguments].concat();
-        let mut command = self.command(&all);
+        self.gateway_until("ready", &all, variables)
+    }
+
+    /// A gateway that has said this word, and what it said before.
+    pub(crate) fn gateway_until(
+        &self,
+        word: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> (Running, String) {
+        let mut command = self.command(arguments);
         command.envs(variables.iter().copied());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap());
         let mut running = Running { child, lines };
-        let said = running.until("ready");
+        let said = running.until(word);
         (running, said)
     }
 

@@ -21,6 +21,7 @@ mod egress;
 mod flow;
 mod gateway;
 mod git_ssh;
+mod half_open;
 mod hermetic;
 mod mcp;
 mod modal;

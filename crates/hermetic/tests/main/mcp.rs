@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::half_open::HalfOpen;
 use crate::hermetic::Hermetic;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hermetic");
@@ -57,6 +58,39 @@ fn the_official_client_uses_the_tools_over_http_and_sessions_do_not_meet() {
         let said = plainly(&address, header, token.trim());
         assert!(!said.starts_with("HTTP/1.1 2"), "{header}: {said}");
     }
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&server),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    assert!(server.wait().unwrap().success());
+    nothing_is_left(&home);
+}
+
+#[test]
+fn half_sent_requests_keep_no_honest_client_out() {
+    let home = Hermetic::new();
+    let token = home.path("token");
+    let mut server = Command::new(PROGRAM)
+        .args(["--home".as_ref(), home.path("").as_os_str()])
+        .args(["mcp", "-v", "--listen", "127.0.0.1:0", "--token-file"])
+        .arg(&token)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let address = address(&mut server);
+    let token = fs::read_to_string(&token).unwrap();
+    let host = address.trim_start_matches("http://");
+    let mut halves = HalfOpen::at(host.trim_end_matches("/mcp"));
+    let bearer = format!("Authorization: Bearer {}", token.trim());
+    let said = plainly(&address, &bearer, "");
+    assert!(
+        said.starts_with("HTTP/1.1 ") && !said.contains(" 401"),
+        "{said}"
+    );
+    let said = plainly(&address, "", "");
+    assert!(said.starts_with("HTTP/1.1 401"), "{said}");
+    halves.the_first_is_ended();
     rustix::process::kill_process(
         rustix::process::Pid::from_child(&server),
         rustix::process::Signal::TERM,

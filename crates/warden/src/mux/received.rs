@@ -259,6 +259,48 @@ mod tests {
         assert!(rest < WINDOW, "{rest} bytes are held for nobody");
     }
 
+    /// Links that take whatever they are given, in turn, until none is read any more.
+    fn fill_all(links: &[Arc<Received>]) {
+        let cx = Context::from_waker(Waker::noop());
+        let body = vec![7; WINDOW];
+        for number in 1_u32.. {
+            let mut open = links.iter().filter(|link| link.has_room(&cx)).peekable();
+            if open.peek().is_none() {
+                return;
+            }
+            for link in open {
+                link.note(&frame(number * 2, SYN, &body));
+            }
+        }
+    }
+
+    #[test]
+    fn all_links_together_have_a_bounded_part_of_us() {
+        let cx = Context::from_waker(Waker::noop());
+        let links: Vec<Arc<Received>> = (0..300).map(|_| Arc::default()).collect();
+        let before = HELD_BY_ALL.load(Ordering::Relaxed);
+        // The first of them have all they may have before the others come.
+        for link in &links[..30] {
+            fill_all(std::slice::from_ref(link));
+        }
+        let held = HELD_BY_ALL.load(Ordering::Relaxed) - before;
+        assert!(held >= ALL / 2, "{held}: there was room for more");
+        fill_all(&links);
+        let held = HELD_BY_ALL.load(Ordering::Relaxed) - before;
+        assert!(
+            held <= ALL + links.len() * (ALWAYS + WINDOW),
+            "{held} bytes of {} links are held",
+            links.len()
+        );
+        for link in &links {
+            assert!(link.state().held >= ALWAYS, "one was held up by the others");
+        }
+        // Who comes last and holds nothing is read all the same.
+        assert!(Received::default().has_room(&cx));
+        drop(links);
+        assert_eq!(HELD_BY_ALL.load(Ordering::Relaxed), before);
+    }
+
     #[test]
     fn bytes_are_counted_however_they_are_cut() {
         let mut link = frame(1, 0, &[1; 100]);

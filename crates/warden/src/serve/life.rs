@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{DumpableBehavior, set_child_subreaper, set_dumpable_behavior};
@@ -22,6 +23,10 @@ use crate::sys::{keep_freed_frames, let_go_of_startup_code};
 
 /// What the kernel calls this process; it has room for fifteen letters.
 const NAME: &std::ffi::CStr = c"hermetic-warden";
+
+/// When a warden is taken to have started. Long enough for the first command, which needs much of the
+/// same code: letting go of it sooner would only have it mapped twice.
+const STARTED: Duration = Duration::from_secs(1);
 
 /// sysexits(3): the system would not let us.
 const OS_ERROR: u8 = 71;
@@ -56,7 +61,6 @@ fn run(config: ServeConfig) -> io::Result<()> {
         .enable_io()
         .enable_time()
         .build()?;
-    let_go_of_startup_code();
     LocalSet::new().block_on(&runtime, live(config, signals))
 }
 
@@ -71,6 +75,10 @@ async fn live(config: ServeConfig, signals: Signals) -> io::Result<()> {
     spawn_local(Rc::clone(&world).read_reports(reports));
     spawn_local(wait_for_signals(Rc::clone(&world), signals));
     spawn_local(Rc::clone(&world).expire(config.lifetime));
+    spawn_local(async {
+        sleep(STARTED).await;
+        let_go_of_startup_code();
+    });
     let had_first = first.is_some();
     match first {
         Some(First::Socket(socket)) => {
@@ -107,7 +115,7 @@ async fn accept(world: Rc<World>, listener: UnixListener, mut tie: bool) {
                 spawn_local(tend(Rc::clone(&world), stream, std::mem::take(&mut tie)));
             }
             // Out of descriptors or memory: those who are here go first.
-            Err(_) => sleep(std::time::Duration::from_millis(50)).await,
+            Err(_) => sleep(Duration::from_millis(50)).await,
         }
     }
 }
@@ -130,7 +138,7 @@ async fn wait_for_signals(world: Rc<World>, signals: Signals) {
 
 impl World {
     /// Stops the warden when nobody was connected and nothing asked for `lifetime`.
-    async fn expire(self: Rc<Self>, lifetime: std::time::Duration) {
+    async fn expire(self: Rc<Self>, lifetime: Duration) {
         loop {
             let idle_since = self.idle_since().unwrap_or_else(Instant::now);
             let Some(deadline) = idle_since.checked_add(lifetime) else {
@@ -147,7 +155,7 @@ impl World {
 /// Below pid 1 the kernel ends what is left; elsewhere nothing may be.
 async fn end_everything(world: &World) {
     let own = std::process::id();
-    let deadline = Instant::now() + std::time::Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(10);
     let keepers = world.keepers();
     while Instant::now() < deadline {
         let mut any = false;
@@ -157,12 +165,12 @@ async fn end_everything(world: &World) {
         if !any {
             break;
         }
-        sleep(std::time::Duration::from_millis(1)).await;
+        sleep(Duration::from_millis(1)).await;
     }
     // Keepers that were stopped or replaced, and orphans of those that were killed.
     while tree::sweep(own, &Default::default()) && Instant::now() < deadline {
         world.reap();
-        sleep(std::time::Duration::from_millis(1)).await;
+        sleep(Duration::from_millis(1)).await;
     }
 }
 

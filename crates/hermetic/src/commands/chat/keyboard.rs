@@ -1,7 +1,7 @@
 //! Questions, on their way to whoever sits at the keyboard.
 
 use futures::future::{BoxFuture, FutureExt, ready};
-use hermetic_gateway::{Desk, NobodyToAsk};
+use hermetic_approvals::{ApprovalPrompt, NobodyToAsk};
 use hermetic_store::{Given, Request, Scope, Subject};
 use hermetic_types::RequestId;
 use tokio::sync::mpsc;
@@ -31,8 +31,8 @@ impl Keyboard {
     }
 }
 
-impl Desk for Keyboard {
-    fn put<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
+impl ApprovalPrompt for Keyboard {
+    fn show<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
         let sent = self.0.try_send(Sign::Asked(Box::new(request.clone())));
         ready(sent.map_err(|_| NobodyToAsk::NobodyAtTheKeyboard)).boxed()
     }
@@ -43,8 +43,8 @@ impl Desk for Keyboard {
     }
 }
 
-impl Desk for Nobody {
-    fn put<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
+impl ApprovalPrompt for Nobody {
+    fn show<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
         ready(Err(NobodyToAsk::NobodyAtTheKeyboard)).boxed()
     }
 

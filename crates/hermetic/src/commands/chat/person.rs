@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, Read};
 use std::thread;
 
-use hermetic_gateway::{Answerer, Approvals};
+use hermetic_approvals::{Answerer, Approvals};
 use hermetic_store::{Given, Request};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hermetic_agent::{Answer, Ended, Input, Steer, Turn, prompt};
-use hermetic_gateway::{AgentTools, Own};
+use hermetic_gateway::{AgentTools, ConversationSandbox};
 use hermetic_tools::{Outcome, Request};
 use hermetic_types::ConversationKey;
 use tokio::sync::mpsc;
@@ -160,7 +160,7 @@ impl<'a> Talk<'a> {
     async fn say(&self, text: &str, screen: &Screen) -> Result<Done<Answer>, Failure> {
         let history = self.book.read().await?;
         let system = prompt::system(&self.desk.facts);
-        let own = Own::new(&self.desk.sandboxes, &self.conversation);
+        let own = ConversationSandbox::new(&self.desk.sandboxes, &self.conversation);
         let tools = AgentTools::new(self.desk.kit.toolbox(&own, &self.desk.asker), &own);
         let steer = Steer::default();
         let turn = Turn {
@@ -189,7 +189,7 @@ impl<'a> Talk<'a> {
     }
 
     async fn run(&self, request: Request, screen: &Screen) -> Result<Done<bool>, Failure> {
-        let own = Own::new(&self.desk.sandboxes, &self.conversation);
+        let own = ConversationSandbox::new(&self.desk.sandboxes, &self.conversation);
         let toolbox = self.desk.kit.toolbox(&own, &self.desk.asker);
         let stop = CancellationToken::new();
         let running = toolbox.run(request, &stop);

@@ -23,14 +23,17 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
+    pub(super) fn is_asked_for(&self) -> bool {
+        self.egress || !self.allow.is_empty() || !self.preset.is_empty()
+    }
+
     /// The way out, where one was asked for.
     pub(super) fn gate(
         &self,
         config: &Config,
         kind: BackendKind,
     ) -> Result<Option<Arc<Gate>>, Failure> {
-        let asked = self.egress || !self.allow.is_empty() || !self.preset.is_empty();
-        if !asked {
+        if !self.is_asked_for() {
             return Ok(None);
         }
         if kind.boundary() == Boundary::Judged {

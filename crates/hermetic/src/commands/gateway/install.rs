@@ -1,7 +1,8 @@
 //! `hermetic gateway install|uninstall`: a unit of systemd.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use hermetic_config::{Home, Resolved, resolve_gateway_backend};
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     /// For your own systemd: what everybody else gets
     #[arg(long, conflicts_with = "system")]
     user: bool,
-    /// Whose rights it has
+    /// Whose rights it has: the owner of its home, unless you say another
     #[arg(long, value_name = "USER", requires = "system", value_parser = user)]
     run_as: Option<String>,
     /// Print the unit and change nothing
@@ -51,12 +52,16 @@ pub(crate) fn install(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         std::env::current_exe().map_err(|error| Failure::caused(&error, "is /proc mounted?"))?;
     // A dash would make a slice within a slice of each part.
     let installation = wiring::installation(&home)?.to_string().replace('-', "_");
+    let run_as = match keeper {
+        Keeper::System => run_as(args.run_as.as_deref(), &service, &home)?,
+        Keeper::User => None,
+    };
     let unit = Unit {
         service: &service,
         program: &program,
         home: &home,
         slice: &format!("hermetic-{installation}.slice"),
-        run_as: args.run_as.as_deref(),
+        run_as: run_as.as_deref(),
         grace: config.agent().drain_timeout,
         watchdog: config.sessions().watchdog,
         commands: where_commands_run(&resolved),
@@ -78,7 +83,7 @@ pub(crate) fn install(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     }
     // The one first that the other needs.
     for (path, text) in [(&sandboxes, unit.sandboxes_text()), (&path, unit.text())] {
-        fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
+        write_unit(path, &text).map_err(|error| Failure::file("write", path, &error))?;
     }
     keeper.tell(&["daemon-reload"])?;
     service.tell(&["enable"])?;
@@ -87,8 +92,12 @@ pub(crate) fn install(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         path.display(),
         sandboxes.display()
     );
-    if keeper == Keeper::System && args.run_as.is_none() {
-        text.push_str("`--run-as USER` would give it fewer rights than root's\n");
+    match (keeper, &run_as) {
+        (Keeper::System, Some(user)) => text.push_str(&format!("it has the rights of {user}\n")),
+        (Keeper::System, None) => text.push_str(
+            "it has root's rights; `--run-as USER`, or a home that is not root's, gives it fewer\n",
+        ),
+        (Keeper::User, _) => {}
     }
     if keeper == Keeper::User {
         text.push_str("`loginctl enable-linger` lets it run while you are not logged in\n");
@@ -121,6 +130,13 @@ pub(crate) fn uninstall(cli: &Cli) -> Result<Exit, Failure> {
     service.keeper.tell(&["daemon-reload"])?;
     output::print(&format!("stopped and removed {}\n", service.name))?;
     Ok(Exit::Ok)
+}
+
+/// On the disk when it returns: an empty unit starts nothing after a power cut, and says nothing either.
+fn write_unit(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 fn needs_systemd(keeper: Keeper) -> Result<(), Failure> {
@@ -163,10 +179,84 @@ fn absolute(home: &Home) -> Result<Home, Failure> {
         .map_err(|error| Failure::file("find", Path::new(home.root()), &error))
 }
 
+/// Whose rights a system unit has; none is root's.
+fn run_as(asked: Option<&str>, service: &Service, home: &Home) -> Result<Option<String>, Failure> {
+    let chosen = match (asked, installed_user(service, home)) {
+        (Some(asked), _) => asked.to_owned(),
+        // Its files are that user's by now, whoever owns the folder itself.
+        (None, Some(before)) => before,
+        (None, None) => owner(home.root())?,
+    };
+    Ok((chosen != "root").then_some(chosen))
+}
+
+/// Who the unit that is installed for this home runs as.
+fn installed_user(service: &Service, home: &Home) -> Option<String> {
+    let text = fs::read_to_string(service.path()?).ok()?;
+    Unit::serves(&text, home).then(|| {
+        let user = text.lines().find_map(|line| line.strip_prefix("User="));
+        user.unwrap_or("root").to_owned()
+    })
+}
+
+/// By name, or by number where nobody has that number.
+fn owner(folder: &Path) -> Result<String, Failure> {
+    let uid = fs::metadata(folder)
+        .map_err(|error| Failure::file("look at", folder, &error))?
+        .uid();
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    Ok(name_of(uid, &users).unwrap_or_else(|| uid.to_string()))
+}
+
+fn name_of(uid: u32, users: &str) -> Option<String> {
+    let fields = users
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>());
+    let found = fields.into_iter().find_map(|fields| match fields[..] {
+        [name, _, number, ..] if number.parse() == Ok(uid) => Some(name),
+        _ => None,
+    })?;
+    user(found).ok()
+}
+
 fn user(name: &str) -> Result<String, String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     if name.is_empty() || !name.bytes().all(plain) || name.starts_with('-') {
         return Err("expected the name of a user".to_owned());
     }
     Ok(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USERS: &str = "root:x:0:0:root:/root:/bin/bash\n\
+        broken line\n\
+        bot:x:998:998::/srv/bot:/usr/sbin/nologin\n\
+        odd name:x:1001:1001::/home/odd:/bin/sh\n";
+
+    #[test]
+    fn a_number_becomes_the_name_of_who_has_it() {
+        assert_eq!(name_of(0, USERS).as_deref(), Some("root"));
+        assert_eq!(name_of(998, USERS).as_deref(), Some("bot"));
+        // It would be written into a unit.
+        assert_eq!(name_of(1001, USERS), None);
+        assert_eq!(name_of(7, USERS), None);
+    }
+
+    #[test]
+    fn who_is_named_comes_before_who_owns_the_home() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let service = Service {
+            keeper: Keeper::System,
+            name: "hermetic-gateway-of-no-installation.service".to_owned(),
+        };
+        let chosen = |asked| run_as(asked, &service, &home).unwrap();
+        assert_eq!(chosen(Some("bot")).as_deref(), Some("bot"));
+        assert_eq!(chosen(Some("root")), None);
+        let own = rustix::process::geteuid();
+        assert_eq!(chosen(None).is_none(), own.is_root());
+    }
 }

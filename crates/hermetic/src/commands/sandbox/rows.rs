@@ -207,3 +207,82 @@ pub(super) fn table(rows: &[Row]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hermetic_sandbox::{Lifeline, Network, SystemView};
+    use hermetic_store::LedgerState;
+    use hermetic_types::{InstallationId, Limits, Timestamp};
+
+    use super::*;
+
+    fn entry(persistence: Persistence) -> Entry {
+        let (id, conversation) = (SandboxId::random(), ConversationKey::new("chat"));
+        let spec = Spec {
+            installation: InstallationId::random(),
+            conversation: conversation.clone(),
+            id: id.clone(),
+            system: SystemView::Host,
+            limits: Limits::default(),
+            mounts: Vec::new(),
+            env: BTreeMap::new(),
+            network: Network::Closed,
+            persistence,
+            lifeline: Lifeline::Ledger,
+            lifetime: Duration::from_secs(60),
+        };
+        Entry {
+            id,
+            conversation,
+            backend: BackendKind::Docker,
+            state: LedgerState::Stopped,
+            spec: serde_json::to_string(&spec).expect("a spec can be written"),
+            named_at: Timestamp::from_millis(1),
+            touched_at: Timestamp::from_millis(1),
+            failures: 0,
+            last_failure: None,
+            set_aside_at: None,
+        }
+    }
+
+    fn row(state: State, ledger: Option<Entry>) -> Row {
+        Row {
+            id: SandboxId::random(),
+            conversation: None,
+            kind: BackendKind::Docker,
+            backend: None,
+            state,
+            ledger,
+        }
+    }
+
+    #[test]
+    fn prune_forgets_no_files_that_another_configuration_may_find() {
+        let kept = || entry(Persistence::Kept);
+        let set_aside = Entry {
+            set_aside_at: Some(Timestamp::from_millis(2)),
+            ..kept()
+        };
+        for entry in [kept(), set_aside] {
+            let gone = row(State::Gone, Some(entry));
+            assert!(
+                !gone.is_rubbish(false),
+                "kept files are forgotten: {gone:?}"
+            );
+            assert!(gone.is_rubbish(true), "asked for, they are");
+        }
+        assert!(row(State::Gone, Some(entry(Persistence::Ephemeral))).is_rubbish(false));
+        assert!(row(State::Broken, Some(kept())).is_rubbish(false));
+    }
+
+    #[test]
+    fn prune_takes_nothing_that_runs_or_does_not_answer() {
+        for state in [State::Running, State::Busy, State::Unknown] {
+            assert!(!row(state, None).is_rubbish(true), "{state:?}");
+        }
+        assert!(!row(State::Stopped, None).is_rubbish(false));
+        assert!(row(State::Stopped, None).is_rubbish(true));
+    }
+}

@@ -243,6 +243,17 @@ impl Stack<'_> {
         assert!(devices.contains("lo:"), "{devices}");
     }
 
+    /// By what the limits of each sandbox are kept, and what to do for better.
+    pub(super) fn says_how_limits_are_kept(&self) {
+        let said = self.compose(&["exec", "-T", "gateway", "hermetic", "doctor"]);
+        let said = said.unwrap();
+        let memory = said.split("memory limit").nth(1).unwrap_or_default();
+        let memory = memory.split("cpu limit").next().unwrap_or_default();
+        let is_counted =
+            memory.contains("counted, not kept") && memory.contains("HERMETIC_CGROUPS");
+        assert!(is_counted || memory.contains("cgroup version"), "{said}");
+    }
+
     fn eventually(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let begun = Instant::now();
         while !holds() {

@@ -48,6 +48,9 @@ impl Drop for Clerk {
 async fn answer(Json(asked): Json<Value>) -> impl IntoResponse {
     let messages = asked["messages"].as_array().unwrap();
     let last = messages.last().unwrap();
+    if last["role"] == "user" && last["content"].to_string().contains("never answer") {
+        std::future::pending::<()>().await;
+    }
     let delta = if last["role"] == "user" {
         let command = json!({"command": last["content"]}).to_string();
         json!({"tool_calls": [{"index": 0, "id": "call_1", "type": "function",

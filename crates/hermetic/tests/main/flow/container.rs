@@ -36,6 +36,11 @@ async fn a_message_is_answered_from_its_own_container() {
     // Somebody else has another, and the next message finds what the last one left.
     let bobs = lab.ask(BOB, "/sh ls; echo done").await;
     assert_eq!(bobs.trim(), "done");
+    let ids = [
+        lab.ask(ALICE, "/sh id -u").await,
+        lab.ask(BOB, "/sh id -u").await,
+    ];
+    assert!(ids.iter().all(|id| id.trim() != "0"), "{ids:?}");
     assert_eq!(lab.ask(ALICE, "/sh cat note").await.trim(), "mine");
     assert_eq!(left(&lab).len(), 2);
 

@@ -19,24 +19,43 @@ pub(crate) struct FaultyDisk {
 impl FaultyDisk {
     pub(crate) fn build() -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let source = folder.path().join("faults.c");
-        let library = folder.path().join("faults.so");
-        fs::write(&source, SOURCE).map_err(|error| error.to_string())?;
-        let built = Command::new("cc")
-            .args(["-shared", "-fPIC", "-o"])
-            .args([&library, &source])
-            .args(["-ldl", "-lpthread"])
-            .status()
-            .map_err(|error| format!("cc does not start: {error}"))?;
-        match built.success() {
-            true => Ok(Self { folder, library }),
-            false => Err("cc cannot build a library".to_owned()),
-        }
+        let library = build_library(folder.path(), "faults", SOURCE)?;
+        Ok(Self { folder, library })
     }
 
     /// Starts the gateway on it, and it is well.
     pub(crate) fn start(&self, lab: &mut Lab) {
         self.is_well();
+        self.forget_what_was_synced(lab);
+        let variables = self.variables();
+        lab.restart_with(
+            &variables
+                .each_ref()
+                .map(|(name, value)| (*name, value.as_str())),
+        );
+    }
+
+    /// Starts the gateway while nothing can be written, and waits for this word.
+    pub(crate) fn start_full(&self, lab: &mut Lab, word: &str) {
+        self.is_full();
+        self.forget_what_was_synced(lab);
+        let variables = self.variables();
+        let variables = variables
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        lab.restart_until(word, &variables);
+    }
+
+    /// What puts it between a program and its disk.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 2] {
+        let text = |path: &Path| path.display().to_string();
+        [
+            ("LD_PRELOAD", text(&self.library)),
+            ("STORE_FAULTS", text(self.folder.path())),
+        ]
+    }
+
+    fn forget_what_was_synced(&self, lab: &Lab) {
         let synced = self.folder.path().join("synced");
         let _ = fs::remove_dir_all(&synced);
         fs::create_dir(&synced).unwrap();
@@ -44,11 +63,6 @@ impl FaultyDisk {
         for name in ["state.db", "state.db-wal"] {
             let _ = fs::copy(state(lab).join(name), synced.join(name));
         }
-        let text = |path: &Path| path.display().to_string();
-        lab.restart_with(&[
-            ("LD_PRELOAD", &text(&self.library)),
-            ("STORE_FAULTS", &text(self.folder.path())),
-        ]);
     }
 
     pub(crate) fn kills_before_commit(&self, commit: i64) {
@@ -61,7 +75,12 @@ impl FaultyDisk {
     }
 
     pub(crate) fn is_full(&self) {
-        self.order("fail_commits", &format!("{ENOSPC} 1 1000000"));
+        self.is_full_after(0);
+    }
+
+    /// There is room for so many more, and for no other.
+    pub(crate) fn is_full_after(&self, commits: i64) {
+        self.order("fail_commits", &format!("{ENOSPC} {} 1000000", commits + 1));
     }
 
     pub(crate) fn is_well(&self) {
@@ -90,4 +109,21 @@ impl FaultyDisk {
 
 fn state(lab: &Lab) -> PathBuf {
     lab.path("hermetic")
+}
+
+/// Builds a library that is loaded before the C library; why not, where that cannot be done.
+pub(super) fn build_library(folder: &Path, name: &str, text: &str) -> Result<PathBuf, String> {
+    let source = folder.join(name).with_extension("c");
+    let library = folder.join(name).with_extension("so");
+    fs::write(&source, text).map_err(|error| error.to_string())?;
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .args(["-ldl", "-lpthread"])
+        .status()
+        .map_err(|error| format!("cc does not start: {error}"))?;
+    match built.success() {
+        true => Ok(library),
+        false => Err("cc cannot build a library".to_owned()),
+    }
 }

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use super::answers::stalls;
 use super::faulty_disk::FaultyDisk;
 use super::lab::{ALICE, BOB, Lab};
 
@@ -70,6 +72,74 @@ async fn on_a_full_disk_nothing_is_acknowledged_and_work_goes_on_with_room() {
     assert_eq!((lab.sent_to(ALICE), lab.sent_to(BOB)), (2, 1));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_on_a_full_disk_is_refused_in_words_and_works_with_room() {
+    let test = "a_start_on_a_full_disk_is_refused_in_words_and_works_with_room";
+    let Some((disk, mut lab)) = stopped_lab(test).await else {
+        return;
+    };
+    // A sandbox is named in the ledger before it exists, so none can be tried out.
+    disk.start_full(&mut lab, "make room");
+    assert!(lab.said().contains("disk is full"), "{}", lab.said());
+    // It ends by itself; whoever is told to end meanwhile ends as well.
+    lab.take_gateway().signal(Signal::TERM);
+    disk.is_well();
+    lab.restart();
+    assert!(lab.ask(ALICE, "/help").await.contains("/reset"));
+    lab.terminate();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_conversation_without_room_keeps_nobody_from_being_heard() {
+    let test = "a_new_conversation_without_room_keeps_nobody_from_being_heard";
+    let disk = match FaultyDisk::build() {
+        Ok(disk) => disk,
+        Err(why) => return eprintln!("SKIP: {test}: {why}"),
+    };
+    let queueing = "display: {busy_input_mode: queue, busy_ack_enabled: false}\n";
+    let access = "TELEGRAM_ALLOWED_USERS=7,8";
+    let Some(mut lab) = Lab::start_with(test, [stalls()], queueing, access).await else {
+        return;
+    };
+    lab.terminate();
+    disk.start(&mut lab);
+    lab.telegram.says(ALICE, "first");
+    lab.model_asked(1).await;
+    lab.telegram.says(ALICE, "second, which waits");
+    lab.telegram.wait_until_confirmed().await;
+
+    // Room for this word itself, and none to write down that the one which waits is dropped.
+    disk.is_full_after(1);
+    lab.telegram.says(ALICE, "/new");
+    lab.telegram.wait_until_confirmed().await;
+    let polls = lab.telegram.tries("getUpdates");
+    lab.telegram.says(BOB, "/help");
+    // He is heard, and as nothing can be kept he is asked for again.
+    lab.telegram.wait_for_tries("getUpdates", polls + 2).await;
+
+    disk.is_well();
+    assert!(lab.replies(BOB, 1).await[0].contains("/reset"));
+    let replies = lab.replies(ALICE, 1).await;
+    let fresh = |reply: &String| reply.contains("fresh") || reply.contains("Interrupted");
+    assert!(replies.iter().all(fresh), "{replies:?}");
+    lab.telegram.wait_until_confirmed().await;
+}
+
+/// A lab whose gateway ran once and is stopped, and the disk it will be started on.
+async fn stopped_lab(test: &str) -> Option<(FaultyDisk, Lab)> {
+    let disk = match FaultyDisk::build() {
+        Ok(disk) => disk,
+        Err(why) => {
+            eprintln!("SKIP: {test}: {why}");
+            return None;
+        }
+    };
+    let mut lab = Lab::start(test, []).await?;
+    assert!(lab.ask(BOB, "/help").await.contains("/reset"));
+    lab.terminate();
+    Some((disk, lab))
+}
+
 /// A disk of 256 MB that one chat fills, slowly enough to be stopped in time.
 #[test]
 fn whoever_fills_the_disk_is_stopped_and_told_and_others_go_on() {
@@ -88,6 +158,8 @@ fn whoever_fills_the_disk_is_stopped_and_told_and_others_go_on() {
                       while head -c 1000000 /dev/zero >> more; do sleep 0.02; done";
         let told = lab.ask(ALICE, &format!("/sh {greedy}")).await;
         assert!(told.contains("stopped") && told.contains("disk"), "{told}");
+        // No command can make room below the reserve.
+        assert!(told.contains("/destroy"), "{told}");
         // Whoever needs no disk of the sandboxes' notices nothing; who does is told why not.
         assert!(lab.ask(BOB, "/help").await.contains("/sh"));
         let refused = lab.ask(BOB, "/sh echo fine").await;
@@ -167,7 +239,7 @@ fn part<'a>(health: &'a Value, name: &str) -> &'a Value {
     parts.iter().find(|part| part["name"] == name).unwrap()
 }
 
-async fn until_status(lab: &Lab, status: &str) -> (u16, Value) {
+pub(crate) async fn until_status(lab: &Lab, status: &str) -> (u16, Value) {
     let looking = async {
         loop {
             let (number, health) = health(lab).await;

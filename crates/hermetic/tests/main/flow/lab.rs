@@ -99,6 +99,25 @@ impl Lab {
         self.said = said;
     }
 
+    /// The same, once it has said this word, whether it is ready or not.
+    pub(crate) fn restart_until(&mut self, word: &str, variables: &[(&str, &str)]) {
+        let run = ["gateway", "run"];
+        let (gateway, said) = self.hermetic.gateway_until(word, &run, variables);
+        assert!(said.contains(word), "{said}");
+        self.gateway = Some(gateway);
+        self.said = said;
+    }
+
+    /// The process of the gateway that runs.
+    pub(crate) fn process(&self) -> u32 {
+        self.gateway.as_ref().unwrap().id()
+    }
+
+    /// Hands the gateway over to whoever ends it.
+    pub(crate) fn take_gateway(&mut self) -> Running {
+        self.gateway.take().unwrap()
+    }
+
     /// Where health is answered.
     pub(crate) fn health(&self) -> String {
         self.said_address("address=")
