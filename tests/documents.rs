@@ -74,44 +74,104 @@ fn a_promise_without_a_test_is_noticed() {
         let promise = Promise::read(line).expect("a row of the table");
         promise.objections(&workspace)
     };
-    assert_eq!(objections("| P1 | Text. | soon |"), ["P1 names no test"]);
-    assert!(objections("| P2 | Text. | **unproven** |").is_empty());
+    assert_eq!(
+        objections("| P1 | Text. | soon | – |"),
+        ["P1 names no test"]
+    );
+    assert!(objections("| P2 | Text. | **unproven** | – |").is_empty());
     let here = "`hermetic-promises::promises documents::a_promise_without_a_test_is_noticed`";
-    assert!(objections(&format!("| P3 | Text. | {here} |")).is_empty());
+    assert!(objections(&format!("| P3 | Text. | {here} | KS2 |")).is_empty());
     for elsewhere in [
         "hermetic-types documents::a_promise_without_a_test_is_noticed",
         "hermetic-promises::promises arrows::a_promise_without_a_test_is_noticed",
         "hermetic-promises::promises documents::no_such_test",
     ] {
-        let row = format!("| P4 | Text. | `{elsewhere}` |");
+        let row = format!("| P4 | Text. | `{elsewhere}` | – |");
         assert_eq!(objections(&row).len(), 1, "{elsewhere} was accepted");
     }
 }
 
-/// A row of a table: number, text, what keeps it.
+#[test]
+fn a_promise_that_does_not_say_what_it_was_tried_with_is_noticed() {
+    let workspace = Workspace::ours();
+    for faults in [
+        "",
+        " |  |",
+        " | soon |",
+        " | KX |",
+        " | KK |",
+        " | SK |",
+        " | –K |",
+    ] {
+        let row = format!("| P1 | Text. | **unproven**{faults}");
+        let promise = Promise::read(&row).expect("a row of the table");
+        assert_eq!(
+            promise.objections(&workspace).len(),
+            1,
+            "{row} was accepted"
+        );
+    }
+    let text = read("SPECIFICATION.md");
+    for fault in FAULTS
+        .chars()
+        .map(String::from)
+        .chain([NO_FAULT.to_owned()])
+    {
+        let legend = format!("| {fault} | ");
+        assert!(text.contains(&legend), "nobody says what {fault} is");
+    }
+}
+
+/// A row of a table: number, text, what keeps it, what it was tried with.
 struct Promise<'a> {
     number: &'a str,
     kept_by: &'a str,
+    faults: Option<&'a str>,
 }
+
+/// What the column of faults may say, each explained at the top of the document.
+const FAULTS: &str = "KSLNEPFTHI2";
+const NO_FAULT: &str = "–";
 
 impl<'a> Promise<'a> {
     fn read(line: &'a str) -> Option<Self> {
         let mut cells = line.strip_prefix("| P")?.split(" | ");
         let number = cells.next()?;
         let kept_by = cells.nth(1)?;
-        Some(Self { number, kept_by })
+        let faults = cells.next().and_then(|cell| cell.strip_suffix(" |"));
+        Some(Self {
+            number,
+            kept_by,
+            faults,
+        })
     }
 
     fn objections(&self, workspace: &Workspace) -> Vec<String> {
         let names: Vec<_> = self.kept_by.split('`').skip(1).step_by(2).collect();
-        if names.is_empty() && !self.kept_by.contains("**unproven**") {
-            return vec![format!("P{} names no test", self.number)];
-        }
-        names
+        let mut found: Vec<_> = names
             .iter()
             .filter(|name| name.contains("::") && !exists(name, workspace))
             .map(|name| format!("P{} names {name}, which is not there", self.number))
-            .collect()
+            .collect();
+        if names.is_empty() && !self.kept_by.contains("**unproven**") {
+            found.push(format!("P{} names no test", self.number));
+        }
+        found.extend(self.unknown_faults());
+        found
+    }
+
+    fn unknown_faults(&self) -> Option<String> {
+        let number = self.number;
+        let Some(faults) = self.faults else {
+            return Some(format!(
+                "P{number} does not say with which faults it was tried"
+            ));
+        };
+        // Each once, in the order of the legend, so that two rows can be compared at a glance.
+        let mut rest = FAULTS.chars();
+        let in_order = faults.chars().all(|fault| rest.any(|known| known == fault));
+        let known = faults == NO_FAULT || !faults.is_empty() && in_order;
+        (!known).then(|| format!("P{number} was tried with faults that nobody knows: {faults:?}"))
     }
 }
 

@@ -67,6 +67,25 @@ async fn we_wait_as_long_as_we_were_asked_to() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_model_that_asks_for_no_pause_is_not_asked_at_full_speed() {
+    for retry_after in [Some(Duration::ZERO), None] {
+        let model = script((0..9).map(|_| Line::fails(busy(retry_after))));
+        let started = Instant::now();
+        let lab = Lab::new([]);
+        let turn = lab.take_turn_with(patient(&[&model]), Input::Says("hi"));
+        turn.await.expect_err("it never answers");
+        let asked = u32::try_from(model.asked().len()).expect("a few times");
+        assert!(asked > 1, "it was never asked again");
+        let least = Duration::from_millis(100) * (asked - 1);
+        assert!(
+            started.elapsed() >= least,
+            "{asked} times in {:?}",
+            started.elapsed()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_broke_off_begins_anew() {
     let cut = ModelError::Cut {
         model: "m".to_owned(),

@@ -120,6 +120,39 @@ impl DiskGuard {
         counted.sum.saturating_add(grown) >= self.most(left)
     }
 
+    /// Why the conversation's sandbox is gone, if it was stopped and that was not said yet.
+    fn why_stopped(&self, conversation: &ConversationKey) -> Option<&'static str> {
+        let said = match self.is_low() {
+            true => STOPPED_AND_SHUT,
+            false => STOPPED,
+        };
+        self.stopped().remove(conversation).then_some(said)
+    }
+
+    /// Notes what each has, counted since `began`. What each had before is given back where all of them
+    /// have `most` or more, so that somebody is to be blamed.
+    fn note_count(
+        &self,
+        left: &Left,
+        each: &HashMap<SandboxId, u64>,
+        began: Instant,
+        most: u64,
+    ) -> Option<HashMap<SandboxId, u64>> {
+        let mut counted = self.counted();
+        let is_first = counted.whole.is_none();
+        counted.no_ledger = false;
+        counted.whole = Some(left.used());
+        counted.sum = each.values().sum();
+        let rest = SHORTEST_REST.max(began.elapsed() * REST_PER_COUNT);
+        counted.rests_until = Some(Instant::now() + rest);
+        // Nobody is blamed for what was there before anybody looked.
+        if counted.sum < most || is_first {
+            counted.baseline.clone_from(each);
+            return None;
+        }
+        Some(counted.baseline.clone())
+    }
+
     /// Whether the last count still tells enough.
     fn rests(&self, left: &Left) -> bool {
         let counted = self.counted();
@@ -153,12 +186,7 @@ impl Sandboxes {
 
     /// Why the conversation's sandbox is gone, if it was stopped for the disk's sake. Said once.
     pub fn why_stopped(&self, conversation: &ConversationKey) -> Option<&'static str> {
-        let guard = self.disk.as_ref()?;
-        let said = match guard.is_low() {
-            true => STOPPED_AND_SHUT,
-            false => STOPPED,
-        };
-        guard.stopped().remove(conversation).then_some(said)
+        self.disk.as_ref()?.why_stopped(conversation)
     }
 
     /// Looks after the disk until `stop`.
@@ -237,20 +265,8 @@ impl Sandboxes {
         };
         let each = self.disk_use(&entries).await;
         let sum: u64 = each.values().sum();
-        let before = {
-            let mut counted = guard.counted();
-            let is_first = counted.whole.is_none();
-            counted.no_ledger = false;
-            counted.whole = Some(left.used());
-            counted.sum = sum;
-            let rest = SHORTEST_REST.max(began.elapsed() * REST_PER_COUNT);
-            counted.rests_until = Some(Instant::now() + rest);
-            // Nobody is blamed for what was there before anybody looked.
-            if sum < most || is_first {
-                counted.baseline = each;
-                return sum;
-            }
-            counted.baseline.clone()
+        let Some(before) = guard.note_count(left, &each, began, most) else {
+            return sum;
         };
         let grown = |entry: &Entry| {
             let now = each.get(&entry.id).copied().unwrap_or_default();
@@ -308,5 +324,69 @@ impl Sandboxes {
             }
         }
         uses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEGABYTE: u64 = 1 << 20;
+
+    fn guard() -> DiskGuard {
+        DiskGuard::new(DiskBounds {
+            folder: PathBuf::new(),
+            reserve_bytes: MEGABYTE,
+            most_bytes: None,
+        })
+    }
+
+    fn used(megabytes: u64) -> Left {
+        let total = 1000 * MEGABYTE;
+        Left {
+            total,
+            free: total - megabytes * MEGABYTE,
+            files: None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_nothing_grows_it_rests_ten_times_as_long_as_it_counted() {
+        let guard = guard();
+        assert!(!guard.rests(&used(100)), "nothing was counted yet");
+        for (counted, rests) in [(0, 1), (3, 30)] {
+            let began = Instant::now();
+            tokio::time::advance(Duration::from_secs(counted)).await;
+            guard.note_count(&used(100), &HashMap::new(), began, 0);
+            let almost = Duration::from_secs(rests) - Duration::from_millis(1);
+            tokio::time::advance(almost).await;
+            assert!(guard.rests(&used(100)), "after {counted} s of counting");
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert!(!guard.rests(&used(100)), "after {counted} s of counting");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn growth_ends_the_rest_and_a_stop_does_too() {
+        let guard = guard();
+        guard.note_count(&used(100), &HashMap::new(), Instant::now(), 0);
+        assert!(guard.rests(&used(100)) && guard.rests(&used(50)));
+        assert!(!guard.rests(&used(101)), "a megabyte is worth a count");
+        guard.counted().rests_until = None;
+        assert!(!guard.rests(&used(100)));
+    }
+
+    #[test]
+    fn who_was_stopped_is_told_what_can_be_done_now() {
+        let guard = guard();
+        let alice = ConversationKey::new("alice");
+        for (low, advice) in [(false, "delete what is not needed"), (true, "/destroy")] {
+            guard.is_low.store(low, Ordering::SeqCst);
+            assert_eq!(guard.why_stopped(&alice), None);
+            guard.stopped().insert(alice.clone());
+            let said = guard.why_stopped(&alice).expect("it was stopped");
+            assert!(said.contains(advice), "{said}");
+            assert_eq!(guard.why_stopped(&alice), None, "told twice");
+        }
     }
 }

@@ -25,6 +25,27 @@ use self::settings::{endpoint, headers};
 use self::sse::{EventTooLarge, Events};
 use crate::{Ask, Delta, Deltas, Model, ModelError};
 
+/// What a stream of events says that came cut like this, for fuzzing.
+#[doc(hidden)]
+pub fn read_events(settings: &Settings, pieces: &[&[u8]]) -> Result<Vec<Delta>, ModelError> {
+    let mut events = Events::new(settings.max_response_bytes);
+    let mut chunks = Chunks::new(settings);
+    let mut deltas = Vec::new();
+    for piece in pieces {
+        let Ok(ready) = events.push(piece) else {
+            return Ok(deltas);
+        };
+        for data in ready {
+            deltas.extend(chunks.event(&data)?);
+        }
+    }
+    if let Some(data) = events.finish() {
+        deltas.extend(chunks.event(&data)?);
+    }
+    deltas.extend(chunks.end()?);
+    Ok(deltas)
+}
+
 /// One model at one endpoint.
 pub struct OpenAi {
     client: Client,

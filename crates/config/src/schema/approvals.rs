@@ -60,6 +60,18 @@ pub(super) fn keys() -> Vec<Key> {
         )
         .overruled_by("HERMES_REDACT_SECRETS"),
         key(
+            "security.audit_key_file",
+            Shape::Text,
+            "",
+            "the key that seals the audit record; `$CREDENTIALS_DIRECTORY/…` of systemd is a good place; beside the record if not written",
+        ),
+        key(
+            "security.audit_head_file",
+            Shape::Text,
+            "",
+            "where the end of the audit record is noted; on another file system, so that restoring the record's folder shows; beside the record if not written",
+        ),
+        key(
             "security.allow_private_urls",
             Shape::Flag,
             "false",

@@ -213,6 +213,12 @@ fn docker() -> Vec<Key> {
         )
         .mirrored_by("TERMINAL_DOCKER_RUN_AS_HOST_USER"),
         key(
+            "terminal.docker_user",
+            Shape::Text,
+            "",
+            "who containers run as: a name, `uid:gid`, or `image` for whoever the image says; if not written, chats are never root",
+        ),
+        key(
             "terminal.docker_persist_across_processes",
             Shape::Flag,
             "true",
@@ -377,7 +383,7 @@ fn native() -> Vec<Key> {
             "terminal.native_require",
             TEXTS,
             "",
-            "layers that must hold, or nothing starts (names as in `hermetic doctor`)",
+            "layers that must hold, or nothing starts: `landlock`, `cgroup`, `disk` (a limit that the kernel keeps)",
         ),
         key(
             "terminal.native_total_memory",

@@ -1,5 +1,6 @@
 //! Who decides, and what is never shown.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::pick::{Pick, words};
@@ -43,6 +44,10 @@ words!(UnattendedAnswer { "deny" => Deny, "approve" => Approve });
 pub struct Security {
     pub redact_secrets: bool,
     pub redact_pii: bool,
+    /// The key of the audit record, where it does not lie beside it.
+    pub audit_key_file: Option<PathBuf>,
+    /// The note of where the audit record ends, where it does not lie beside it.
+    pub audit_head_file: Option<PathBuf>,
     pub allow_private_urls: bool,
     /// Sites that web tools refuse; empty where the list is switched off.
     pub blocked_sites: Vec<String>,
@@ -68,6 +73,8 @@ impl Security {
         Self {
             redact_secrets: pick.flag("security.redact_secrets"),
             redact_pii: pick.flag("privacy.redact_pii"),
+            audit_key_file: pick.maybe_path("security.audit_key_file"),
+            audit_head_file: pick.maybe_path("security.audit_head_file"),
             allow_private_urls: pick.flag("security.allow_private_urls"),
             blocked_sites: if blocks {
                 pick.texts("security.website_blocklist.domains")

@@ -66,6 +66,8 @@ pub struct Docker {
     pub accept_risks: Vec<String>,
     pub read_only: bool,
     pub run_as_host_user: bool,
+    /// As it was written, where it was.
+    pub user: Option<String>,
     pub persist_across_processes: bool,
     pub orphan_reaper: bool,
     pub runtime: Option<String>,
@@ -192,6 +194,7 @@ fn docker(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Docker {
         accept_risks: pick.texts("terminal.docker_accept_risks"),
         read_only: pick.flag("terminal.docker_read_only"),
         run_as_host_user: pick.flag("terminal.docker_run_as_host_user"),
+        user: pick.maybe_text("terminal.docker_user"),
         persist_across_processes: pick.flag("terminal.docker_persist_across_processes"),
         orphan_reaper: pick.flag("terminal.docker_orphan_reaper"),
         runtime: pick.maybe_text("terminal.docker_runtime"),

@@ -136,7 +136,12 @@ impl TelegramServer {
         .await
     }
 
-    /// How often the method was tried, with failures.
+    /// How often the method was tried so far, with failures.
+    pub fn tries(&self, method: &str) -> usize {
+        self.world.tries(method)
+    }
+
+    /// Waits until the method was tried so often, with failures.
     pub async fn wait_for_tries(&self, method: &str, count: usize) {
         self.wait_until(&format!("{count} tries of {method}"), || {
             (self.world.tries(method) >= count).then_some(())
