@@ -14,7 +14,6 @@ mod gateway_state;
 mod log;
 mod output;
 mod service;
-mod wiring;
 
 use clap::Parser;
 
@@ -25,7 +24,7 @@ fn main() -> std::process::ExitCode {
     let exit = match log::start(&cli).and_then(|()| commands::run(&cli)) {
         Ok(exit) => exit,
         Err(failure) => {
-            output::failure(&failure);
+            output::failure(failure.why());
             failure.exit()
         }
     };

@@ -68,10 +68,10 @@ pub(crate) fn painted(problem: &Problem) -> String {
     format!("{style}{word}{style:#}{rest}")
 }
 
-pub(crate) fn failure(failure: &Failure) {
+pub(crate) fn failure(failure: &hermetic_app::Failure) {
     let mut err = anstream::stderr().lock();
     let _ = match failure {
-        Failure::Config(problems) => {
+        hermetic_app::Failure::Config(problems) => {
             let texts: Vec<String> = problems.iter().map(painted).collect();
             let (errors, them) = match problems.count() {
                 1 => ("1 error".to_owned(), "it"),
@@ -83,7 +83,7 @@ pub(crate) fn failure(failure: &Failure) {
                 texts.join("\n\n"),
             )
         }
-        Failure::Backend(_) | Failure::Other { .. } | Failure::Exec { .. } => {
+        hermetic_app::Failure::Backend(_) | hermetic_app::Failure::Other { .. } => {
             writeln!(
                 err,
                 "{RED}error{RED:#}: {failure}\n  = {}",

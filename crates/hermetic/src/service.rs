@@ -9,10 +9,10 @@ use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use hermetic_app as app;
 use hermetic_config::Home;
 
 use crate::failure::Failure;
-use crate::wiring;
 
 pub(crate) use unit::{Commands, Unit};
 
@@ -47,7 +47,7 @@ impl Service {
         let name = if usual.is_some_and(|usual| usual == home.root()) {
             "hermetic-gateway.service".to_owned()
         } else {
-            let installation = wiring::installation(home)?;
+            let installation = app::installation(home)?;
             format!("hermetic-gateway-{installation}.service")
         };
         Ok(Self { keeper, name })

@@ -7,6 +7,7 @@ mod allow;
 use std::fmt::Write as _;
 
 use clap::Subcommand;
+use hermetic_app as app;
 use hermetic_approvals::{Answerer, Approvals};
 use hermetic_config::Config;
 use hermetic_store::{Given, Outcome, Request, Scope, State};
@@ -19,7 +20,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway_state::{Seen, look};
 use crate::output::{self, BOLD, printable};
-use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -76,9 +76,9 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 
 async fn act(config: &Config, command: &ApprovalsCommand) -> Result<Exit, Failure> {
     // Makes the state folder where there is none yet.
-    wiring::installation(config.home())?;
-    let store = wiring::store(config).await?;
-    let approvals = wiring::approvals(config, &store)?;
+    app::installation(config.home())?;
+    let store = app::store(config).await?;
+    let approvals = app::approvals(config, &store)?;
     let given = match command {
         ApprovalsCommand::List { json } => {
             list(&approvals.pending().await?, *json)?;

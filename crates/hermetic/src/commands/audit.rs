@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use clap::Subcommand;
-use hermetic_audit::{Head, Places, Proof, Record, Report, WalkError, walk_at};
+use hermetic_app as app;
+use hermetic_audit::{Head, Places, Proof, Record, Report, walk_at};
 use hermetic_config::Config;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -14,7 +15,6 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, BOLD, printable};
-use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -85,7 +85,7 @@ fn show(
     conversation: Option<&str>,
     as_json: bool,
 ) -> Result<Exit, Failure> {
-    let places = wiring::audit_places(config);
+    let places = app::audit_places(config);
     if !places.record().exists() {
         output::print(if as_json {
             ""
@@ -127,7 +127,7 @@ fn show(
 }
 
 fn head(config: &Config) -> Result<Exit, Failure> {
-    let places = wiring::audit_places(config);
+    let places = app::audit_places(config);
     let head = if places.record().exists() {
         walk_at(&places)?.finish()?.head
     } else {
@@ -141,7 +141,7 @@ fn head(config: &Config) -> Result<Exit, Failure> {
 }
 
 fn verify(config: &Config, noted: Option<Head>, as_json: bool) -> Result<Exit, Failure> {
-    let places = wiring::audit_places(config);
+    let places = app::audit_places(config);
     if !places.record().exists() && noted.is_none() {
         return say(&Report::default(), &places, as_json);
     }
@@ -279,16 +279,4 @@ fn in_words(record: &Record) -> String {
 fn time(record: &Record) -> String {
     Timestamp::from_millisecond(record.at.millis())
         .map_or_else(|_| record.at.millis().to_string(), |at| at.to_string())
-}
-
-impl From<WalkError> for Failure {
-    fn from(error: WalkError) -> Self {
-        let remedy = match &error {
-            WalkError::Io { .. } => "check the path and its permissions",
-            WalkError::Tampered { .. } => {
-                "keep a copy; compare with a backup; move it aside and a new file goes on"
-            }
-        };
-        Self::caused(&error, remedy)
-    }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use futures::future::join_all;
+use hermetic_app::{self as app, Caller};
 use hermetic_config::{Config, resolve_cli_backend, resolve_gateway_backend};
 use hermetic_types::{BackendKind, Boundary, InstallationId};
 use serde::Serialize;
@@ -12,7 +13,6 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, BOLD, DIM};
-use crate::wiring::{self, Caller};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -45,7 +45,7 @@ struct Note {
 
 pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let config = load(cli)?;
-    let installation = wiring::installation(config.home())?;
+    let installation = app::installation(config.home())?;
     let rows = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -63,7 +63,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 }
 
 async fn look(config: &Config, installation: &InstallationId, kind: BackendKind) -> Row {
-    let (available, notes) = match wiring::backend(config, installation, kind, Caller::Onlooker) {
+    let (available, notes) = match app::backend(config, installation, kind, Caller::Onlooker) {
         Err(failure) => (false, vec![Note::of(&failure)]),
         Ok(backend) => {
             let readiness = backend.readiness().await;
@@ -104,7 +104,7 @@ fn used_by(config: &Config, kind: BackendKind) -> Vec<&'static str> {
 }
 
 impl Note {
-    fn of(failure: &Failure) -> Self {
+    fn of(failure: &app::Failure) -> Self {
         Self {
             what: failure.to_string(),
             remedy: Some(failure.remedy().to_owned()),

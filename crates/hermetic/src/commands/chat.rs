@@ -11,6 +11,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use hermetic_agent::NoModel;
+use hermetic_app as app;
 use hermetic_approvals::ApprovalPrompt;
 use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_types::{BackendKind, Boundary, ConversationKey, RunId};
@@ -23,7 +24,7 @@ use crate::by_hand;
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::wiring;
+use crate::{log, output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -81,7 +82,14 @@ async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         true => Arc::new(keyboard),
         false => Arc::new(Nobody),
     };
-    let mut desk = wiring::desk(&config, kind, &conversation, screen).await?;
+    let redactor = app::redactor(&config);
+    log::hide(&redactor);
+    let person = app::Keyboard {
+        name: by_hand::who(),
+        screen,
+        progress: output::progress,
+    };
+    let mut desk = app::keyboard_chat(&config, kind, &conversation, person, redactor).await?;
     if kind.boundary() == Boundary::Sealed {
         let reach = desk.sandboxes.reach_of(&conversation).await;
         desk.facts.network = hermetic_gateway::network(reach);

@@ -5,6 +5,7 @@ mod attack;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use hermetic_app::{self as app, Caller};
 use hermetic_config::resolve_gateway_backend;
 use hermetic_sandbox::{Backend, LayerState, Readiness};
 use hermetic_types::BackendKind;
@@ -15,7 +16,6 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, BOLD, DIM};
-use crate::wiring::{self, Caller};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -45,8 +45,8 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     if args.attack {
         return attack::run(&runtime()?, &config, kind, args.json);
     }
-    let installation = wiring::installation(config.home())?;
-    let backend = wiring::backend(&config, &installation, kind, Caller::Onlooker)?;
+    let installation = app::installation(config.home())?;
+    let backend = app::backend(&config, &installation, kind, Caller::Onlooker)?;
     let readiness = examine(&backend)?;
     if args.json {
         output::print_json(&json!({ "backend": kind, "layers": readiness.layers }))?;

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermetic_app::{self as app, Caller};
 use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_egress::Gate;
 use hermetic_policy::Cleared;
@@ -27,7 +28,7 @@ use super::{load, on_runtime, on_this_thread};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::wiring::{self, Caller};
+use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -86,7 +87,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-const CALLER: Caller = Caller::CommandLine;
+const CALLER: Caller = Caller::CommandLine(output::progress);
 
 pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let work = exec(cli, args);
@@ -113,19 +114,19 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     refuse_what_a_host_has_not(kind, args)?;
     let cleared = judging::cleared(&config, kind, command(args), args.yes)?;
     let gate = args.leaving.gate(&config, kind)?;
-    let installation = wiring::installation(config.home())?;
+    let installation = app::installation(config.home())?;
     match &args.session {
         Some(name) => {
-            let mut plan = wiring::plan(&config, kind, config.terminal().lifetime, CALLER);
+            let mut plan = app::plan(&config, kind, config.terminal().lifetime, CALLER);
             plan.mounts.extend(args.mounts.clone());
             let system = args.image.as_deref().map(|image| system_of(kind, image));
             let system = system.transpose()?;
             if let Some(system) = &system {
                 plan.system = system.clone();
             }
-            plan.network = wiring::network(&config, kind, gate.as_ref());
+            plan.network = app::network(&config, kind, gate.as_ref());
             let wants_out = gate.is_some();
-            let sandboxes = wiring::sandboxes(&config, installation, plan, CALLER, gate).await?;
+            let sandboxes = app::sandboxes(&config, installation, plan, CALLER, gate).await?;
             let key = ConversationKey::new(format!("cli:{name}"));
             let lease = sandboxes
                 .lease(&key)
@@ -135,11 +136,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
                 warn!("session {name} has a new sandbox: {set_aside}");
             }
             let image = args.image.as_deref().zip(system.as_ref());
-            let made = wiring::store(&config)
-                .await?
-                .ledger()
-                .find(lease.id())
-                .await?;
+            let made = app::store(&config).await?.ledger().find(lease.id()).await?;
             let made = made.and_then(|entry| serde_json::from_str::<Spec>(&entry.spec).ok());
             let lacking = made.and_then(|made| made_with::lacking(&made, image, &args.mounts));
             if let Some(what) = lacking {
@@ -153,7 +150,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             ran
         }
         None => {
-            let backend = wiring::backend_to_create(&config, &installation, kind, CALLER)?;
+            let backend = app::backend_to_create(&config, &installation, kind, CALLER)?;
             let mut spec = spec(&config, args, kind, installation)?;
             if let Some(gate) = &gate {
                 spec.network = Network::Proxied { port: PROXY_PORT };
@@ -243,13 +240,13 @@ fn spec(
     kind: BackendKind,
     installation: hermetic_types::InstallationId,
 ) -> Result<Spec, Failure> {
-    let mut spec = wiring::passing(config, kind, installation, "cli");
+    let mut spec = app::passing(config, kind, installation, "cli");
     if let Some(image) = &args.image {
         spec.system = system_of(kind, image)?;
     }
     spec.mounts.extend(args.mounts.clone());
     if args.here {
-        spec.mounts.push(wiring::this_folder()?);
+        spec.mounts.push(app::this_folder()?);
     }
     Ok(spec)
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use hermetic_app::{self as app, Caller};
 use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_mcp::{Bounds, Door, DoorError, House, over_http, over_stdio};
 use hermetic_sandbox::{Network, Spec};
@@ -18,7 +19,7 @@ use super::{load, on_runtime};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::wiring::{self, Caller};
+use crate::{log, output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     token_file: Option<PathBuf>,
 }
 
-const CALLER: Caller = Caller::CommandLine;
+const CALLER: Caller = Caller::CommandLine(output::progress);
 /// Clients with a sandbox at once, where the file does not say.
 const MOST: usize = 64;
 const SHORTEST_TOKEN: usize = 16;
@@ -63,22 +64,24 @@ async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     if kind == BackendKind::Local {
         warn!("⚠ clients' commands run on this machine, not in a sandbox: the backend is local");
     }
-    let installation = wiring::installation(config.home())?;
-    let backend = wiring::backend(&config, &installation, kind, CALLER)?;
+    let installation = app::installation(config.home())?;
+    let backend = app::backend(&config, &installation, kind, CALLER)?;
     let spec = spec(&config, args, kind, installation)?;
     let most = config.gateway().max_sandboxes;
-    let most = most.unwrap_or_else(|| wiring::SandboxBounds::of(&config).all.min(MOST));
+    let most = most.unwrap_or_else(|| app::SandboxBounds::of(&config).all.min(MOST));
     let gate = match kind.boundary() {
-        Boundary::Sealed => wiring::gate(&config, None)?,
+        Boundary::Sealed => app::gate(&config, None)?,
         Boundary::Judged => None,
     };
-    let gate = gate.filter(|gate| wiring::network(&config, kind, Some(gate)) != Network::Closed);
+    let gate = gate.filter(|gate| app::network(&config, kind, Some(gate)) != Network::Closed);
     let bounds = Bounds {
         most,
         patience: config.approvals().timeout,
     };
-    let kit = wiring::clients_kit(&config, kind);
-    let house = House::new(kit, backend, spec, gate, wiring::audit(&config)?, bounds);
+    let redactor = app::redactor(&config);
+    log::hide(&redactor);
+    let kit = app::clients_kit(&config, kind, &redactor);
+    let house = House::new(kit, backend, spec, gate, app::audit(&config)?, bounds);
     let stop = stop_on_signal()?;
     match args.listen {
         None => {
@@ -115,9 +118,9 @@ fn spec(
     kind: BackendKind,
     installation: hermetic_types::InstallationId,
 ) -> Result<Spec, Failure> {
-    let mut spec = wiring::passing(config, kind, installation, "mcp");
+    let mut spec = app::passing(config, kind, installation, "mcp");
     if args.here {
-        spec.mounts.push(wiring::this_folder()?);
+        spec.mounts.push(app::this_folder()?);
     }
     Ok(spec)
 }

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use clap::Subcommand;
-use hermetic_access::{ApproveError, Pairing, PairingError};
+use hermetic_access::Pairing;
+use hermetic_app as app;
 use hermetic_config::Config;
 use hermetic_types::{Platform, UserId};
 use jiff::Timestamp;
@@ -14,8 +15,7 @@ use super::load;
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output;
-use crate::wiring;
+use crate::{log, output};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -55,8 +55,8 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 async fn act(cli: &Cli, command: &PairingCommand) -> Result<Exit, Failure> {
     let config = load(cli)?;
     // Makes the state folder where there is none yet.
-    wiring::installation(config.home())?;
-    let pairing = wiring::pairing(&wiring::store(&config).await?);
+    app::installation(config.home())?;
+    let pairing = app::pairing(&app::store(&config).await?);
     let now = Timestamp::now();
     let note = |platform, act, user: &str| note(&config, platform, act, user);
     match command {
@@ -113,14 +113,15 @@ fn note(
     act: hermetic_audit::Pairing,
     user: &str,
 ) -> Result<(), Failure> {
-    let redactor = wiring::redactor(config);
+    let redactor = app::redactor(config);
+    log::hide(&redactor);
     let event = hermetic_audit::Event::Pairing {
         platform,
         act,
         user: redactor.redact(user).into(),
         by: hermetic_audit::Words::constant("the command line"),
     };
-    wiring::audit(config)?.append(&event, SystemTime::now().into())?;
+    app::audit(config)?.append(&event, SystemTime::now().into())?;
     Ok(())
 }
 
@@ -152,21 +153,5 @@ fn who(one: &serde_json::Value) -> String {
         user
     } else {
         format!("{user} ({display})")
-    }
-}
-
-impl From<PairingError> for Failure {
-    fn from(error: PairingError) -> Self {
-        let remedy = match &error {
-            PairingError::Approve(ApproveError::NoSuchCode { .. }) => {
-                "compare it with what they were sent, letter by letter; a code is good for an hour, \
-                 on its own platform (`hermetic pairing list`)"
-            }
-            PairingError::Approve(ApproveError::Locked { .. }) => {
-                "wait until then; who is in stays in"
-            }
-            _ => "check the state folder's permissions and the space left",
-        };
-        Self::caused(&error, remedy)
     }
 }

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead, Write};
 
 use clap::Subcommand;
-use hermetic_config::{ApprovalMode, Config};
-use hermetic_policy::{Context, Explanation, Mode, Policy, Rules, explain, judge_line};
+use hermetic_app as app;
+use hermetic_config::Config;
+use hermetic_policy::{Context, Explanation, explain, judge_line};
 use hermetic_types::{BackendKind, Command};
 use serde::Deserialize;
 use serde_json::json;
@@ -66,7 +67,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         } => {
             let config = load(cli)?;
             let context = context(&config, *backend);
-            let explanation = explain(&policy(&config), &Command::script(command), &context);
+            let explanation = explain(&app::policy(&config), &Command::script(command), &context);
             if *json {
                 output::print_json(&explanation)?;
             } else {
@@ -76,20 +77,6 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         PolicyCommand::Judge { .. } => judge(&context_here())?,
     }
     Ok(Exit::Ok)
-}
-
-/// The operator's rules, for whoever judges.
-pub(crate) fn policy(config: &Config) -> Policy {
-    let approvals = config.approvals();
-    Policy::new(Rules {
-        deny: approvals.deny.clone(),
-        allow: approvals.allow.clone(),
-        mode: match approvals.mode {
-            ApprovalMode::Smart => Mode::Smart,
-            ApprovalMode::Manual => Mode::Manual,
-            ApprovalMode::Off => Mode::Off,
-        },
-    })
 }
 
 fn judge(context: &Context) -> Result<(), Failure> {

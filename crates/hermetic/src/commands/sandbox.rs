@@ -5,6 +5,7 @@ mod rows;
 use std::fmt::Write as _;
 
 use clap::Subcommand;
+use hermetic_app as app;
 use hermetic_sandbox::Sandbox;
 use hermetic_types::{RunId, SandboxId};
 use hermetic_warden::client::Event;
@@ -17,7 +18,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway_state::{Seen, look};
 use crate::output;
-use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -78,9 +78,9 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 
 async fn act(cli: &Cli, command: &SandboxCommand) -> Result<Exit, Failure> {
     let config = load(cli)?;
-    let installation = wiring::installation(config.home())?;
-    let backends = wiring::all_backends(&config, &installation);
-    let ledger = wiring::store(&config).await?.ledger();
+    let installation = app::installation(config.home())?;
+    let backends = app::all_backends(&config, &installation);
+    let ledger = app::store(&config).await?.ledger();
     let rows = rows::gather(&backends, &ledger).await?;
     match command {
         SandboxCommand::List { json: true } => output::print_json(&rows)?,

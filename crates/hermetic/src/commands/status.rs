@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, SystemTime};
 
+use hermetic_app as app;
 use hermetic_config::{Config, Resolved, resolve_gateway_backend};
 use hermetic_egress::Mode;
 use hermetic_types::{ConversationKey, PartHealth, Timestamp};
@@ -18,7 +19,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway_state::{GatewayState, Seen, look};
 use crate::output::{self, BOLD};
-use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -201,7 +201,7 @@ fn egress(config: &Config, resolved: &Resolved) -> String {
         return "not filtered: commands have the network of the machine".to_owned();
     }
     let nobody = ConversationKey::new("hermetic:status");
-    match wiring::gate(config, None) {
+    match app::gate(config, None) {
         Err(failure) => format!("broken: {failure}"),
         Ok(None) => "closed: sandboxes reach nothing".to_owned(),
         Ok(Some(gate)) => {

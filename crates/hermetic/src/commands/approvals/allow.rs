@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::SystemTime;
 
+use hermetic_app as app;
 use hermetic_audit::{Act, Event};
 use hermetic_config::Config;
 
@@ -13,8 +14,7 @@ use crate::cli::Cli;
 use crate::commands::load;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output;
-use crate::wiring;
+use crate::{log, output};
 
 const KEY: &str = "command_allowlist:";
 
@@ -47,8 +47,9 @@ pub(super) fn run(cli: &Cli, config: &Config, pattern: &str) -> Result<Exit, Fai
         ));
     };
     // The record first: a rule that nobody can account for is not written.
-    wiring::installation(config.home())?;
-    let redactor = wiring::redactor(config);
+    app::installation(config.home())?;
+    let redactor = app::redactor(config);
+    log::hide(&redactor);
     let event = Event::Rule {
         act: Act::Added,
         rule: redactor
@@ -56,7 +57,7 @@ pub(super) fn run(cli: &Cli, config: &Config, pattern: &str) -> Result<Exit, Fai
             .into(),
         by: redactor.redact(by_hand::who()).into(),
     };
-    wiring::audit(config)?.append(&event, SystemTime::now().into())?;
+    app::audit(config)?.append(&event, SystemTime::now().into())?;
     replace(&path, &after)?;
     if !load(cli).is_ok_and(|config| {
         config

@@ -18,7 +18,7 @@ use super::screen::{Manner, Screen};
 use super::typed::{HELP, Typed};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::wiring::Desk;
+use hermetic_app::KeyboardChat;
 
 const ASK_BEFORE_DESTROYING: &str = "This destroys the sandbox of this conversation with all files in it, \
     also those that were kept from before on another backend, and forgets what was said. Nothing of it \
@@ -28,7 +28,7 @@ const ASK_BEFORE_DESTROYING: &str = "This destroys the sandbox of this conversat
 const INTERRUPTED: u8 = 130;
 
 pub(super) struct Talk<'a> {
-    desk: &'a Desk,
+    desk: &'a KeyboardChat,
     conversation: ConversationKey,
     book: Book,
     person: tokio::sync::Mutex<Person>,
@@ -40,7 +40,7 @@ pub(super) struct Talk<'a> {
 
 impl<'a> Talk<'a> {
     pub(super) fn new(
-        desk: &'a Desk,
+        desk: &'a KeyboardChat,
         conversation: ConversationKey,
         signs: mpsc::Receiver<Sign>,
     ) -> Result<Self, Failure> {
@@ -100,7 +100,7 @@ impl<'a> Talk<'a> {
                 Ok(Done::With(false)) => return Ok(Exit::Ok),
                 Ok(Done::Left) => return Ok(Exit::Passed(INTERRUPTED)),
                 // The conversation goes on: what failed may work the next time.
-                Err(failure) => crate::output::failure(&failure),
+                Err(failure) => crate::output::failure(failure.why()),
             }
         }
     }

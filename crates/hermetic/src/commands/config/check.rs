@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use hermetic_app as app;
 use hermetic_config::{Config, Home, Problem, Problems, Resolved, resolve_gateway_backend};
 use serde_json::json;
 
@@ -10,7 +11,6 @@ use crate::commands::inputs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -30,7 +30,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     }
     let config = loaded?;
     let resolved = resolve_gateway_backend(&config)?;
-    let refusals = wiring::refusals(&config, &resolved);
+    let refusals = app::refusals(&config, &resolved);
     if refusals.is_empty() {
         output::print(&as_text(&inputs.home, &config, &resolved))?;
         return Ok(Exit::Ok);
@@ -69,7 +69,7 @@ fn as_text(home: &Home, config: &Config, resolved: &Resolved) -> String {
     for warning in resolved.warnings() {
         let _ = writeln!(text, "⚠ {warning}");
     }
-    for notice in wiring::notices(config) {
+    for notice in app::notices(config) {
         let _ = writeln!(text, "note: {notice}");
     }
     text
@@ -92,9 +92,9 @@ fn as_json(loaded: &Result<Config, Problems>) -> Result<Exit, Failure> {
             match resolve_gateway_backend(config) {
                 Ok(resolved) => {
                     warnings.extend(resolved.warnings().iter().map(|what| json!({"what": what})));
-                    let notices = wiring::notices(config).into_iter();
+                    let notices = app::notices(config).into_iter();
                     warnings.extend(notices.map(|what| json!({"what": what})));
-                    errors.extend(wiring::refusals(config, &resolved).iter().map(
+                    errors.extend(app::refusals(config, &resolved).iter().map(
                         |refusal| json!({"what": refusal.to_string(), "help": [refusal.remedy()]}),
                     ));
                     backend = Some(resolved.backend);

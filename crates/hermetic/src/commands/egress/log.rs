@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::thread;
 use std::time::Duration;
 
+use hermetic_app as app;
 use hermetic_egress::{Decision, Noted, Scope};
 use jiff::Timestamp;
 
@@ -11,7 +12,6 @@ use super::super::load;
 use crate::cli::Cli;
 use crate::failure::Failure;
 use crate::output;
-use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 pub(super) fn run(cli: &Cli, args: &Args) -> Result<(), Failure> {
     let config = load(cli)?;
-    let journal = wiring::journal(&config);
+    let journal = app::journal(&config);
     let failed = |error: std::io::Error| {
         if error.kind() == ErrorKind::PermissionDenied {
             return Failure::new(

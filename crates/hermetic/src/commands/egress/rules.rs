@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use hermetic_app as app;
 use hermetic_config::{Config, EgressMode};
 use hermetic_egress::deploy::squid_allowlist;
-use hermetic_egress::{BookError, Listing, Preset, RuleText, RulesText, Scope, WrittenRule};
+use hermetic_egress::{Listing, Preset, RuleText, RulesText, Scope, WrittenRule};
 use serde::Serialize;
 use tracing::warn;
 
@@ -12,7 +13,6 @@ use super::super::load;
 use crate::cli::Cli;
 use crate::failure::Failure;
 use crate::output::{self, BOLD};
-use crate::wiring;
 
 pub(super) const HELP: &str = "\
 The rule goes into hermetic/egress.rules in the home folder, one line for each, to be read and edited.
@@ -53,8 +53,8 @@ fn add(cli: &Cli, list: Listing, change: &Change) -> Result<(), Failure> {
     let rule = WrittenRule::new(list, &change.host, change.whom.clone())
         .map_err(|error| Failure::new(error.to_string(), "see `hermetic egress allow --help`"))?;
     // The folder is made with the installation's name.
-    wiring::installation(config.home())?;
-    let new = wiring::rule_book(&config).add(&rule)?;
+    app::installation(config.home())?;
+    let new = app::rule_book(&config).add(&rule)?;
     output::print(&format!(
         "{}{rule}\n",
         if new { "" } else { "already there: " }
@@ -63,7 +63,7 @@ fn add(cli: &Cli, list: Listing, change: &Change) -> Result<(), Failure> {
 
 pub(super) fn forget(cli: &Cli, change: &Change) -> Result<(), Failure> {
     let config = load(cli)?;
-    let book = wiring::rule_book(&config);
+    let book = app::rule_book(&config);
     if book.forget(&change.host, change.whom.as_ref())? {
         return output::print("forgotten\n");
     }
@@ -111,12 +111,7 @@ pub(super) fn list(cli: &Cli, list: &List) -> Result<(), Failure> {
 fn rows(config: &Config) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     let egress = config.egress();
-    gather(
-        &wiring::rules_text(config),
-        None,
-        "gateway.egress",
-        &mut rows,
-    )?;
+    gather(&app::rules_text(config), None, "gateway.egress", &mut rows)?;
     for addition in &egress.additions {
         let text = RulesText {
             deny: addition
@@ -130,7 +125,7 @@ fn rows(config: &Config) -> Result<Vec<Row>, Failure> {
         let whom = Some(addition.whom.as_str());
         gather(&text, whom, "gateway.egress.additions", &mut rows)?;
     }
-    let book = wiring::rule_book(config);
+    let book = app::rule_book(config);
     for rule in book.read()? {
         rows.push(Row {
             verb: verb(rule.list),
@@ -200,7 +195,7 @@ pub(super) fn squid(cli: &Cli) -> Result<(), Failure> {
 /// some is denied to all, and what is allowed to some to nobody: the list may be stricter than the rules,
 /// never laxer.
 fn for_squid(config: &Config) -> Result<(RulesText, Vec<String>), Failure> {
-    let mut rules = wiring::rules_text(config);
+    let mut rules = app::rules_text(config);
     let mut left_out = vec![
         "that a tunnel's TLS name is the one that was asked for, and that its bytes are TLS"
             .to_owned(),
@@ -226,7 +221,7 @@ fn for_squid(config: &Config) -> Result<(RulesText, Vec<String>), Failure> {
             left_out.push(format!("mode {mode} for {whom}, whom Squid does not know"));
         }
     }
-    for written in wiring::rule_book(config).read()? {
+    for written in app::rule_book(config).read()? {
         match (&written.scope, written.list) {
             (None, _) => rules = rules.and(&written.as_text()),
             (Some(whom), Listing::Allow) => {
@@ -253,16 +248,4 @@ fn for_squid(config: &Config) -> Result<(RulesText, Vec<String>), Failure> {
         left_out.push(format!("the credential for {host}: it is not put in"));
     }
     Ok((rules, left_out))
-}
-
-impl From<BookError> for Failure {
-    fn from(error: BookError) -> Self {
-        let remedy = match &error {
-            BookError::Line { .. } => "mend that line; until then nothing may leave",
-            BookError::File { .. } | BookError::TooLarge { .. } => {
-                "check the file, its permissions and the space left"
-            }
-        };
-        Self::caused(&error, remedy)
-    }
 }

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermetic_app::{self as app, Caller};
 use hermetic_config::{Config, EgressMode, resolve_cli_backend, resolve_gateway_backend};
 use hermetic_egress::{Gate, client_hello};
 use hermetic_policy::Cleared;
@@ -24,7 +25,6 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, BOLD};
-use crate::wiring::{self, Caller};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -111,24 +111,24 @@ fn kinds(config: &Config, args: &Args) -> Result<Vec<BackendKind>, Failure> {
 }
 
 async fn try_one(config: &Config, kind: BackendKind) -> Result<Vec<Row>, Failure> {
-    let installation = wiring::installation(config.home())?;
-    let backend = wiring::backend(config, &installation, kind, Caller::Chats)?;
+    let installation = app::installation(config.home())?;
+    let backend = app::backend(config, &installation, kind, Caller::Chats)?;
     let stage = Stage::build()
         .await
         .map_err(|error| Failure::caused(&error, "free a port on the loopback"))?;
     let gate = match config.egress().mode {
         EgressMode::Closed => None,
-        EgressMode::Allowlist | EgressMode::Open => Some(stage.gate(wiring::rules_text(config))?),
+        EgressMode::Allowlist | EgressMode::Open => Some(stage.gate(app::rules_text(config))?),
     };
     let spec = Spec {
         installation,
         conversation: ConversationKey::new("hermetic:verify"),
         id: SandboxId::random(),
-        system: wiring::system(config, kind, Caller::Chats),
+        system: app::system(config, kind, Caller::Chats),
         limits: config.terminal().limits.clone(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: wiring::network(config, kind, gate.as_ref()),
+        network: app::network(config, kind, gate.as_ref()),
         persistence: Persistence::Ephemeral,
         lifeline: Lifeline::Creator,
         lifetime: LONGEST,

@@ -5,16 +5,15 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
+use hermetic_app as app;
 use hermetic_config::Config;
 use hermetic_policy::{Answer, Cleared, Question, Refusal, RefusedBy, Scope, Verdict};
 use hermetic_types::{BackendKind, Boundary, Command};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::by_hand;
-use crate::commands::policy;
 use crate::failure::Failure;
 use crate::output::printable;
-use crate::wiring;
 
 pub(super) fn cleared(
     config: &Config,
@@ -26,8 +25,8 @@ pub(super) fn cleared(
         return Ok(Cleared::typed_by_operator(command));
     }
     let keyboard = io::stdin().is_terminal();
-    let context = wiring::context(config, kind);
-    match policy::policy(config).judge_typed(command, &context, keyboard) {
+    let context = app::context(config, kind);
+    match app::policy(config).judge_typed(command, &context, keyboard) {
         Verdict::Run(cleared) => Ok(cleared),
         Verdict::Refuse(refusal) => Err(refused(&refusal, kind)),
         Verdict::Ask(question) => {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use hermetic_app as app;
 use hermetic_config::Config;
 use hermetic_egress::{Gate, RulesText};
 use hermetic_types::{BackendKind, Boundary};
 
 use crate::failure::Failure;
-use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Leaving {
@@ -42,14 +42,14 @@ impl Leaving {
                 "leave --allow, --preset and --egress out, or use a sealed backend",
             ));
         }
-        if wiring::is_closed(config, kind) {
+        if app::is_closed(config, kind) {
             return Err(Failure::new(
                 "terminal.docker_network is false: containers have no way out",
                 "leave --allow, --preset and --egress out, or docker_network",
             ));
         }
         if self.egress {
-            return wiring::gate(config, None)?.map(Some).ok_or_else(|| {
+            return app::gate(config, None)?.map(Some).ok_or_else(|| {
                 Failure::new(
                     "gateway.egress.mode is closed",
                     "name hosts with --allow, or change the mode",
@@ -60,6 +60,6 @@ impl Leaving {
             presets: self.preset.clone(),
             ..RulesText::allowing(self.allow.iter().cloned())
         };
-        wiring::gate_for(config, rules).map(Some)
+        Ok(Some(app::gate_for(config, rules)?))
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use hermetic_app as app;
 use hermetic_config::{Home, Resolved, resolve_gateway_backend};
 use hermetic_types::BackendKind;
 
@@ -14,7 +15,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::service::{Commands, Keeper, Service, Unit};
-use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -51,7 +51,7 @@ pub(crate) fn install(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let program =
         std::env::current_exe().map_err(|error| Failure::caused(&error, "is /proc mounted?"))?;
     // A dash would make a slice within a slice of each part.
-    let installation = wiring::installation(&home)?.to_string().replace('-', "_");
+    let installation = app::installation(&home)?.to_string().replace('-', "_");
     let run_as = match keeper {
         Keeper::System => run_as(args.run_as.as_deref(), &service, &home)?,
         Keeper::User => None,

@@ -3,10 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
+use hermetic_app as app;
 use hermetic_config::{Config, Resolved, resolve_gateway_backend};
-use hermetic_gateway::{Condition, Drained, ServeError, serve};
-use hermetic_sandbox::BackendError;
-use hermetic_session::SettleError;
+use hermetic_gateway::{Condition, Drained, serve};
 use hermetic_types::RunId;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,8 +19,8 @@ use crate::commands::load;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway_state::{GatewayLock, GatewayState, LockError};
+use crate::log;
 use crate::service;
-use crate::wiring;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -77,7 +76,9 @@ async fn live(
         )
     })?;
     let health = listen(config).await?;
-    let parts = wiring::gateway(config, resolved).await?;
+    let redactor = app::redactor(config);
+    log::hide(&redactor);
+    let parts = app::gateway(config, resolved, redactor).await?;
     info!(model = parts.settings.model, "the model");
     let watchdog = watchdog::start(&health);
     let note = Arc::clone(chronicle);
@@ -130,7 +131,7 @@ fn stop_on_signal() -> io::Result<CancellationToken> {
 }
 
 fn announce(config: &Config, resolved: &Resolved, open_files: u64) {
-    let bounds = wiring::SandboxBounds::of(config);
+    let bounds = app::SandboxBounds::of(config);
     info!(
         sandboxes = bounds.all,
         each_person = bounds.each,
@@ -157,7 +158,7 @@ fn announce(config: &Config, resolved: &Resolved, open_files: u64) {
             warning.what()
         );
     }
-    for notice in wiring::notices(config) {
+    for notice in app::notices(config) {
         warn!("{notice}");
     }
 }
@@ -177,24 +178,5 @@ impl From<LockError> for Failure {
                 "check its permissions and the space left",
             ),
         }
-    }
-}
-
-impl From<ServeError> for Failure {
-    fn from(error: ServeError) -> Self {
-        let remedy = match &error {
-            ServeError::Proof { source, .. } => source.remedy().to_owned(),
-            ServeError::Settle(SettleError::List(BackendError::Unavailable { remedy, .. })) => {
-                remedy.clone()
-            }
-            ServeError::NoChatLeft => "the log says why; look at the platform's token".to_owned(),
-            ServeError::Settle(SettleError::Ledger(error)) | ServeError::Resume(error) => {
-                error.remedy().to_owned()
-            }
-            ServeError::Settle(SettleError::List(_)) => {
-                "`hermetic doctor` tells what this host lacks".to_owned()
-            }
-        };
-        Self::caused(&error, remedy)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermetic_app::{self as app, Caller};
 use hermetic_attack::{Bait, Finding, Order, ROLE};
 use hermetic_config::Config;
 use hermetic_policy::Cleared;
@@ -14,7 +15,6 @@ use hermetic_warden::protocol::{ByteString, Kill, Leftovers, Run, Status};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
-use crate::wiring::{self, Caller};
 
 const MOST_OUTPUT: usize = 64 << 10;
 const LONGEST: Duration = Duration::from_secs(120);
@@ -43,10 +43,10 @@ impl Cell {
     ) -> Result<Self, Failure> {
         let kind = backend.kind();
         let spec = Spec {
-            installation: wiring::installation(config.home())?,
+            installation: app::installation(config.home())?,
             conversation: ConversationKey::new(format!("hermetic:attack:{name}")),
             id: SandboxId::random(),
-            system: wiring::system(config, kind, Caller::Chats),
+            system: app::system(config, kind, Caller::Chats),
             limits,
             mounts: Vec::new(),
             env: BTreeMap::new(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermetic_app::{self as app, Caller};
 use hermetic_attack::{Finding, Order, State};
 use hermetic_config::Config;
 use hermetic_sandbox::Backend;
@@ -11,7 +12,6 @@ use hermetic_types::{BackendKind, Boundary, Limits};
 use super::bait::HostBait;
 use super::cell::Cell;
 use crate::failure::Failure;
-use crate::wiring::{self, Caller};
 
 /// More than any of the small limits.
 const TOO_MANY_PROCESSES: usize = 200;
@@ -33,8 +33,8 @@ pub(super) async fn findings(config: &Config, kind: BackendKind) -> Result<Vec<F
         let detail = "commands run with the rights of a user of that machine";
         return Ok(vec![Finding::new("the seal", State::Open, detail)]);
     }
-    let installation = wiring::installation(config.home())?;
-    let backend = wiring::backend(config, &installation, kind, Caller::Chats)?;
+    let installation = app::installation(config.home())?;
+    let backend = app::backend(config, &installation, kind, Caller::Chats)?;
     let mut cells = Vec::new();
     let tried = attack(config, &backend, &mut cells).await;
     let left = destroy(backend.as_ref(), cells).await?;

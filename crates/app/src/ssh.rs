@@ -7,7 +7,7 @@ use hermetic_sandbox::Backend;
 use hermetic_ssh::Ssh;
 use hermetic_types::InstallationId;
 
-use crate::failure::Failure;
+use crate::Failure;
 
 pub(crate) fn ssh(
     config: &Config,

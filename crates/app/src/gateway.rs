@@ -7,19 +7,25 @@ use hermetic_agent::Agent;
 use hermetic_chat::Chat;
 use hermetic_config::{BusyInput, Config, ResetMode, Resolved};
 use hermetic_gateway::{Busy, Parts, Resets, Settings, Streaming};
+use hermetic_redact::Redactor;
 use hermetic_session::{DiskBounds, Sandboxes, Spending};
 use hermetic_types::SystemClock;
 
 use super::egress::People;
-use super::worksites::{Elsewhere, toolsets};
-use super::{Caller, access, asking, model, redactor, telegram, webhook};
-use crate::failure::Failure;
+use super::toolsets::{Elsewhere, toolsets};
+use super::{Caller, access, approvals, model, telegram, webhook};
+use crate::Failure;
 
 /// Telegram shows it for five seconds.
 const TYPING_EVERY: Duration = Duration::from_secs(4);
 const ATTEMPTS: u32 = 3;
 
-pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Parts, Failure> {
+/// Every part of the gateway that this configuration describes. What leaves goes through `redactor`.
+pub async fn gateway(
+    config: &Config,
+    resolved: &Resolved,
+    redactor: Redactor,
+) -> Result<Parts, Failure> {
     if let Some(refusal) = super::refusals(config, resolved).into_iter().next() {
         return Err(refusal);
     }
@@ -33,7 +39,6 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
     let store = store
         .await
         .map_err(|error| Failure::caused(&error, "report this as a bug"))??;
-    let redactor = redactor::redactor(config);
     let model = model::model(config)?;
     let name = model.name().to_owned();
     let mut chats: Vec<Arc<dyn Chat>> = Vec::new();
@@ -46,7 +51,7 @@ pub(crate) async fn gateway(config: &Config, resolved: &Resolved) -> Result<Part
         intakes.push((listener, webhook.router()));
         chats.push(webhook);
     }
-    let approvals = asking::asking(config, &store, &chats, &redactor)?;
+    let approvals = approvals::approval_service(config, &store, &chats, &redactor)?;
     let people = People {
         hosts: approvals.hosts(super::rule_book(config)),
         record: approvals.egress_record(),

@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use hermetic_config::{Config, Resolved};
 use hermetic_types::{BackendKind, Platform};
 
-use super::{asking, daytona, docker, egress, modal, model, telegram, webhook};
-use crate::failure::Failure;
+use super::{approvals, daytona, docker, egress, modal, model, telegram, webhook};
+use crate::Failure;
 
 /// Platforms this version speaks to.
 const SPOKEN: [Platform; 2] = [Platform::Telegram, Platform::Webhook];
 
 /// Everything that keeps a gateway of this configuration from starting, on whatever machine.
-pub(crate) fn refusals(config: &Config, resolved: &Resolved) -> Vec<Failure> {
+pub fn refusals(config: &Config, resolved: &Resolved) -> Vec<Failure> {
     let backends = BTreeSet::from_iter(resolved.platforms.values().copied());
     let backends = backends
         .into_iter()
@@ -23,7 +23,7 @@ pub(crate) fn refusals(config: &Config, resolved: &Resolved) -> Vec<Failure> {
     let backends = backends.chain([resolved.backend]);
     let parts = [
         model::model(config).err(),
-        asking::reviewer(config).err(),
+        approvals::reviewer(config).err(),
         telegram::new(config).err(),
         webhook::new(config).err(),
         egress::check(config).err(),
@@ -35,7 +35,7 @@ pub(crate) fn refusals(config: &Config, resolved: &Resolved) -> Vec<Failure> {
 }
 
 /// What an operator should know although the gateway starts.
-pub(crate) fn notices(config: &Config) -> Vec<String> {
+pub fn notices(config: &Config) -> Vec<String> {
     let platforms = config.platforms();
     let spoken = |name: &str| SPOKEN.iter().any(|platform| platform.name() == name);
     let mut notices: Vec<String> = platforms

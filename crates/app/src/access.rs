@@ -10,7 +10,7 @@ use hermetic_store::Store;
 use hermetic_types::{ChatId, Platform, UserId};
 use tracing::warn;
 
-pub(crate) fn pairing(store: &Store) -> Pairing {
+pub fn pairing(store: &Store) -> Pairing {
     Pairing::new(Arc::new(StoredPairings::new(store.documents())))
 }
 

@@ -13,43 +13,53 @@ use hermetic_tools::Kit;
 use hermetic_types::{BackendKind, ConversationKey};
 
 use super::egress::People;
-use super::{Caller, asking, facts, kit, model, redactor};
-use crate::by_hand;
-use crate::failure::Failure;
+use super::{Caller, ShowProgress, approvals, facts, kit, model};
+use crate::Failure;
 
 #[derive(Debug)]
-pub(crate) struct Desk {
-    pub(crate) agent: Agent,
+pub struct KeyboardChat {
+    pub agent: Agent,
     /// Its name, for people.
-    pub(crate) model: String,
-    pub(crate) kit: Kit,
-    pub(crate) approvals: Approvals,
-    pub(crate) asker: CommandApprovals,
-    pub(crate) sandboxes: Sandboxes,
-    pub(crate) history: History,
-    pub(crate) redactor: Redactor,
-    pub(crate) facts: prompt::Facts,
+    pub model: String,
+    pub kit: Kit,
+    pub approvals: Approvals,
+    pub asker: CommandApprovals,
+    pub sandboxes: Sandboxes,
+    pub history: History,
+    pub redactor: Redactor,
+    pub facts: prompt::Facts,
     /// Whether `/destroy` asks first.
-    pub(crate) confirm_destructive: bool,
+    pub confirm_destructive: bool,
 }
 
-/// Questions of the conversation are shown on the given screen.
-pub(crate) async fn desk(
+/// The person at the keyboard.
+#[derive(Debug)]
+pub struct Keyboard {
+    /// Who answers, for the record.
+    pub name: String,
+    /// Where questions of the conversation are shown.
+    pub screen: Arc<dyn ApprovalPrompt>,
+    pub progress: ShowProgress,
+}
+
+/// A conversation with somebody who sits in front of this program.
+pub async fn keyboard_chat(
     config: &Config,
     kind: BackendKind,
     conversation: &ConversationKey,
-    screen: Arc<dyn ApprovalPrompt>,
-) -> Result<Desk, Failure> {
+    person: Keyboard,
+    redactor: Redactor,
+) -> Result<KeyboardChat, Failure> {
+    let (caller, screen) = (Caller::CommandLine(person.progress), person.screen);
     let installation = super::installation(config.home())?;
     // Opened first: where no sandbox can be had, nothing else matters.
-    let backends = super::backends(config, &installation, kind, Caller::CommandLine)?;
+    let backends = super::backends(config, &installation, kind, caller)?;
     let store = super::store(config).await?;
-    let redactor = redactor::redactor(config);
-    let approvals = asking::guarded(config, &store, &redactor)?;
+    let approvals = approvals::guarded(config, &store, &redactor)?;
     let requester = Requester {
         conversation: conversation.clone(),
         message: None,
-        by: by_hand::who(),
+        by: person.name,
     };
     let people = People {
         hosts: approvals.hosts(
@@ -63,7 +73,7 @@ pub(crate) async fn desk(
     };
     let gate = super::gate(config, Some(people))?;
     let lifetime = config.terminal().lifetime;
-    let mut plan = super::plan(config, kind, lifetime, Caller::CommandLine);
+    let mut plan = super::plan(config, kind, lifetime, caller);
     plan.network = super::network(config, kind, gate.as_ref());
     let mut facts = facts::facts(config, &plan);
     facts.chat = "a terminal".to_owned();
@@ -75,7 +85,7 @@ pub(crate) async fn desk(
     };
     let reach = Arc::new(Reachable(sandboxes.clone()));
     let background = kit::background(config, &redactor, None, reach);
-    Ok(Desk {
+    Ok(KeyboardChat {
         model: model.name().to_owned(),
         agent: Agent::new(model, model::limits(config)),
         kit: kit::kit(config, kind, &redactor, background),

@@ -10,9 +10,9 @@ use hermetic_types::InstallationId;
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use crate::failure::Failure;
+use crate::Failure;
 
-pub(crate) fn installation(home: &Home) -> Result<InstallationId, Failure> {
+pub fn installation(home: &Home) -> Result<InstallationId, Failure> {
     let folder = home.state();
     let path = folder.join("installation");
     make_folder(home).map_err(|error| Failure::file("make", &folder, &error))?;

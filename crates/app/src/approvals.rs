@@ -13,12 +13,12 @@ use hermetic_types::SystemClock;
 use tracing::{info, warn};
 
 use super::{access, model};
-use crate::failure::Failure;
+use crate::Failure;
 
 /// A person waits for what the model makes of it.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub(crate) fn asking(
+pub(crate) fn approval_service(
     config: &Config,
     store: &Store,
     chats: &[Arc<dyn Chat>],
@@ -54,7 +54,7 @@ pub(crate) fn guarded(
 }
 
 /// The questions of this home, for commands that look at them or answer one.
-pub(crate) fn approvals(config: &Config, store: &Store) -> Result<Approvals, Failure> {
+pub fn approvals(config: &Config, store: &Store) -> Result<Approvals, Failure> {
     parts(config, store, super::redactor(config)).map(Approvals::new)
 }
 

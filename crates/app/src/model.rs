@@ -6,7 +6,7 @@ use hermetic_agent::{Budget, Limits, Model, NoModel, Patience, Patient, openai};
 use hermetic_config::Config;
 use hermetic_types::Secret;
 
-use crate::failure::Failure;
+use crate::Failure;
 
 /// Providers whose endpoint and variable everybody knows.
 const KNOWN: [(&str, &str, &str); 7] = [

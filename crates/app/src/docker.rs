@@ -15,8 +15,7 @@ use rustix::process::{getgid, getuid};
 use tracing::{info, warn};
 
 use super::Caller;
-use crate::failure::Failure;
-use crate::output;
+use crate::Failure;
 
 const WORKSPACE: &str = "/workspace";
 
@@ -83,7 +82,7 @@ fn user(config: &Config, caller: Caller) -> Result<User, Failure> {
                 uid: getuid().as_raw(),
                 gid: getgid().as_raw(),
             },
-            Caller::CommandLine => User::Image,
+            Caller::CommandLine(_) => User::Image,
             Caller::Chats | Caller::Onlooker => User::NeverRoot,
         });
     };
@@ -99,7 +98,7 @@ fn user(config: &Config, caller: Caller) -> Result<User, Failure> {
             "write a name, uid:gid, or image",
         )
     })?;
-    if caller == Caller::Chats && user.is_root() {
+    if matches!(caller, Caller::Chats) && user.is_root() {
         warn!(
             "⚠ containers of chats run as root, who is root outside: terminal.docker_user is {text}"
         );
@@ -146,7 +145,7 @@ fn seal(config: &Config, caller: Caller) -> Seal {
         _ => return Seal::Whole,
     };
     match caller {
-        Caller::CommandLine => {
+        Caller::CommandLine(_) => {
             broken(KEY, origin);
             Seal::BrokenByNetwork
         }
@@ -167,9 +166,9 @@ fn tell(caller: Caller) -> Tell {
     match caller {
         Caller::Onlooker => Tell::default(),
         Caller::Chats => Tell::new(|progress| info!("{}", said(progress))),
-        Caller::CommandLine => Tell::new(|progress| {
+        Caller::CommandLine(show) => Tell::new(move |progress| {
             if progress.done || std::io::stderr().is_terminal() {
-                output::progress(&said(progress), progress.done);
+                show(&said(progress), progress.done);
             }
         }),
     }

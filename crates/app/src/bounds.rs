@@ -19,13 +19,13 @@ const LEAST: u64 = 4;
 
 /// How many may live at once, and how many of them may be one person's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SandboxBounds {
-    pub(crate) all: usize,
-    pub(crate) each: usize,
+pub struct SandboxBounds {
+    pub all: usize,
+    pub each: usize,
 }
 
 impl SandboxBounds {
-    pub(crate) fn of(config: &Config) -> Self {
+    pub fn of(config: &Config) -> Self {
         let gateway = config.gateway();
         let all = gateway.max_sandboxes;
         let all = all.unwrap_or_else(|| fitting(descriptors::available(), memory()));

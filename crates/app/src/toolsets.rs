@@ -13,7 +13,7 @@ use hermetic_types::{BackendKind, InstallationId, Platform};
 
 use super::facts::facts;
 use super::{Caller, kit};
-use crate::failure::Failure;
+use crate::Failure;
 
 /// Platforms in use that have a backend of their own.
 pub(super) struct Elsewhere(BTreeMap<Platform, BackendKind>);

@@ -15,7 +15,7 @@ use super::ssh;
 const SEALED_WORKSPACE: &str = "/workspace";
 const SEALED_HOME: &str = "/home/agent";
 
-pub(super) fn policy(config: &Config) -> Policy {
+pub fn policy(config: &Config) -> Policy {
     let approvals = config.approvals();
     let rules = Rules {
         deny: approvals.deny.clone(),
@@ -66,7 +66,7 @@ pub(crate) fn workspace(config: &Config, backend: BackendKind) -> String {
     }
 }
 
-pub(crate) fn context(config: &Config, backend: BackendKind) -> Context {
+pub fn context(config: &Config, backend: BackendKind) -> Context {
     let home = match (backend.boundary(), backend) {
         (Boundary::Sealed, _) => SEALED_HOME.to_owned(),
         (_, BackendKind::Ssh) => ssh::home(config),

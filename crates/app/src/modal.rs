@@ -11,7 +11,7 @@ use hermetic_types::{BackendKind, InstallationId};
 use tracing::{info, warn};
 
 use super::Caller;
-use crate::failure::Failure;
+use crate::Failure;
 
 /// As Hermes names it, in the same place.
 const SNAPSHOTS: &str = "modal_snapshots.json";
@@ -95,7 +95,7 @@ fn outbound(config: &Config, caller: Caller) -> Result<Outbound, Failure> {
         return Ok(outbound);
     }
     Ok(match caller {
-        Caller::CommandLine => {
+        Caller::CommandLine(_) => {
             let origin = config
                 .origin(KEY)
                 .map(ToString::to_string)

@@ -15,7 +15,7 @@ use hermetic_egress::{
 use hermetic_types::Secret;
 use rustix::process::{Resource, getrlimit};
 
-use crate::failure::Failure;
+use crate::Failure;
 
 /// Where sandboxes find the certificates they have to believe, on every backend.
 const BUNDLE_INSIDE: &str = "/tmp/.hermetic/ca.pem";
@@ -30,13 +30,14 @@ const MOST_A_MINUTE: u32 = 600;
 const MOST_SECRET_BYTES: u64 = 64 << 10;
 
 /// Who is asked about hosts, and where what was decided is written down.
-pub(crate) struct People {
+#[derive(Debug)]
+pub struct People {
     pub(crate) hosts: HostApprovals,
     pub(crate) record: EgressRecord,
 }
 
 /// What the configuration lets out; nothing where its mode is `closed`.
-pub(crate) fn gate(config: &Config, people: Option<People>) -> Result<Option<Arc<Gate>>, Failure> {
+pub fn gate(config: &Config, people: Option<People>) -> Result<Option<Arc<Gate>>, Failure> {
     if config.egress().mode == EgressMode::Closed {
         return Ok(None);
     }
@@ -68,7 +69,7 @@ fn charter(config: &Config) -> Result<Charter, Failure> {
 }
 
 /// A gate for these rules of one command alone: neither credentials nor what people added.
-pub(crate) fn gate_for(config: &Config, rules: RulesText) -> Result<Arc<Gate>, Failure> {
+pub fn gate_for(config: &Config, rules: RulesText) -> Result<Arc<Gate>, Failure> {
     let charter = Charter {
         rules,
         ..Charter::default()
@@ -83,7 +84,7 @@ pub(crate) fn gate_for(config: &Config, rules: RulesText) -> Result<Arc<Gate>, F
 }
 
 /// The rules for everybody, as they are written in the file.
-pub(crate) fn rules_text(config: &Config) -> RulesText {
+pub fn rules_text(config: &Config) -> RulesText {
     let egress = config.egress();
     let mut text = text(&egress.allow, &egress.deny, &egress.presets);
     text.mode = Some(mode(egress.mode));
@@ -99,11 +100,11 @@ pub(crate) fn rules_text(config: &Config) -> RulesText {
     text
 }
 
-pub(crate) fn rule_book(config: &Config) -> RuleBook {
+pub fn rule_book(config: &Config) -> RuleBook {
     RuleBook::at(config.home().state().join("egress.rules"))
 }
 
-pub(crate) fn journal(config: &Config) -> Journal {
+pub fn journal(config: &Config) -> Journal {
     Journal::at(config.home().state().join("egress.jsonl"))
 }
 

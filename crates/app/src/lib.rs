@@ -1,15 +1,22 @@
-//! From configuration to parts. Only this program knows which backends exist.
+//! A configuration in, a gateway out.
+//!
+//! This is the one place that knows every part: which backends, platforms and model dialects exist, and
+//! which settings each of them gets. It prints nothing and picks no exit code; whoever calls it does. The
+//! binary is one caller, a test that holds a gateway in its hands is the other.
+
+#![forbid(unsafe_code)]
 
 mod access;
-mod asking;
+mod approvals;
 mod bounds;
 mod daytona;
-mod desk;
 mod docker;
 mod egress;
 mod facts;
+mod failure;
 mod gateway;
 mod installation;
+mod keyboard;
 mod kit;
 mod modal;
 mod model;
@@ -19,8 +26,8 @@ mod singularity;
 mod ssh;
 mod telegram;
 mod terminal;
+mod toolsets;
 mod webhook;
-mod worksites;
 
 use std::collections::BTreeMap;
 use std::env;
@@ -28,11 +35,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_audit::{AppendError, Audit, Places};
+use hermetic_audit::{Audit, Places};
 use hermetic_config::Config;
 use hermetic_egress::Gate;
 use hermetic_local::Local;
 use hermetic_native::{Demand, EarlyStart, Native};
+use hermetic_redact::Redactor;
 use hermetic_sandbox::{
     Backend, Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView, risk_of_showing,
 };
@@ -41,18 +49,17 @@ use hermetic_store::Store;
 use hermetic_tools::{Kit, NoWayBack};
 use hermetic_types::{BackendKind, Boundary, ConversationKey, InstallationId, SandboxId};
 
-use crate::failure::Failure;
-
-pub(crate) use access::pairing;
-pub(crate) use asking::approvals;
-pub(crate) use bounds::SandboxBounds;
-pub(crate) use desk::{Desk, desk};
-pub(crate) use egress::{gate, gate_for, journal, rule_book, rules_text};
-pub(crate) use gateway::gateway;
-pub(crate) use installation::installation;
-pub(crate) use redactor::redactor;
-pub(crate) use refusals::{notices, refusals};
-pub(crate) use terminal::context;
+pub use access::pairing;
+pub use approvals::approvals;
+pub use bounds::SandboxBounds;
+pub use egress::{gate, gate_for, journal, rule_book, rules_text};
+pub use failure::Failure;
+pub use gateway::gateway;
+pub use installation::installation;
+pub use keyboard::{Keyboard, KeyboardChat, keyboard_chat};
+pub use redactor::redactor;
+pub use refusals::{notices, refusals};
+pub use terminal::{context, policy};
 
 /// Where the workspace is inside every sealed sandbox.
 const WORKSPACE: &str = "/workspace";
@@ -64,17 +71,20 @@ const ALONE: Duration = Duration::from_secs(60);
 const LOGIN_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL"];
 
 /// For whom a backend is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caller {
-    /// A person at a keyboard, who gets what he wrote, with a warning.
-    CommandLine,
+#[derive(Clone, Copy, Debug)]
+pub enum Caller {
+    /// A person at a keyboard, who gets what he wrote, with a warning, and is shown how far an image is.
+    CommandLine(ShowProgress),
     Chats,
     /// One that lists and looks, and creates nothing that lasts.
     Onlooker,
 }
 
+/// Shows one line about long work; `true` when it is done.
+pub type ShowProgress = fn(&str, bool);
+
 /// Opens one backend, or says why it cannot be.
-pub(crate) fn backend(
+pub fn backend(
     config: &Config,
     installation: &InstallationId,
     kind: BackendKind,
@@ -92,7 +102,7 @@ pub(crate) fn backend(
 }
 
 /// The same for one who creates a sandbox with it at once.
-pub(crate) fn backend_to_create(
+pub fn backend_to_create(
     config: &Config,
     installation: &InstallationId,
     kind: BackendKind,
@@ -108,13 +118,13 @@ pub(crate) fn backend_to_create(
 fn early_start(caller: Caller) -> EarlyStart {
     match caller {
         Caller::Chats => EarlyStart::Always,
-        Caller::CommandLine | Caller::Onlooker => EarlyStart::Never,
+        Caller::CommandLine(_) | Caller::Onlooker => EarlyStart::Never,
     }
 }
 
 /// The chosen backend, and every other one that can be opened here: an earlier configuration may
 /// have left sandboxes with it.
-pub(crate) fn backends(
+pub fn backends(
     config: &Config,
     installation: &InstallationId,
     chosen: BackendKind,
@@ -131,10 +141,7 @@ pub(crate) fn backends(
 }
 
 /// Every backend that can be opened here, for commands that look at all of them.
-pub(crate) fn all_backends(
-    config: &Config,
-    installation: &InstallationId,
-) -> Vec<Arc<dyn Backend>> {
+pub fn all_backends(config: &Config, installation: &InstallationId) -> Vec<Arc<dyn Backend>> {
     BackendKind::ALL
         .into_iter()
         .filter_map(|kind| backend(config, installation, kind, Caller::Onlooker).ok())
@@ -142,13 +149,12 @@ pub(crate) fn all_backends(
 }
 
 /// The tools for clients whose sandboxes end with them.
-pub(crate) fn clients_kit(config: &Config, kind: BackendKind) -> Kit {
-    let redactor = redactor(config);
-    let background = kit::background(config, &redactor, None, Arc::new(NoWayBack));
-    kit::kit(config, kind, &redactor, background)
+pub fn clients_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> Kit {
+    let background = kit::background(config, redactor, None, Arc::new(NoWayBack));
+    kit::kit(config, kind, redactor, background)
 }
 
-pub(crate) async fn store(config: &Config) -> Result<Store, Failure> {
+pub async fn store(config: &Config) -> Result<Store, Failure> {
     open_store(store_path(config)).await
 }
 
@@ -162,7 +168,7 @@ async fn open_store(path: PathBuf) -> Result<Store, Failure> {
         .map_err(|error| Failure::caused(&error, error.remedy()))
 }
 
-pub(crate) async fn sandboxes(
+pub async fn sandboxes(
     config: &Config,
     installation: InstallationId,
     plan: Plan,
@@ -179,12 +185,12 @@ pub(crate) async fn sandboxes(
 }
 
 /// Whether somebody wrote that sandboxes of this kind have no way out at all.
-pub(crate) fn is_closed(config: &Config, backend: BackendKind) -> bool {
+pub fn is_closed(config: &Config, backend: BackendKind) -> bool {
     backend == BackendKind::Docker && docker::is_closed(config)
 }
 
 /// Sealed sandboxes have a proxy port where there is a gate. Elsewhere the network is the machine's.
-pub(crate) fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Gate>>) -> Network {
+pub fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Gate>>) -> Network {
     match (backend.boundary(), gate) {
         _ if is_closed(config, backend) => Network::Closed,
         (Boundary::Sealed, Some(_)) => Network::Proxied { port: PROXY_PORT },
@@ -193,7 +199,7 @@ pub(crate) fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<G
 }
 
 /// Where the record of this home is, its key, and the note of where it ends.
-pub(crate) fn audit_places(config: &Config) -> Places {
+pub fn audit_places(config: &Config) -> Places {
     let security = config.security();
     Places::beside(&config.home().state().join("audit.jsonl"))
         .with_key(security.audit_key_file.clone())
@@ -201,17 +207,12 @@ pub(crate) fn audit_places(config: &Config) -> Places {
 }
 
 /// The record of this home, to be added to. Its folder is there.
-pub(crate) fn audit(config: &Config) -> Result<Audit, Failure> {
+pub fn audit(config: &Config) -> Result<Audit, Failure> {
     Ok(Audit::open_at(audit_places(config))?)
 }
 
 /// What every sandbox of this home is like, on the given backend.
-pub(crate) fn plan(
-    config: &Config,
-    backend: BackendKind,
-    lifetime: Duration,
-    caller: Caller,
-) -> Plan {
+pub fn plan(config: &Config, backend: BackendKind, lifetime: Duration, caller: Caller) -> Plan {
     let terminal = config.terminal();
     let bounds = SandboxBounds::of(config);
     Plan {
@@ -231,13 +232,13 @@ pub(crate) fn plan(
         most_each: bounds.each,
         pool: match caller {
             Caller::Chats => config.gateway().sandbox_pool,
-            Caller::CommandLine | Caller::Onlooker => 0,
+            Caller::CommandLine(_) | Caller::Onlooker => 0,
         },
     }
 }
 
 /// A sandbox for one passing use: it has no network, keeps nothing and ends with its creator.
-pub(crate) fn passing(
+pub fn passing(
     config: &Config,
     backend: BackendKind,
     installation: InstallationId,
@@ -247,7 +248,11 @@ pub(crate) fn passing(
         installation,
         conversation: ConversationKey::new(conversation),
         id: SandboxId::random(),
-        system: system(config, backend, Caller::CommandLine),
+        system: system_with(
+            config,
+            backend,
+            hermetic_config::terminal_image(config, backend),
+        ),
         limits: config.terminal().limits.clone(),
         mounts: mounts(config, backend),
         env: BTreeMap::new(),
@@ -259,7 +264,7 @@ pub(crate) fn passing(
 }
 
 /// The current folder as the workspace, writable.
-pub(crate) fn this_folder() -> Result<Mount, Failure> {
+pub fn this_folder() -> Result<Mount, Failure> {
     let here = env::current_dir()
         .map_err(|error| Failure::caused(&error, "go to a folder that exists"))?;
     Ok(Mount {
@@ -269,25 +274,30 @@ pub(crate) fn this_folder() -> Result<Mount, Failure> {
     })
 }
 
-pub(crate) fn system(config: &Config, backend: BackendKind, caller: Caller) -> SystemView {
+/// The system that a sandbox of this caller sees.
+pub fn system(config: &Config, backend: BackendKind, caller: Caller) -> SystemView {
+    system_with(config, backend, image(config, backend, caller))
+}
+
+/// Nothing for a backend that has no images.
+fn image(config: &Config, backend: BackendKind, caller: Caller) -> Option<String> {
+    match caller {
+        Caller::CommandLine(_) => hermetic_config::terminal_image(config, backend),
+        Caller::Chats | Caller::Onlooker => hermetic_config::image(config, backend),
+    }
+}
+
+fn system_with(config: &Config, backend: BackendKind, image: Option<String>) -> SystemView {
     let rootfs = config.terminal().native.rootfs.clone();
-    match (image(config, backend, caller), backend) {
+    match (image, backend) {
         (Some(image), _) => SystemView::Image(image),
         (None, BackendKind::Native) => rootfs.map_or(SystemView::Host, SystemView::Rootfs),
         (None, _) => SystemView::Host,
     }
 }
 
-/// Nothing for a backend that has no images.
-fn image(config: &Config, backend: BackendKind, caller: Caller) -> Option<String> {
-    match caller {
-        Caller::CommandLine => hermetic_config::terminal_image(config, backend),
-        Caller::Chats | Caller::Onlooker => hermetic_config::image(config, backend),
-    }
-}
-
 /// Mounts of the native backend; others have settings of their own.
-pub(crate) fn mounts(config: &Config, backend: BackendKind) -> Vec<Mount> {
+pub fn mounts(config: &Config, backend: BackendKind) -> Vec<Mount> {
     let mounts = config.terminal().native.mounts.iter();
     mounts
         .filter(|_| backend == BackendKind::Native)
@@ -377,21 +387,4 @@ fn local(config: &Config) -> Result<Arc<dyn Backend>, Failure> {
         env,
     })?;
     Ok(Arc::new(local))
-}
-
-impl From<AppendError> for Failure {
-    fn from(error: AppendError) -> Self {
-        let remedy = match &error {
-            AppendError::Io { .. } => "check its permissions and the space left",
-            AppendError::Busy { .. } => "end whoever holds it",
-            AppendError::Broken { .. } => {
-                "look with `hermetic audit verify`; move it aside and a new file goes on"
-            }
-            AppendError::NoKey { .. } => {
-                "without it nobody could tell a forged record; `hermetic audit verify` shows what is there"
-            }
-            AppendError::TooLong { .. } => "report this as a bug",
-        };
-        Self::caused(&error, remedy)
-    }
 }

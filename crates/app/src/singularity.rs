@@ -13,8 +13,7 @@ use rustix::fs::{Access, access};
 use tracing::info;
 
 use super::Caller;
-use crate::failure::Failure;
-use crate::output;
+use crate::Failure;
 
 /// Where shared machines keep what is large and may be lost.
 const SHARED_SCRATCH: &str = "/scratch";
@@ -65,9 +64,9 @@ fn tell(caller: Caller) -> Tell {
     match caller {
         Caller::Onlooker => Tell::default(),
         Caller::Chats => Tell::new(|progress| info!("{}", said(progress))),
-        Caller::CommandLine => Tell::new(|progress| {
+        Caller::CommandLine(show) => Tell::new(move |progress| {
             if progress.done || std::io::stderr().is_terminal() {
-                output::progress(&said(progress), progress.done);
+                show(&said(progress), progress.done);
             }
         }),
     }

@@ -9,7 +9,7 @@ use hermetic_config::Config;
 use tokio::net::TcpListener;
 use tracing::info;
 
-use crate::failure::Failure;
+use crate::Failure;
 
 /// A port and what is answered there.
 type Door = (TcpListener, axum::Router);

@@ -7,7 +7,7 @@ use hermetic_config::Config;
 use tokio::net::TcpListener;
 use tracing::info;
 
-use crate::failure::Failure;
+use crate::Failure;
 
 /// The platform and the port it is heard on; `None` where it is not used.
 pub(crate) async fn webhook(

@@ -9,7 +9,7 @@ use hermetic_sandbox::Backend;
 use hermetic_types::{InstallationId, Secret};
 
 use super::Caller;
-use crate::failure::Failure;
+use crate::Failure;
 
 /// Who only looks does not wait for a service that is away.
 const GLANCE: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ pub(super) fn daytona(
     let key = key(config)?;
     let written = config.origin("terminal.container_disk");
     let mut patience = Patience::default();
-    if caller == Caller::Onlooker {
+    if matches!(caller, Caller::Onlooker) {
         patience.requests = GLANCE;
     }
     let daytona = Daytona::open(hermetic_daytona::Config {

@@ -6,9 +6,8 @@ use hermetic_redact::{Redactor, Settings};
 use hermetic_types::Secret;
 
 use super::egress;
-use crate::log;
 
-pub(crate) fn redactor(config: &Config) -> Redactor {
+pub fn redactor(config: &Config) -> Redactor {
     let settings = Settings {
         shapes: config.security().redact_secrets,
         ..Settings::default()
@@ -41,9 +40,7 @@ pub(crate) fn redactor(config: &Config) -> Redactor {
             .filter_map(|model| model.api_key.clone()),
     );
     known.extend(egress::secrets(config.egress()));
-    let redactor = Redactor::new(known, settings);
-    log::hide(&redactor);
-    redactor
+    Redactor::new(known, settings)
 }
 
 fn gather(value: &Value, known: &mut Vec<Secret>) {
