@@ -33,7 +33,7 @@ The project's chores.
       Makes machines (once; kept under target/vm), boots them in emulation and runs there what only
       a real machine shows. Takes an hour each on two processors; a single story, minutes.
       Machines: debian-12, debian-13, ubuntu-22.04.
-      Stories: doctor, exec, limits, login, attack, contract, units, oom, restart, kill, power.
+      Stories: doctor, exec, limits, login, attack, contract, units, oom, restart, power.
       --cuts says how often the power is cut (20). --no-build takes the programs that are there.
       --by-hand boots one, says how to get in, and waits for the end of its input.";
 
@@ -229,12 +229,12 @@ mod tests {
     #[test]
     fn a_machine_and_a_story_can_be_chosen() {
         let Ok(Chore::Vm(options)) =
-            parse("vm --machine debian-12 --only restart --only kill --cuts 3 --no-build")
+            parse("vm --machine debian-12 --only restart --only oom --cuts 3 --no-build")
         else {
             panic!("not a machine chore");
         };
         assert_eq!(options.machines, ["debian-12"]);
-        assert_eq!(options.only, ["restart", "kill"]);
+        assert_eq!(options.only, ["restart", "oom"]);
         assert!(options.cuts == 3 && options.no_build && !options.release);
     }
 

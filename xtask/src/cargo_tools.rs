@@ -35,6 +35,11 @@ impl Tool {
         ));
         program::show(
             machine::cargo()
+                // They run for seconds and would be built for minutes.
+                .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
+                .env("CARGO_PROFILE_RELEASE_LTO", "off")
+                .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+                .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
                 .args(["install", "--locked", "--version", self.version])
                 .args(self.options)
                 .arg(format!("cargo-{}", self.name)),
