@@ -143,6 +143,45 @@ impl Readiness {
     }
 }
 
+impl Layer {
+    /// One that holds.
+    pub fn active(name: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            name,
+            state: LayerState::Active,
+            detail: detail.into(),
+            remedy: None,
+        }
+    }
+
+    /// One that is kept by a weaker means.
+    pub fn weaker(
+        name: &'static str,
+        detail: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            name,
+            state: LayerState::Weaker,
+            detail: detail.into(),
+            remedy: Some(remedy.into()),
+        }
+    }
+
+    /// One without which nothing may run, and why it is not there, with every cause.
+    pub fn broken(name: &'static str, error: &BackendError) -> Self {
+        Self {
+            name,
+            state: LayerState::Required,
+            detail: error.with_causes(),
+            remedy: match error {
+                BackendError::Unavailable { remedy, .. } => Some(remedy.clone()),
+                _ => None,
+            },
+        }
+    }
+}
+
 impl BackendError {
     pub fn failed(
         step: impl Into<String>,
@@ -152,6 +191,19 @@ impl BackendError {
             step: step.into(),
             source: source.into(),
         }
+    }
+}
+
+impl BackendError {
+    /// In one line.
+    pub fn with_causes(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = Error::source(self);
+        while let Some(source) = cause {
+            text = format!("{text}: {source}");
+            cause = source.source();
+        }
+        text
     }
 }
 

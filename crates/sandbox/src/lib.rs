@@ -19,6 +19,7 @@ mod distant;
 mod finished;
 pub mod host;
 mod host_folders;
+mod launch;
 mod output;
 mod sandbox;
 mod spec;
@@ -28,6 +29,7 @@ pub use backend::{Backend, BackendError, Found, FoundState, Layer, LayerState, L
 pub use finished::{Dropped, Finished, gather};
 pub use hermetic_warden::client::GreetError;
 pub use host_folders::risk_of_showing;
+pub use launch::launch;
 pub use output::HeadTail;
 pub use sandbox::{Bond, RunError, Sandbox};
 pub use spec::{Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView};

@@ -10,9 +10,8 @@ use bollard::query_parameters::{
     CreateContainerOptionsBuilder, StartContainerOptions, UploadToContainerOptionsBuilder,
 };
 use futures::TryFutureExt;
-use hermetic_sandbox::{BackendError, Link, Spec, SystemView};
+use hermetic_sandbox::{BackendError, Link, Spec, SystemView, launch};
 use hermetic_types::SandboxId;
-use tokio::sync::oneshot;
 
 use crate::archive::{self, Whose};
 use crate::container::Look;
@@ -33,33 +32,26 @@ pub(crate) enum Start {
     Again,
 }
 
-/// Goes on when the caller gives up: cut in the middle, a request would leave a container that the
-/// engine is still making. One that nobody wants any more is seen out at once.
 pub(crate) async fn start(
     host: &Arc<Host>,
     spec: &Spec,
     start: Start,
 ) -> Result<Link, BackendError> {
-    let (hand_over, handed) = oneshot::channel();
-    let (host, spec) = (Arc::clone(host), spec.clone());
-    tokio::spawn(async move {
-        let made = match start {
-            Start::Fresh => create(&host, &spec).await,
-            Start::Again => resume(&host, &spec).await,
-        };
-        if let Err(Ok(unwanted)) = hand_over.send(made) {
-            drop(unwanted);
-            let gone = match start {
-                Start::Fresh => death::destroy(&host, &spec.id).await,
-                Start::Again => death::stop(&host, &spec.id).await,
-            };
-            if let Err(error) = gone {
-                tracing::warn!(sandbox = %spec.id, %error, "an unwanted sandbox is left");
-            }
+    let (making, unwanted) = (Arc::clone(host), Arc::clone(host));
+    let (wanted, id) = (spec.clone(), spec.id.clone());
+    let make = async move {
+        match start {
+            Start::Fresh => create(&making, &wanted).await,
+            Start::Again => resume(&making, &wanted).await,
         }
-    });
-    let lost = |error| Err(BackendError::failed("finish the start", error));
-    handed.await.unwrap_or_else(lost)
+    };
+    let discard = async move {
+        match start {
+            Start::Fresh => death::destroy(&unwanted, &id).await,
+            Start::Again => death::stop(&unwanted, &id).await,
+        }
+    };
+    launch(&spec.id, make, discard).await
 }
 
 async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {

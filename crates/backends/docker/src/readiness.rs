@@ -28,7 +28,7 @@ pub(crate) async fn examine(host: &Arc<Host>) -> Readiness {
         Ok(info) => info,
         Err(error) => {
             return Readiness {
-                layers: vec![broken("engine", &error)],
+                layers: vec![Layer::broken("engine", &error)],
             };
         }
     };
@@ -36,7 +36,10 @@ pub(crate) async fn examine(host: &Arc<Host>) -> Readiness {
     layers.extend(runtime(host, &info));
     layers.push(trial(host).await);
     layers.push(network(host));
-    layers.push(held("capabilities", "none in any set, no-new-privileges"));
+    layers.push(Layer::active(
+        "capabilities",
+        "none in any set, no-new-privileges",
+    ));
     layers.push(seccomp(&info));
     layers.push(identity(host, &info).await);
     let kept = |claimed| match leaves_limits_out(host, &info) {
@@ -73,7 +76,7 @@ fn engine(host: &Host, info: &SystemInfo) -> Layer {
         .as_deref()
         .is_none_or(|system| system == "linux")
     {
-        held("engine", &detail)
+        Layer::active("engine", &detail)
     } else {
         Layer {
             name: "engine",
@@ -92,9 +95,9 @@ fn connection(host: &Host) -> Layer {
             detail: "neither hidden nor proven: whoever is on the way owns the engine".to_owned(),
             remedy: Some("DOCKER_TLS_VERIFY=1 with certificates, or ssh://".to_owned()),
         },
-        Address::Plain(_) | Address::Socket(_) => held("connection", "on this machine"),
-        Address::Tls(_) => held("connection", "TLS"),
-        Address::Ssh(_) => held("connection", "ssh"),
+        Address::Plain(_) | Address::Socket(_) => Layer::active("connection", "on this machine"),
+        Address::Tls(_) => Layer::active("connection", "TLS"),
+        Address::Ssh(_) => Layer::active("connection", "ssh"),
     }
 }
 
@@ -103,7 +106,7 @@ fn runtime(host: &Host, info: &SystemInfo) -> Option<Layer> {
     let wanted = host.config.options.runtime.as_ref()?;
     let known = info.runtimes.as_ref();
     if known.is_none_or(|known| known.contains_key(wanted)) {
-        return Some(held("runtime", wanted));
+        return Some(Layer::active("runtime", wanted));
     }
     let mut names: Vec<_> = known
         .into_iter()
@@ -130,7 +133,7 @@ async fn trial(host: &Arc<Host>) -> Layer {
         Err(error) => Err(error),
     };
     match there {
-        Err(error) => return broken("image", &error),
+        Err(error) => return Layer::broken("image", &error),
         Ok(None) => {
             return Layer {
                 name: "image",
@@ -151,9 +154,9 @@ async fn trial(host: &Arc<Host>) -> Layer {
     let tried = tried.await;
     let gone = death::destroy(host, &spec.id).await;
     match tried.and(gone) {
-        Ok(()) => held(
+        Ok(()) => Layer::active(
             "image",
-            &format!("{image}: a container was made, ran a command and was removed"),
+            format!("{image}: a container was made, ran a command and was removed"),
         ),
         Err(error) => unusable(host, &error),
     }
@@ -165,7 +168,7 @@ const DONE: &str = "done\n";
 
 /// An image may work as its own user only.
 fn unusable(host: &Host, error: &BackendError) -> Layer {
-    let mut layer = broken("image", error);
+    let mut layer = Layer::broken("image", error);
     if host.config.options.user == User::NeverRoot {
         layer.remedy.get_or_insert_with(|| {
             "if it works as its own user only, terminal.docker_user: image, which may be root"
@@ -197,7 +200,7 @@ fn trial_spec(host: &Host) -> Spec {
 
 fn network(host: &Host) -> Layer {
     match host.config.options.seal {
-        Seal::Whole => held("network", "none but its own loopback"),
+        Seal::Whole => Layer::active("network", "none but its own loopback"),
         Seal::BrokenByNetwork => Layer {
             name: "network",
             state: LayerState::Missing,
@@ -213,11 +216,11 @@ fn seccomp(info: &SystemInfo) -> Layer {
         .filter(|option| option.starts_with("name=seccomp"))
         .find(|option| !option.contains("unconfined"));
     match profile {
-        Some(_) => held(
+        Some(_) => Layer::active(
             "seccomp",
             "the engine's filter of system calls, and our own",
         ),
-        None => held(
+        None => Layer::active(
             "seccomp",
             "our own filter of system calls; the engine has none",
         ),
@@ -233,28 +236,28 @@ async fn identity(host: &Host, info: &SystemInfo) -> Layer {
         .collect();
     let has = |name: &str| options.iter().any(|option| option.starts_with(name));
     if has("name=userns") {
-        return held("identity", "root inside is nobody outside (userns-remap)");
+        return Layer::active("identity", "root inside is nobody outside (userns-remap)");
     }
     if has("name=rootless") {
-        return held("identity", "the engine itself is not root");
+        return Layer::active("identity", "the engine itself is not root");
     }
     let picture = picture(host).await;
     let of_image = picture.as_ref().and_then(|picture| picture.user.as_deref());
     let is_root = |name: Option<&str>| whose(name) == Whose::Root;
     match &host.config.options.user {
-        User::NeverRoot if picture.is_some() && !is_root(of_image) => held(
+        User::NeverRoot if picture.is_some() && !is_root(of_image) => Layer::active(
             "identity",
-            &format!("{}, as the image says", of_image.unwrap_or_default()),
+            format!("{}, as the image says", of_image.unwrap_or_default()),
         ),
-        User::NeverRoot => held("identity", OF_ITS_OWN),
-        User::Host { uid, gid } if *uid != 0 => held(
+        User::NeverRoot => Layer::active("identity", OF_ITS_OWN),
+        User::Host { uid, gid } if *uid != 0 => Layer::active(
             "identity",
-            &format!("{uid}:{gid}, the user who runs hermetic"),
+            format!("{uid}:{gid}, the user who runs hermetic"),
         ),
-        User::Named(name) if !is_root(Some(name)) => held("identity", name),
-        User::Image if picture.is_some() && !is_root(of_image) => held(
+        User::Named(name) if !is_root(Some(name)) => Layer::active("identity", name),
+        User::Image if picture.is_some() && !is_root(of_image) => Layer::active(
             "identity",
-            &format!("{}, as the image says", of_image.unwrap_or_default()),
+            format!("{}, as the image says", of_image.unwrap_or_default()),
         ),
         user => Layer {
             name: "identity",
@@ -307,13 +310,13 @@ fn limit(name: &'static str, kept: Option<bool>) -> Layer {
             remedy: Some("switch the cgroup controller on, on the engine's host".to_owned()),
         },
         // Podman does not say; it refuses a container whose limit it cannot keep.
-        Some(true) | None => held(name, "kept by the engine's cgroups"),
+        Some(true) | None => Layer::active(name, "kept by the engine's cgroups"),
     }
 }
 
 async fn disk(host: &Host) -> Layer {
     if host.facts().await.is_ok_and(|facts| facts.may_size) {
-        return held("disk limit", "kept by the engine's storage");
+        return Layer::active("disk limit", "kept by the engine's storage");
     }
     Layer {
         name: "disk limit",
@@ -345,30 +348,5 @@ fn files(host: &Host) -> Layer {
         }
         .to_owned(),
         remedy: Some("docker_read_only, which leaves only bounded folders to write to".to_owned()),
-    }
-}
-
-fn broken(name: &'static str, error: &BackendError) -> Layer {
-    let mut detail = error.to_string();
-    if let Some(source) = std::error::Error::source(error) {
-        detail = format!("{detail}: {source}");
-    }
-    Layer {
-        name,
-        state: LayerState::Required,
-        detail,
-        remedy: match error {
-            BackendError::Unavailable { remedy, .. } => Some(remedy.clone()),
-            _ => None,
-        },
-    }
-}
-
-fn held(name: &'static str, detail: &str) -> Layer {
-    Layer {
-        name,
-        state: LayerState::Active,
-        detail: detail.to_owned(),
-        remedy: None,
     }
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, Link, Spec};
+use hermetic_sandbox::{BackendError, Link, Spec, launch};
 use hermetic_types::SandboxId;
-use tokio::sync::oneshot;
 use tonic::{Code, Status};
 use uuid::Uuid;
 
@@ -27,33 +26,26 @@ pub(crate) enum Start {
     Again,
 }
 
-/// Goes on when the caller gives up: cut in the middle, a request would leave a sandbox that Modal
-/// is still making. One that nobody wants any more is seen out at once.
 pub(crate) async fn start(
     host: &Arc<Host>,
     spec: &Spec,
     start: Start,
 ) -> Result<Link, BackendError> {
-    let (hand_over, handed) = oneshot::channel();
-    let (host, spec) = (Arc::clone(host), spec.clone());
-    tokio::spawn(async move {
-        let made = match start {
-            Start::Fresh => create(&host, &spec).await,
-            Start::Again => resume(&host, &spec).await,
-        };
-        if let Err(Ok(unwanted)) = hand_over.send(made) {
-            drop(unwanted);
-            let gone = match start {
-                Start::Fresh => death::destroy(&host, &spec.id).await,
-                Start::Again => death::stop(&host, &spec.id).await,
-            };
-            if let Err(error) = gone {
-                tracing::warn!(sandbox = %spec.id, %error, "an unwanted sandbox is left");
-            }
+    let (making, unwanted) = (Arc::clone(host), Arc::clone(host));
+    let (wanted, id) = (spec.clone(), spec.id.clone());
+    let make = async move {
+        match start {
+            Start::Fresh => create(&making, &wanted).await,
+            Start::Again => resume(&making, &wanted).await,
         }
-    });
-    let lost = |error| Err(BackendError::failed("finish the start", error));
-    handed.await.unwrap_or_else(lost)
+    };
+    let discard = async move {
+        match start {
+            Start::Fresh => death::destroy(&unwanted, &id).await,
+            Start::Again => death::stop(&unwanted, &id).await,
+        }
+    };
+    launch(&spec.id, make, discard).await
 }
 
 /// Reaches the warden of one that lives.

@@ -18,25 +18,28 @@ pub(crate) async fn examine(host: &Host) -> Readiness {
     };
     if let Err(status) = asked.await {
         return Readiness {
-            layers: vec![broken(&trouble("tell about itself", &status))],
+            layers: vec![Layer::broken(
+                "service",
+                &trouble("tell about itself", &status),
+            )],
         };
     }
     let config = &host.config;
     Readiness {
         layers: vec![
-            held("service", &format!("{} takes the token", config.address)),
-            held(
+            Layer::active("service", format!("{} takes the token", config.address)),
+            Layer::active(
                 "image",
-                &format!("{}, built at Modal when first needed", config.image),
+                format!("{}, built at Modal when first needed", config.image),
             ),
             network(&config.outbound),
-            held(
+            Layer::active(
                 "isolation",
                 "Modal's own (gVisor), a machine that is not this one",
             ),
-            held("cpu limit", "kept by Modal"),
-            held("memory limit", "kept by Modal"),
-            held(
+            Layer::active("cpu limit", "kept by Modal"),
+            Layer::active("memory limit", "kept by Modal"),
+            Layer::active(
                 "end of life",
                 "the warden's, Modal's for an idle one, and a day at most",
             ),
@@ -52,7 +55,9 @@ pub(crate) async fn examine(host: &Host) -> Readiness {
 
 fn network(outbound: &Outbound) -> Layer {
     match outbound {
-        Outbound::Nothing => held("network", "none but its own loopback, blocked by Modal"),
+        Outbound::Nothing => {
+            Layer::active("network", "none but its own loopback, blocked by Modal")
+        }
         Outbound::Named { networks, names } => Layer {
             name: "network",
             state: LayerState::Missing,
@@ -62,30 +67,5 @@ fn network(outbound: &Outbound) -> Layer {
             ),
             remedy: Some("leave terminal.modal_outbound out".to_owned()),
         },
-    }
-}
-
-fn broken(error: &BackendError) -> Layer {
-    let mut detail = error.to_string();
-    if let Some(source) = std::error::Error::source(error) {
-        detail = format!("{detail}: {source}");
-    }
-    Layer {
-        name: "service",
-        state: LayerState::Required,
-        detail,
-        remedy: match error {
-            BackendError::Unavailable { remedy, .. } => Some(remedy.clone()),
-            _ => None,
-        },
-    }
-}
-
-fn held(name: &'static str, detail: &str) -> Layer {
-    Layer {
-        name,
-        state: LayerState::Active,
-        detail: detail.to_owned(),
-        remedy: None,
     }
 }

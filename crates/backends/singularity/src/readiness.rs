@@ -1,14 +1,13 @@
 //! What holds on this host, told by trying it where the image is there.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
 use hermetic_native::Housing;
 use hermetic_sandbox::{
-    BackendError, Layer, LayerState, Lifeline, Network, Persistence, Readiness, Spec, SystemView,
+    Layer, LayerState, Lifeline, Network, Persistence, Readiness, Spec, SystemView,
 };
 use hermetic_types::{ConversationKey, Limits, SandboxId};
 use rustix::process::getuid;
@@ -23,12 +22,12 @@ const ANSWERING: Duration = Duration::from_secs(20);
 pub(crate) async fn examine(host: &Host) -> Readiness {
     let Some(runtime) = &host.config.runtime else {
         return Readiness {
-            layers: vec![broken("runtime", &lacking())],
+            layers: vec![Layer::broken("runtime", &lacking())],
         };
     };
-    let mut layers = vec![held("runtime", &version(runtime).await)];
+    let mut layers = vec![Layer::active("runtime", &version(runtime).await)];
     match Image::parse(&host.config.image, &host.config.cache) {
-        Err(error) => layers.push(broken("image", &error)),
+        Err(error) => layers.push(Layer::broken("image", &error)),
         Ok(image @ Image::There(_)) if !image.is_there() => layers.push(Layer {
             name: "image",
             state: LayerState::Required,
@@ -45,7 +44,7 @@ pub(crate) async fn examine(host: &Host) -> Readiness {
             remedy: None,
         }),
         Ok(_) => {
-            layers.push(held("image", &host.config.image));
+            layers.push(Layer::active("image", &host.config.image));
             layers.extend(tried(host).await);
         }
     }
@@ -90,20 +89,20 @@ async fn tried(host: &Host) -> Vec<Layer> {
     }
     match made {
         Ok(landlock) => vec![
-            held("instance", "started, sealed and ended"),
-            held(
+            Layer::active("instance", "started, sealed and ended"),
+            Layer::active(
                 "namespaces",
                 "the runtime's, and inside them ours: user, mount, pid, ipc, uts, network, cgroup",
             ),
-            held("network", "none but a loopback of its own"),
-            held("capabilities", "none in any set, no_new_privs"),
-            held(
+            Layer::active("network", "none but a loopback of its own"),
+            Layer::active("capabilities", "none in any set, no_new_privs"),
+            Layer::active(
                 "seccomp",
                 "our own allowlist of system calls; the runtime has none by default",
             ),
             landlock_layer(landlock),
         ],
-        Err(error) => vec![broken("instance", &error)],
+        Err(error) => vec![Layer::broken("instance", &error)],
     }
 }
 
@@ -129,7 +128,7 @@ fn trial(host: &Host) -> Spec {
 
 fn landlock_layer(abi: Option<u8>) -> Layer {
     match abi {
-        Some(abi) => held("landlock", &format!("ABI {abi}")),
+        Some(abi) => Layer::active("landlock", format!("ABI {abi}")),
         None => Layer {
             name: "landlock",
             state: LayerState::Missing,
@@ -141,7 +140,7 @@ fn landlock_layer(abi: Option<u8>) -> Layer {
 
 fn identity() -> Layer {
     if getuid().is_root() {
-        return held(
+        return Layer::active(
             "identity",
             "each sandbox is a host user of its own, unused elsewhere and never root",
         );
@@ -158,7 +157,7 @@ fn limits(host: &Host) -> Vec<Layer> {
     let kept = host.instances.keeps();
     let by = |name, kept: bool, flag: &str, instead: &str| {
         if kept {
-            return held(name, &format!("the runtime's cgroup, by {flag}"));
+            return Layer::active(name, format!("the runtime's cgroup, by {flag}"));
         }
         Layer {
             name,
@@ -203,30 +202,4 @@ fn limits(host: &Host) -> Vec<Layer> {
             ),
         },
     ]
-}
-
-fn held(name: &'static str, detail: &str) -> Layer {
-    Layer {
-        name,
-        state: LayerState::Active,
-        detail: detail.to_owned(),
-        remedy: None,
-    }
-}
-
-fn broken(name: &'static str, error: &BackendError) -> Layer {
-    let remedy = match error {
-        BackendError::Unavailable { remedy, .. } => Some(remedy.clone()),
-        _ => None,
-    };
-    let mut detail = error.to_string();
-    if let Some(source) = error.source() {
-        detail = format!("{detail}: {source}");
-    }
-    Layer {
-        name,
-        state: LayerState::Required,
-        detail,
-        remedy,
-    }
 }

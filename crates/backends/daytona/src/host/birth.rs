@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, Link, Persistence, Spec, SystemView};
-use tokio::sync::oneshot;
+use hermetic_sandbox::{BackendError, Link, Persistence, Spec, SystemView, launch};
 use tokio::time::{Instant, sleep};
 
 use super::daytona::{Host, missing};
@@ -31,33 +30,26 @@ const NEVER: i64 = -1;
 
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Goes on when the caller gives up: cut in the middle, a request would leave a sandbox that the
-/// provider is still making. One that nobody wants any more is seen out at once.
 pub(crate) async fn start(
     host: &Arc<Host>,
     spec: &Spec,
     start: Start,
 ) -> Result<Link, BackendError> {
-    let (hand_over, handed) = oneshot::channel();
-    let (host, spec) = (Arc::clone(host), spec.clone());
-    tokio::spawn(async move {
-        let made = match start {
-            Start::Fresh => create(&host, &spec).await,
-            Start::Again => resume(&host, &spec).await,
-        };
-        if let Err(Ok(unwanted)) = hand_over.send(made) {
-            drop(unwanted);
-            let gone = match start {
-                Start::Fresh => death::destroy(&host, &spec.id).await,
-                Start::Again => death::stop(&host, &spec.id).await,
-            };
-            if let Err(error) = gone {
-                tracing::warn!(sandbox = %spec.id, %error, "an unwanted sandbox is left");
-            }
+    let (making, unwanted) = (Arc::clone(host), Arc::clone(host));
+    let (wanted, id) = (spec.clone(), spec.id.clone());
+    let make = async move {
+        match start {
+            Start::Fresh => create(&making, &wanted).await,
+            Start::Again => resume(&making, &wanted).await,
         }
-    });
-    let lost = |error| Err(BackendError::failed("finish the start", error));
-    handed.await.unwrap_or_else(lost)
+    };
+    let discard = async move {
+        match start {
+            Start::Fresh => death::destroy(&unwanted, &id).await,
+            Start::Again => death::stop(&unwanted, &id).await,
+        }
+    };
+    launch(&spec.id, make, discard).await
 }
 
 async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {

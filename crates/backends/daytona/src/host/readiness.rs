@@ -16,7 +16,7 @@ pub(crate) async fn examine(host: &Host) -> Readiness {
         Ok(listed) => listed,
         Err(trouble) => {
             return Readiness {
-                layers: vec![broken("service", &trouble.at("list the sandboxes"))],
+                layers: vec![Layer::broken("service", &trouble.at("list the sandboxes"))],
             };
         }
     };
@@ -27,23 +27,23 @@ pub(crate) async fn examine(host: &Host) -> Readiness {
     );
     Readiness {
         layers: vec![
-            held("service", &service),
+            Layer::active("service", &service),
             connection(host),
-            held(
+            Layer::active(
                 "network",
                 "blocked by Daytona; bytes leave by the link alone",
             ),
-            held("cpu limit", "Daytona's, in whole cores"),
-            held("memory limit", "Daytona's, rounded up to GiB"),
-            held("disk limit", &format!("Daytona's, {MOST_DISK} GiB at most")),
-            held("open files limit", "an rlimit"),
+            Layer::active("cpu limit", "Daytona's, in whole cores"),
+            Layer::active("memory limit", "Daytona's, rounded up to GiB"),
+            Layer::active("disk limit", format!("Daytona's, {MOST_DISK} GiB at most")),
+            Layer::active("open files limit", "an rlimit"),
             Layer {
                 name: "process limit",
                 state: LayerState::Missing,
                 detail: "Daytona bounds no processes; the memory limit does in the end".to_owned(),
                 remedy: None,
             },
-            held(
+            Layer::active(
                 "bill",
                 "Daytona stops what is idle for the sandbox's lifetime, and deletes what is not kept",
             ),
@@ -54,37 +54,15 @@ pub(crate) async fn examine(host: &Host) -> Readiness {
 fn connection(host: &Host) -> Layer {
     let base = &host.service.base;
     if base.scheme() == "https" {
-        return held("connection", "TLS");
+        return Layer::active("connection", "TLS");
     }
     if is_loopback(base) {
-        return held("connection", "on this machine");
+        return Layer::active("connection", "on this machine");
     }
     Layer {
         name: "connection",
         state: LayerState::Weaker,
         detail: "neither hidden nor proven: whoever is on the way has the key".to_owned(),
         remedy: Some("write an https address in DAYTONA_API_URL".to_owned()),
-    }
-}
-
-fn held(name: &'static str, detail: &str) -> Layer {
-    Layer {
-        name,
-        state: LayerState::Active,
-        detail: detail.to_owned(),
-        remedy: None,
-    }
-}
-
-fn broken(name: &'static str, error: &BackendError) -> Layer {
-    let remedy = match error {
-        BackendError::Unavailable { remedy, .. } => Some(remedy.clone()),
-        _ => None,
-    };
-    Layer {
-        name,
-        state: LayerState::Required,
-        detail: error.to_string(),
-        remedy,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hermetic_sandbox::{
-    BackendError, Layer, LayerState, Lifeline, Network, Persistence, Readiness, Spec, SystemView,
+    Layer, LayerState, Lifeline, Network, Persistence, Readiness, Spec, SystemView,
 };
 use hermetic_types::{ConversationKey, Limits, SandboxId};
 use rustix::process::getuid;
@@ -17,16 +17,22 @@ pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
     let mut layers = vec![identity()];
     match native.try_out(&trial(host)).await {
         Ok(abi) => {
-            layers.push(held(
+            layers.push(Layer::active(
                 "namespaces",
                 "user, mount, pid, ipc, uts, network and cgroup, all new",
             ));
-            layers.push(held("capabilities", "none in any set, no_new_privs"));
-            layers.push(held("seccomp", "an allowlist of system calls"));
+            layers.push(Layer::active(
+                "capabilities",
+                "none in any set, no_new_privs",
+            ));
+            layers.push(Layer::active("seccomp", "an allowlist of system calls"));
             layers.push(landlock(abi, host.demands(Demand::Landlock)));
-            layers.push(held("command", "started in it and heard to its end"));
+            layers.push(Layer::active(
+                "command",
+                "started in it and heard to its end",
+            ));
         }
-        Err(error) => layers.push(broken(&error)),
+        Err(error) => layers.push(Layer::broken("namespaces", &error)),
     }
     let insisted = host.demands(Demand::CgroupLimits);
     let groups = &host.groups;
@@ -89,7 +95,7 @@ fn trial(host: &Host) -> Spec {
 
 fn identity() -> Layer {
     if getuid().is_root() {
-        held(
+        Layer::active(
             "identity",
             "each sandbox is a host user of its own, unused elsewhere and never root",
         )
@@ -101,30 +107,6 @@ fn identity() -> Layer {
             remedy: Some("run as root for a host user per sandbox".to_owned()),
         }
     }
-}
-
-fn broken(error: &BackendError) -> Layer {
-    let remedy = match error {
-        BackendError::Unavailable { remedy, .. } => Some(remedy.clone()),
-        _ => None,
-    };
-    Layer {
-        name: "namespaces",
-        state: LayerState::Required,
-        detail: told(error),
-        remedy,
-    }
-}
-
-/// With every cause that it has.
-fn told(error: &BackendError) -> String {
-    let mut detail = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(source) = cause {
-        detail = format!("{detail}: {source}");
-        cause = source.source();
-    }
-    detail
 }
 
 fn landlock(abi: Option<u8>, insisted: bool) -> Layer {
@@ -175,8 +157,8 @@ async fn disk(native: &Native, host: &Host) -> Layer {
             .try_to_say(&on_disk(trial(host)), OVERFILL, STOPPED)
             .await
         {
-            Ok(()) => return held("disk limit", BY_QUOTA),
-            Err(error) => told(&error),
+            Ok(()) => return Layer::active("disk limit", BY_QUOTA),
+            Err(error) => error.with_causes(),
         },
         Err(why) => why.to_string(),
     };
@@ -224,9 +206,9 @@ fn total(host: &Host) -> Layer {
         .find(|setting| setting.file.contains("max") || setting.file.contains("limit"))
         .and_then(|setting| setting.value.parse::<u64>().ok())
         .unwrap_or_default();
-    held(
+    Layer::active(
         "total limit",
-        &format!(
+        format!(
             "{} MB and a bound on processes for all sandboxes together, by their common cgroup",
             bytes >> 20
         ),
@@ -235,20 +217,11 @@ fn total(host: &Host) -> Layer {
 
 /// What one sandbox could take from everybody on the host.
 fn tables() -> Layer {
-    held(
+    Layer::active(
         "host tables",
         "terminals and file notifications bounded for each sandbox, asynchronous I/O and huge pages \
          refused, open files and TCP buffers watched when the host runs short of them",
     )
-}
-
-fn held(name: &'static str, detail: &str) -> Layer {
-    Layer {
-        name,
-        state: LayerState::Active,
-        detail: detail.to_owned(),
-        remedy: None,
-    }
 }
 
 fn missing(otherwise: LayerState, insisted: bool) -> LayerState {
