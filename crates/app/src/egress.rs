@@ -8,9 +8,9 @@ use std::sync::Arc;
 use hermetic_approvals::{EgressRecord, HostApprovals};
 use hermetic_config::{Config, CredentialSource, Egress, EgressCredential, EgressMode};
 use hermetic_egress::{
-    Allowing, Bundle, CertificateAuthority, Charter, Credential, Gate, InvalidRules, Issued,
-    Journal, Limits, LogRecord, Mode, Paced, Preset, Proxy, Record, Roots, RuleBook, RuleText,
-    RulesText, Scope, SystemResolver, trust_bundle,
+    Allowing, Bundle, CertificateAuthority, Charter, Credential, EgressMetrics, Gate, InvalidRules,
+    Issued, Journal, Limits, LogRecord, Mode, Paced, Preset, Proxy, Record, Roots, RuleBook,
+    RuleText, RulesText, Scope, SystemResolver, trust_bundle,
 };
 use hermetic_types::Secret;
 use rustix::process::{Resource, getrlimit};
@@ -34,6 +34,8 @@ const MOST_SECRET_BYTES: u64 = 64 << 10;
 pub struct People {
     pub(crate) hosts: HostApprovals,
     pub(crate) record: EgressRecord,
+    /// Where connections are counted.
+    pub(crate) metrics: EgressMetrics,
 }
 
 /// What the configuration lets out; nothing where its mode is `closed`.
@@ -143,6 +145,7 @@ fn build(
         // Kept for ever, so a sandbox must not fill it.
         let record = Arc::new(people.record.clone());
         records.push(Arc::new(Paced::new(record, MOST_A_MINUTE)));
+        records.push(Arc::new(people.metrics.clone()));
     }
     let mut proxy = Proxy::new(
         limits,

@@ -6,10 +6,12 @@ use std::time::Duration;
 use hermetic_agent::Agent;
 use hermetic_chat::Chat;
 use hermetic_config::{BusyInput, Config, ResetMode, Resolved};
-use hermetic_gateway::{Busy, Parts, Resets, Settings, Streaming};
+use hermetic_egress::EgressMetrics;
+use hermetic_gateway::{Busy, GatewayMetrics, Parts, Resets, Settings, Streaming};
 use hermetic_redact::Redactor;
-use hermetic_session::{DiskBounds, Sandboxes, Spending};
+use hermetic_session::{DiskBounds, SandboxMetrics, Sandboxes, Spending};
 use hermetic_types::SystemClock;
+use prometheus_client::registry::Registry;
 
 use super::egress::People;
 use super::toolsets::{Elsewhere, toolsets};
@@ -52,9 +54,11 @@ pub async fn gateway(
         chats.push(webhook);
     }
     let approvals = approvals::approval_service(config, &store, &chats, &redactor)?;
+    let mut registry = Registry::with_prefix("hermetic");
     let people = People {
         hosts: approvals.hosts(super::rule_book(config)),
         record: approvals.egress_record(),
+        metrics: EgressMetrics::registered(&mut registry),
     };
     let gate = super::gate(config, Some(people))?;
     let plan = |kind| {
@@ -66,11 +70,15 @@ pub async fn gateway(
     let usual = plan(kind);
     let apart = elsewhere.plans(plan);
     let sandboxes = Sandboxes::new(usual.clone(), installation, backends, store.ledger());
-    let sandboxes = sandboxes.apart(apart.clone()).with_disk_bounds(DiskBounds {
-        folder: config.home().state(),
-        reserve_bytes: config.gateway().disk_reserve_bytes,
-        most_bytes: config.gateway().sandboxes_disk_bytes,
-    });
+    let metrics = SandboxMetrics::registered(&mut registry);
+    let sandboxes = sandboxes
+        .counting_in(metrics)
+        .apart(apart.clone())
+        .with_disk_bounds(DiskBounds {
+            folder: config.home().state(),
+            reserve_bytes: config.gateway().disk_reserve_bytes,
+            most_bytes: config.gateway().sandboxes_disk_bytes,
+        });
     let sandboxes = match &gate {
         Some(gate) => sandboxes.leaving_by(Arc::clone(gate), Spending::in_store(store.documents())),
         None => sandboxes,
@@ -86,6 +94,8 @@ pub async fn gateway(
         chats,
         redactor,
         clock: SystemClock::shared(),
+        metrics: GatewayMetrics::registered(&mut registry),
+        registry: Arc::new(registry),
         settings: Settings {
             busy: match config.agent().busy_input {
                 BusyInput::Interrupt => Busy::Interrupt,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hermetic_agent::{Agent, prompt};
 use hermetic_approvals::{ApprovalPrompt, Approvals, CommandApprovals, FixedPrompt, Requester};
 use hermetic_config::Config;
+use hermetic_egress::EgressMetrics;
 use hermetic_gateway::Reachable;
 use hermetic_redact::Redactor;
 use hermetic_session::{Sandboxes, Spending};
@@ -70,6 +71,7 @@ pub async fn keyboard_chat(
             super::rule_book(config),
         ),
         record: approvals.egress_record(),
+        metrics: EgressMetrics::default(),
     };
     let gate = super::gate(config, Some(people))?;
     let lifetime = config.terminal().lifetime;

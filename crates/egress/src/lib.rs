@@ -24,6 +24,7 @@ mod gate;
 mod http;
 mod journal;
 mod limits;
+mod metrics;
 mod nearby;
 mod paced;
 #[doc(hidden)]
@@ -55,6 +56,7 @@ pub use env::{Trust, sandbox_env};
 pub use gate::{Bundle, Charter, Gate, Issued, Reach};
 pub use journal::{Journal, Noted, Tail};
 pub use limits::Limits;
+pub use metrics::EgressMetrics;
 pub use paced::Paced;
 pub use probe::{ProbeError, probe};
 pub use proxy::Proxy;

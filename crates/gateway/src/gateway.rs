@@ -11,6 +11,7 @@ use hermetic_redact::Redactor;
 use hermetic_session::Sandboxes;
 use hermetic_store::{History, Inbox, Store, ToolCalls};
 use hermetic_types::{HealthReport, SharedClock, Timestamp};
+use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +21,7 @@ use crate::approvals::ApprovalService;
 use crate::conversation::{Confirmations, Conversations, TurnLimits};
 use crate::delivery::{Outbound, Outbox, OutboxParts};
 use crate::message::CommandAccess;
-use crate::{PlatformToolsets, Resets, Stage, Streaming};
+use crate::{GatewayMetrics, PlatformToolsets, Resets, Stage, Streaming};
 
 /// What a gateway is made of. The binary builds them from the configuration.
 #[derive(Debug)]
@@ -36,6 +37,9 @@ pub struct Parts {
     pub approvals: ApprovalService,
     pub redactor: Redactor,
     pub clock: SharedClock,
+    pub metrics: GatewayMetrics,
+    /// Everything that any part counts, shown on `/metrics`.
+    pub registry: Arc<Registry>,
     pub settings: Settings,
 }
 
@@ -95,6 +99,8 @@ pub struct Gateway {
     pub(crate) outbox: Outbox,
     pub(crate) turn_limits: Arc<TurnLimits>,
     pub(crate) clock: SharedClock,
+    pub(crate) metrics: GatewayMetrics,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) stage: watch::Sender<Stage>,
     /// Since when each part that is not well was seen so.
     pub(crate) troubles: Mutex<HashMap<String, Timestamp>>,
@@ -145,6 +151,8 @@ impl Gateway {
             outbox,
             turn_limits,
             clock: parts.clock,
+            metrics: parts.metrics,
+            registry: parts.registry,
             stage: watch::Sender::new(Stage::Starting),
             troubles: Mutex::default(),
             model_health: HealthReport::default(),

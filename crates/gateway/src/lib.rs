@@ -35,4 +35,6 @@ pub use delivery::Streaming;
 pub use gateway::{Busy, Gateway, Parts, Settings};
 pub use message::{CommandAccess, CommandRule, PlatformCommandAccess, Reachable};
 pub use pairings::StoredPairings;
-pub use run::{Condition, Drained, Part, ProofError, Report, ServeError, Stage, serve};
+pub use run::{
+    Condition, Drained, GatewayMetrics, Part, ProofError, Report, ServeError, Stage, serve,
+};

@@ -18,10 +18,12 @@ use hermetic_redact::Redacted;
 use hermetic_store::{End, Open, StoreError};
 use hermetic_types::{Incoming, Place, Platform};
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::conversation::{CommandError, Notified, TurnControl};
 use crate::delivery::{Answer, Delivered, LiveReply};
 use crate::message::{AcceptedMessage, Slash};
+use crate::run::TurnEnd;
 use crate::{Busy, Gateway, wording};
 
 #[derive(Debug, Error)]
@@ -89,6 +91,7 @@ impl Gateway {
             receipt.stored();
         }
         if let Some(accepted) = &accepted {
+            self.metrics.accepted(platform);
             self.note_access(accepted);
         }
         Ok(accepted)
@@ -131,17 +134,23 @@ impl Gateway {
     /// Brings a message to its end, whatever happens: answered, or reported as failed. Only one that
     /// waits for a person when the gateway stops is left for the next start.
     pub(crate) async fn drive(&self, message: &AcceptedMessage, control: &TurnControl) -> Outcome {
+        let begun = Instant::now();
         let working = AssertUnwindSafe(self.work(message, control)).catch_unwind();
         let worked = tokio::select! {
             biased;
-            () = self.approvals.questions.left_waiting(message.row()) => return Outcome::Deferred,
+            () = self.approvals.questions.left_waiting(message.row()) => {
+                self.metrics.turn_ended(TurnEnd::Deferred, begun.elapsed());
+                return Outcome::Deferred;
+            }
             worked = working => worked,
         };
         let worked = worked.unwrap_or(Err(HandleError::Panicked));
         self.settle_steering(control, worked.is_ok()).await;
         let Err(error) = worked else {
+            self.metrics.turn_ended(TurnEnd::Answered, begun.elapsed());
             return Outcome::Ended;
         };
+        self.metrics.turn_ended(TurnEnd::Failed, begun.elapsed());
         tracing::error!(
             row = message.row().0,
             conversation = %message.conversation(),

@@ -3,9 +3,12 @@
 mod condition;
 mod health;
 mod housekeeping;
+mod metrics;
 mod proof;
 mod serve;
 
 pub use condition::{Condition, Part, Report, Stage};
+pub use metrics::GatewayMetrics;
+pub(crate) use metrics::TurnEnd;
 pub use proof::ProofError;
 pub use serve::{Drained, ServeError, serve};

@@ -104,6 +104,7 @@ impl Sandboxes {
         self.ledger.mark(id, LedgerState::Destroying).await?;
         match backend.destroy(id).await {
             Ok(()) => {
+                self.metrics.destroyed(kind);
                 self.ledger.forget(id).await?;
                 tracing::info!(sandbox = %id, "sandbox destroyed");
                 Ok(())

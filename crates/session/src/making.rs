@@ -44,6 +44,7 @@ impl Sandboxes {
         };
         match made.await {
             Ok(sandbox) => {
+                self.metrics.created(backend.kind(), begun.elapsed());
                 self.ledger.mark(&spec.id, LedgerState::Running).await?;
                 tracing::info!(
                     sandbox = %spec.id,
@@ -55,6 +56,7 @@ impl Sandboxes {
                 Ok((spec, sandbox))
             }
             Err(error) => {
+                self.metrics.failed(backend.kind());
                 // A create that failed leaves nothing; if even that fails, the house is told.
                 if let Err(rest) = self.destroy(&spec.id, backend.kind()).await {
                     tracing::warn!(sandbox = %spec.id, error = %rest, "a failed create left a rest");

@@ -18,7 +18,7 @@ use crate::disk_guard::DiskGuard;
 use crate::late::Late;
 use crate::pool::Pool;
 use crate::slot::{Holder, Slot, Tenant};
-use crate::{Lease, LeaseError, LetGoError, Outlet, Plan, SetAside, Spending};
+use crate::{Lease, LeaseError, LetGoError, Outlet, Plan, SandboxMetrics, SetAside, Spending};
 
 /// All sandboxes of this gateway. Clones share one state.
 #[derive(Clone, Debug)]
@@ -38,6 +38,7 @@ pub struct Sandboxes {
     spending: Option<Spending>,
     pub(crate) disk: Option<Arc<DiskGuard>>,
     pub(crate) backend_health: BackendHealth,
+    pub(crate) metrics: SandboxMetrics,
     /// Creations, which go on when the caller gives up so that none is cut in the middle, and outlets.
     pub(crate) works: TaskTracker,
     /// Ends the outlets.
@@ -87,6 +88,7 @@ impl Sandboxes {
             spending: None,
             disk: None,
             backend_health: BackendHealth::default(),
+            metrics: SandboxMetrics::default(),
             works: TaskTracker::new(),
             cut: CancellationToken::new(),
         }
@@ -97,6 +99,12 @@ impl Sandboxes {
     pub fn leaving_by(mut self, gate: Arc<Gate>, spending: Spending) -> Self {
         self.gate = Some(gate);
         self.spending = Some(spending);
+        self
+    }
+
+    /// What happens to sandboxes is counted here.
+    pub fn counting_in(mut self, metrics: SandboxMetrics) -> Self {
+        self.metrics = metrics;
         self
     }
 

@@ -1,6 +1,6 @@
 //! What Modal has to offer, told by asking it. No sandbox is made: each one costs.
 
-use hermetic_sandbox::{BackendError, Layer, LayerState, Readiness};
+use hermetic_sandbox::{Layer, LayerState, Readiness};
 
 use crate::modal::Host;
 use crate::patience::Patience;

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Report, health};
+use super::{Report, health, metrics};
 use crate::Gateway;
 
 /// How often what is over for long is forgotten.
@@ -48,6 +48,7 @@ impl Housekeeping {
         tasks.spawn(tidy_questions(Arc::clone(gateway), stop.clone()));
         tasks.spawn(forget_old(Arc::clone(gateway), stop.clone()));
         let routes = health::routes(Arc::clone(gateway));
+        let routes = routes.merge(metrics::routes(Arc::clone(&gateway.registry)));
         for (listener, routes) in intakes.into_iter().chain([(health, routes)]) {
             let listener = BoundedListener::new(listener, ConnectionBounds::of(connections()));
             tasks.spawn(serve_http(listener, routes, stop.clone(), LAST_ANSWERS));

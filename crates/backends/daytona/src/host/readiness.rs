@@ -1,6 +1,6 @@
 //! What the provider has to offer, told by asking it. No sandbox is tried: that would be billed.
 
-use hermetic_sandbox::{BackendError, Layer, LayerState, Readiness};
+use hermetic_sandbox::{Layer, LayerState, Readiness};
 
 use super::daytona::Host;
 use super::label;
