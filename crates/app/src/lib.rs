@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use hermetic_audit::{Audit, Places};
 use hermetic_config::Config;
-use hermetic_egress::Gate;
+use hermetic_egress::Egress;
 use hermetic_local::Local;
 use hermetic_native::{Demand, EarlyStart, Native};
 use hermetic_redact::Redactor;
@@ -173,7 +173,7 @@ pub async fn sandboxes(
     installation: InstallationId,
     plan: Plan,
     caller: Caller,
-    gate: Option<Arc<Gate>>,
+    gate: Option<Arc<Egress>>,
 ) -> Result<Sandboxes, Failure> {
     let backends = backends(config, &installation, plan.backend, caller)?;
     let store = store(config).await?;
@@ -190,7 +190,7 @@ pub fn is_closed(config: &Config, backend: BackendKind) -> bool {
 }
 
 /// Sealed sandboxes have a proxy port where there is a gate. Elsewhere the network is the machine's.
-pub fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Gate>>) -> Network {
+pub fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Egress>>) -> Network {
     match (backend.boundary(), gate) {
         _ if is_closed(config, backend) => Network::Closed,
         (Boundary::Sealed, Some(_)) => Network::Proxied { port: PROXY_PORT },
