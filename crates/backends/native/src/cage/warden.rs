@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use hermetic_warden::serve::{First, ServeConfig, serve as serve_as_warden};
 
-use crate::plan::{HOME, Plan, WORKSPACE};
+use crate::plan::{CagePlan, HOME, WORKSPACE};
 
 /// What every program expects to find; the plan's own words come over them.
 const DEFAULTS: [(&str, &str); 6] = [
@@ -23,7 +23,7 @@ const DEFAULTS: [(&str, &str); 6] = [
 ];
 
 pub(crate) fn serve(
-    plan: Plan,
+    plan: CagePlan,
     listener: OwnedFd,
     first: OwnedFd,
     oom_counter: Option<OwnedFd>,
