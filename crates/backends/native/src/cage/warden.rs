@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
-use hermetic_warden::serve::{First, ServeConfig, serve as serve_as_warden};
+use hermetic_warden::serve::{CreatorLink, ServeConfig, serve as serve_as_warden};
 
 use crate::plan::{CagePlan, HOME, WORKSPACE};
 
@@ -30,7 +30,7 @@ pub(crate) fn serve(
 ) -> ExitCode {
     serve_as_warden(ServeConfig {
         listener,
-        first: Some(First::Socket(first)),
+        first: Some(CreatorLink::Socket(first)),
         lifetime: plan.lifetime,
         oom_counter,
         is_init: true,
