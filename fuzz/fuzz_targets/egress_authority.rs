@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use hermetic_egress::rules::Via;
-use hermetic_egress::{Authority, Rule, Rules, RulesText};
+use hermetic_egress::rules::ProxyMethod;
+use hermetic_egress::{Authority, HostRule, CompiledRules, RulesText};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -16,11 +16,11 @@ fuzz_target!(|text: &str| {
         assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b)));
         assert!(!name.rsplit('.').next().unwrap_or_default().bytes().all(|b| b.is_ascii_digit()));
     }
-    if let Ok(rule) = Rule::parse(text) {
-        let rules = Rules::compile(&RulesText::allowing([text])).expect("a rule that parses compiles");
+    if let Ok(rule) = HostRule::parse(text) {
+        let rules = CompiledRules::compile(&RulesText::allowing([text])).expect("a rule that parses compiles");
         let other = Authority::parse("elsewhere.invalid:443").expect("a plain name");
         if rule.is_exact() && rule.host().as_str() != "elsewhere.invalid" {
-            assert!(!matches!(rules.decide(&other, Via::Tunnel), hermetic_egress::rules::Verdict::Allow(_)));
+            assert!(!matches!(rules.decide(&other, ProxyMethod::Tunnel), hermetic_egress::rules::RuleVerdict::Allow(_)));
         }
     }
 });

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use hermetic_egress::parsers::{Decoder, EndSearch, RequestHead, ResponseHead, Step};
+use hermetic_egress::parsers::{ChunkDecoder, EndSearch, RequestHead, ResponseHead, ChunkStep};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -19,14 +19,14 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let _ = ResponseHead::parse(bytes);
 
-    let (mut decoder, mut at) = (Decoder::default(), 0);
+    let (mut decoder, mut at) = (ChunkDecoder::default(), 0);
     while at < bytes.len() {
         match decoder.step(&bytes[at..]) {
-            Ok(Step::Framing(length) | Step::Data(length)) => {
+            Ok(ChunkStep::Framing(length) | ChunkStep::Data(length)) => {
                 assert!(length > 0 && at + length <= bytes.len());
                 at += length;
             }
-            Ok(Step::Done) | Err(_) => break,
+            Ok(ChunkStep::Done) | Err(_) => break,
         }
     }
 });

@@ -6,11 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hermetic_approvals::{EgressRecord, HostApprovals};
-use hermetic_config::{Config, CredentialSource, Egress, EgressCredential, EgressMode};
+use hermetic_config::{
+    Config, CredentialSource, Egress as EgressSettings, EgressCredential, EgressMode,
+};
 use hermetic_egress::{
-    Allowing, Bundle, CertificateAuthority, Charter, Credential, EgressMetrics, Gate, InvalidRules,
-    Issued, Journal, Limits, LogRecord, Mode, Paced, Preset, Proxy, Record, Roots, RuleBook,
-    RuleText, RulesText, Scope, SystemResolver, trust_bundle,
+    AllowInstructions, CertificateAuthority, CertificateBundle, ConversationScope, Credential,
+    CredentialGrant, Egress, EgressJournal, EgressLimits, EgressMetrics, EgressRecorder,
+    EgressRules, InvalidRules, LogRecorder, Proxy, RateLimitedRecorder, RuleBook, RuleMode,
+    RulePreset, RuleText, RulesText, SystemResolver, TrustRoots, trust_bundle,
 };
 use hermetic_types::Secret;
 use rustix::process::{Resource, getrlimit};
@@ -39,11 +42,11 @@ pub struct People {
 }
 
 /// What the configuration lets out; nothing where its mode is `closed`.
-pub fn gate(config: &Config, people: Option<People>) -> Result<Option<Arc<Gate>>, Failure> {
+pub fn gate(config: &Config, people: Option<People>) -> Result<Option<Arc<Egress>>, Failure> {
     if config.egress().mode == EgressMode::Closed {
         return Ok(None);
     }
-    let gate = build(config, charter(config)?, Allowing::ByRule, people)?;
+    let gate = build(config, charter(config)?, AllowInstructions::ByRule, people)?;
     Ok(Some(Arc::new(gate.reading(rule_book(config)))))
 }
 
@@ -53,17 +56,17 @@ pub(super) fn check(config: &Config) -> Result<(), Failure> {
         return Ok(());
     }
     let nobody = Proxy::new(
-        Limits::default(),
+        EgressLimits::default(),
         Arc::new(SystemResolver::default()),
-        Arc::new(LogRecord),
+        Arc::new(LogRecorder),
     );
-    Gate::new(nobody, charter(config)?)
+    Egress::new(nobody, charter(config)?)
         .map(drop)
         .map_err(|error| invalid_rules(&error))
 }
 
-fn charter(config: &Config) -> Result<Charter, Failure> {
-    Ok(Charter {
+fn charter(config: &Config) -> Result<EgressRules, Failure> {
+    Ok(EgressRules {
         rules: rules_text(config),
         more: additions(config.egress())?,
         credentials: issued(config.egress())?,
@@ -71,17 +74,17 @@ fn charter(config: &Config) -> Result<Charter, Failure> {
 }
 
 /// A gate for these rules of one command alone: neither credentials nor what people added.
-pub fn gate_for(config: &Config, rules: RulesText) -> Result<Arc<Gate>, Failure> {
-    let charter = Charter {
+pub fn gate_for(config: &Config, rules: RulesText) -> Result<Arc<Egress>, Failure> {
+    let charter = EgressRules {
         rules,
-        ..Charter::default()
+        ..EgressRules::default()
     };
     for name in &charter.rules.presets {
-        Preset::named(name).map_err(|error| {
+        RulePreset::named(name).map_err(|error| {
             Failure::caused(&error, "`hermetic egress presets` shows what each allows")
         })?;
     }
-    let allowing = Allowing::ByFlagOf("hermetic exec");
+    let allowing = AllowInstructions::ByFlagOf("hermetic exec");
     build(config, charter, allowing, None).map(Arc::new)
 }
 
@@ -106,8 +109,8 @@ pub fn rule_book(config: &Config) -> RuleBook {
     RuleBook::at(config.home().state().join("egress.rules"))
 }
 
-pub fn journal(config: &Config) -> Journal {
-    Journal::at(config.home().state().join("egress.jsonl"))
+pub fn journal(config: &Config) -> EgressJournal {
+    EgressJournal::at(config.home().state().join("egress.jsonl"))
 }
 
 /// This installation's own, where a host has a credential; made at its first use.
@@ -122,29 +125,30 @@ pub(super) fn authority(config: &Config) -> Result<Option<CertificateAuthority>,
 }
 
 /// Every value that must never be shown.
-pub(super) fn secrets(egress: &Egress) -> Vec<Secret> {
+pub(super) fn secrets(egress: &EgressSettings) -> Vec<Secret> {
     let values = egress.credentials.iter();
     values.filter_map(|entry| value(entry).ok()).collect()
 }
 
 fn build(
     config: &Config,
-    charter: Charter,
-    allowing: Allowing,
+    charter: EgressRules,
+    allowing: AllowInstructions,
     people: Option<People>,
-) -> Result<Gate, Failure> {
+) -> Result<Egress, Failure> {
     let egress = config.egress();
-    let limits = Limits {
+    let limits = EgressLimits {
         everybody: connections_for(getrlimit(Resource::Nofile).current),
         budget: egress.budget_bytes,
         ask: egress.ask_timeout,
-        ..Limits::default()
+        ..EgressLimits::default()
     };
-    let mut records: Vec<Arc<dyn Record>> = vec![Arc::new(LogRecord), Arc::new(journal(config))];
+    let mut records: Vec<Arc<dyn EgressRecorder>> =
+        vec![Arc::new(LogRecorder), Arc::new(journal(config))];
     if let Some(people) = &people {
         // Kept for ever, so a sandbox must not fill it.
         let record = Arc::new(people.record.clone());
-        records.push(Arc::new(Paced::new(record, MOST_A_MINUTE)));
+        records.push(Arc::new(RateLimitedRecorder::new(record, MOST_A_MINUTE)));
         records.push(Arc::new(people.metrics.clone()));
     }
     let mut proxy = Proxy::new(
@@ -158,16 +162,16 @@ fn build(
     }
     let mut bundle = None;
     if let Some(authority) = authority(config)?.filter(|_| !charter.credentials.is_empty()) {
-        bundle = Some(Bundle {
+        bundle = Some(CertificateBundle {
             path: BUNDLE_INSIDE.to_owned(),
             pem: trust_bundle(&authority),
         });
         proxy = proxy
-            .intercepting(Arc::new(authority), &Roots::System)
+            .intercepting(Arc::new(authority), &TrustRoots::System)
             .map_err(|error| Failure::caused(&error, "install the ca-certificates package"))?;
     }
-    let by_flag = allowing != Allowing::ByRule;
-    let gate = Gate::new(proxy, charter).map_err(|error| match by_flag {
+    let by_flag = allowing != AllowInstructions::ByRule;
+    let gate = Egress::new(proxy, charter).map_err(|error| match by_flag {
         true => Failure::new(
             error.to_string(),
             "mend --allow: a host, host:port or *.suffix",
@@ -191,7 +195,7 @@ fn connections_for(files: Option<u64>) -> usize {
     files.map_or(usize::MAX, |files| files / 4)
 }
 
-fn additions(egress: &Egress) -> Result<Vec<(Scope, RulesText)>, Failure> {
+fn additions(egress: &EgressSettings) -> Result<Vec<(ConversationScope, RulesText)>, Failure> {
     let additions = egress.additions.iter();
     additions
         .map(|addition| {
@@ -202,11 +206,11 @@ fn additions(egress: &Egress) -> Result<Vec<(Scope, RulesText)>, Failure> {
         .collect()
 }
 
-fn issued(egress: &Egress) -> Result<Vec<Issued>, Failure> {
+fn issued(egress: &EgressSettings) -> Result<Vec<CredentialGrant>, Failure> {
     egress.credentials.iter().map(issue).collect()
 }
 
-fn issue(entry: &EgressCredential) -> Result<Issued, Failure> {
+fn issue(entry: &EgressCredential) -> Result<CredentialGrant, Failure> {
     let word = entry.placeholder_env.as_deref().unwrap_or(&entry.host);
     let placeholder = format!("hermetic-placeholder-{}", word.to_ascii_lowercase());
     let credential = Credential::new(
@@ -216,7 +220,7 @@ fn issue(entry: &EgressCredential) -> Result<Issued, Failure> {
         value(entry)?,
         placeholder,
     );
-    Ok(Issued {
+    Ok(CredentialGrant {
         credential: credential
             .map_err(|error| Failure::caused(&error, "mend gateway.egress.credentials"))?,
         scope: entry
@@ -254,7 +258,7 @@ fn read_secret(path: &Path) -> Result<Secret, Failure> {
     Ok(Secret::new(text.trim()))
 }
 
-fn scope(key: &str, text: &str) -> Result<Scope, Failure> {
+fn scope(key: &str, text: &str) -> Result<ConversationScope, Failure> {
     text.parse()
         .map_err(|error: hermetic_egress::InvalidScope| {
             Failure::new(
@@ -272,10 +276,10 @@ fn text(allow: &[String], deny: &[String], presets: &[String]) -> RulesText {
     }
 }
 
-fn mode(mode: EgressMode) -> Mode {
+fn mode(mode: EgressMode) -> RuleMode {
     match mode {
-        EgressMode::Allowlist => Mode::Allowlist,
-        EgressMode::Open => Mode::Open,
-        EgressMode::Closed => Mode::Closed,
+        EgressMode::Allowlist => RuleMode::Allowlist,
+        EgressMode::Open => RuleMode::Open,
+        EgressMode::Closed => RuleMode::Closed,
     }
 }

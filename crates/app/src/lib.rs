@@ -37,9 +37,9 @@ use std::time::Duration;
 
 use hermetic_audit::{Audit, Places};
 use hermetic_config::Config;
-use hermetic_egress::Gate;
+use hermetic_egress::Egress;
 use hermetic_local::Local;
-use hermetic_native::{Demand, EarlyStart, Native};
+use hermetic_native::{EarlyStart, NativeBackend, RequiredLayer};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::{
     Backend, Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView, risk_of_showing,
@@ -173,7 +173,7 @@ pub async fn sandboxes(
     installation: InstallationId,
     plan: Plan,
     caller: Caller,
-    gate: Option<Arc<Gate>>,
+    gate: Option<Arc<Egress>>,
 ) -> Result<Sandboxes, Failure> {
     let backends = backends(config, &installation, plan.backend, caller)?;
     let store = store(config).await?;
@@ -190,7 +190,7 @@ pub fn is_closed(config: &Config, backend: BackendKind) -> bool {
 }
 
 /// Sealed sandboxes have a proxy port where there is a gate. Elsewhere the network is the machine's.
-pub fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Gate>>) -> Network {
+pub fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Egress>>) -> Network {
     match (backend.boundary(), gate) {
         _ if is_closed(config, backend) => Network::Closed,
         (Boundary::Sealed, Some(_)) => Network::Proxied { port: PROXY_PORT },
@@ -325,16 +325,16 @@ fn native(
         program: hermetic_embedded::WARDEN,
         require,
         authority: egress::authority(config)?.map(|ours| ours.certificate().to_owned()),
-        total: hermetic_native::Total {
+        total: hermetic_native::TotalLimits {
             memory_bytes: config.terminal().native.total_memory_bytes,
             processes: config.terminal().native.total_processes,
         },
     };
-    Ok(Arc::new(Native::open_starting(settings, early)?))
+    Ok(Arc::new(NativeBackend::open_starting(settings, early)?))
 }
 
 /// The layers that must hold, if what is written about native sandboxes can be taken.
-fn native_settings(config: &Config) -> Result<Vec<Demand>, Failure> {
+fn native_settings(config: &Config) -> Result<Vec<RequiredLayer>, Failure> {
     let native = &config.terminal().native;
     for mount in &native.mounts {
         let accepted = native.accept_risks.contains(&mount.source);
@@ -357,12 +357,15 @@ fn native_settings(config: &Config) -> Result<Vec<Demand>, Failure> {
     native.require.iter().map(|name| demand(name)).collect()
 }
 
-fn demand(name: &str) -> Result<Demand, Failure> {
-    Demand::ALL
+fn demand(name: &str) -> Result<RequiredLayer, Failure> {
+    RequiredLayer::ALL
         .into_iter()
         .find(|demand| demand.name() == name)
         .ok_or_else(|| {
-            let known: Vec<_> = Demand::ALL.iter().map(|demand| demand.name()).collect();
+            let known: Vec<_> = RequiredLayer::ALL
+                .iter()
+                .map(|demand| demand.name())
+                .collect();
             Failure::new(
                 format!("terminal.native_require names no known layer: {name:?}"),
                 format!("known: {}", known.join(", ")),

@@ -1,7 +1,7 @@
 //! What the proxy decided, in the audit record.
 
 use hermetic_audit::{Egress, Event, Words};
-use hermetic_egress::{Decision, Entry, How};
+use hermetic_egress::{EgressDecision, EgressEntry, EgressMethod};
 
 use crate::Approvals;
 
@@ -15,14 +15,14 @@ impl Approvals {
     }
 }
 
-impl hermetic_egress::Record for EgressRecord {
-    fn write(&self, entry: &Entry) {
+impl hermetic_egress::EgressRecorder for EgressRecord {
+    fn write(&self, entry: &EgressEntry) {
         let words = |text: &str| self.0.words(text);
         let verdict = match &entry.verdict {
-            Decision::Opened => "opened".to_owned(),
-            Decision::Closed { fault: None } => "closed".to_owned(),
-            Decision::Closed { fault: Some(fault) } => format!("closed: {fault}"),
-            Decision::Refused { reason } => format!("refused: {reason}"),
+            EgressDecision::Opened => "opened".to_owned(),
+            EgressDecision::Closed { fault: None } => "closed".to_owned(),
+            EgressDecision::Closed { fault: Some(fault) } => format!("closed: {fault}"),
+            EgressDecision::Refused { reason } => format!("refused: {reason}"),
         };
         let recorded = self.0.append(&Event::Egress(Egress {
             conversation: entry.conversation.clone(),
@@ -30,10 +30,10 @@ impl hermetic_egress::Record for EgressRecord {
             port: entry.port,
             address: entry.address,
             how: Words::constant(match entry.how {
-                How::Connect => "connect",
-                How::Http => "http",
-                How::Socks => "socks",
-                How::Credential => "credential",
+                EgressMethod::Connect => "connect",
+                EgressMethod::Http => "http",
+                EgressMethod::Socks => "socks",
+                EgressMethod::Credential => "credential",
             }),
             rule: words(&entry.rule),
             verdict: words(&verdict),

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use hermetic_egress::{Answer, Listing, Question, RuleBook, Scope as RuleScope, WrittenRule};
+use hermetic_egress::{
+    ConversationScope as RuleScope, HostAnswer, HostQuestion, RuleBook, RuleEffect, WrittenRule,
+};
 use hermetic_store::{Scope, Subject};
 use tokio_util::sync::CancellationToken;
 
@@ -29,41 +31,41 @@ impl Approvals {
     }
 }
 
-impl hermetic_egress::Asker for HostApprovals {
-    fn ask(&self, question: Question) -> BoxFuture<'static, Answer> {
+impl hermetic_egress::HostApprover for HostApprovals {
+    fn ask(&self, question: HostQuestion) -> BoxFuture<'static, HostAnswer> {
         let asker = self.clone();
         Box::pin(async move { asker.decide(&question).await })
     }
 
-    fn still_holds(&self, question: Question) -> BoxFuture<'static, bool> {
+    fn still_holds(&self, question: HostQuestion) -> BoxFuture<'static, bool> {
         let asker = self.clone();
         Box::pin(async move { asker.has_granted(&question).await.unwrap_or(false) })
     }
 }
 
 impl HostApprovals {
-    async fn decide(&self, question: &Question) -> Answer {
+    async fn decide(&self, question: &HostQuestion) -> HostAnswer {
         match self.has_granted(question).await {
-            Ok(true) => return Answer::Kept,
+            Ok(true) => return HostAnswer::Kept,
             Ok(false) => {}
-            Err(NotFoundOut) => return Answer::Deny,
+            Err(NotFoundOut) => return HostAnswer::Deny,
         }
         match self.ask_about_host(question).await {
-            Some(Scope::Once) => Answer::Once,
+            Some(Scope::Once) => HostAnswer::Once,
             // How long it holds is kept with the grant, which `/new` revokes.
-            Some(Scope::TenMinutes | Scope::Session) => Answer::Kept,
+            Some(Scope::TenMinutes | Scope::Session) => HostAnswer::Kept,
             Some(Scope::Always) => {
                 self.keep(question);
-                Answer::Once
+                HostAnswer::Once
             }
-            None => Answer::Deny,
+            None => HostAnswer::Deny,
         }
     }
 
     /// A small file, changed because a person said so. What cannot be kept is asked about again.
-    fn keep(&self, question: &Question) {
+    fn keep(&self, question: &HostQuestion) {
         let scope = RuleScope::of(&question.conversation);
-        let rule = WrittenRule::new(Listing::Allow, &question.target.to_string(), Some(scope));
+        let rule = WrittenRule::new(RuleEffect::Allow, &question.target.to_string(), Some(scope));
         let kept = rule
             .map_err(|error| error.to_string())
             .and_then(|rule| self.rules.add(&rule).map_err(|error| error.to_string()));
@@ -77,7 +79,7 @@ impl HostApprovals {
 struct NotFoundOut;
 
 impl HostApprovals {
-    async fn has_granted(&self, question: &Question) -> Result<bool, NotFoundOut> {
+    async fn has_granted(&self, question: &HostQuestion) -> Result<bool, NotFoundOut> {
         let host = question.target.to_string();
         let about = about(&host, &[]);
         let granted = self.approvals.is_granted(&question.conversation, &about);
@@ -87,7 +89,7 @@ impl HostApprovals {
         })
     }
 
-    async fn ask_about_host(&self, question: &Question) -> Option<Scope> {
+    async fn ask_about_host(&self, question: &HostQuestion) -> Option<Scope> {
         let host = question.target.to_string();
         let reasons = ["no rule names this host".to_owned()];
         let (requester, prompt) = self.prompts.prompt_for(&question.conversation);

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use hermetic_egress::rules::Via;
-use hermetic_egress::{Authority, Rules, RulesText};
+use hermetic_egress::rules::ProxyMethod;
+use hermetic_egress::{Authority, CompiledRules, RulesText};
 
 const ROUNDS: u32 = 1_000_000;
 
@@ -14,7 +14,7 @@ pub(crate) fn run() {
         1 => format!("*.zone{n}.example.net"),
         _ => format!("service{n}.example.org:8443"),
     });
-    let rules = Rules::compile(&RulesText::allowing(lines)).unwrap();
+    let rules = CompiledRules::compile(&RulesText::allowing(lines)).unwrap();
     for (name, target) in [
         ("exact", "host999.example.com:443"),
         ("suffix", "a.b.zone499.example.net:443"),
@@ -23,13 +23,13 @@ pub(crate) fn run() {
         let authority = Authority::parse(target).unwrap();
         let start = Instant::now();
         for _ in 0..ROUNDS {
-            black_box(rules.decide(black_box(&authority), Via::Tunnel));
+            black_box(rules.decide(black_box(&authority), ProxyMethod::Tunnel));
         }
         let decide = start.elapsed() / ROUNDS;
         let start = Instant::now();
         for _ in 0..ROUNDS {
             let authority = Authority::parse(black_box(target)).unwrap();
-            black_box(rules.decide(&authority, Via::Tunnel));
+            black_box(rules.decide(&authority, ProxyMethod::Tunnel));
         }
         let whole = start.elapsed() / ROUNDS;
         println!("decision  {name:9} {decide:?} (with parsing {whole:?}), 1000 rules");

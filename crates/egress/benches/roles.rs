@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_egress::{
-    Conversation, Entry, Limits, Proxy, Record, Rules, RulesText, SystemResolver, serve,
+    CompiledRules, ConversationEgress, EgressEntry, EgressLimits, EgressRecorder, Proxy, RulesText,
+    SystemResolver, serve,
 };
 use hermetic_listen::{BoundedListener, ConnectionBounds};
 use hermetic_types::ConversationKey;
@@ -101,24 +102,25 @@ pub(crate) fn play() -> bool {
 
 struct Nowhere;
 
-impl Record for Nowhere {
-    fn write(&self, _: &Entry) {}
+impl EgressRecorder for Nowhere {
+    fn write(&self, _: &EgressEntry) {}
 }
 
 async fn proxy(listener: TcpListener) {
-    let limits = Limits {
+    let limits = EgressLimits {
         connections: 100_000,
         head_time: Duration::from_secs(120),
-        ..Limits::default()
+        ..EgressLimits::default()
     };
     let rules = std::env::var(RULES).unwrap_or_default();
-    let rules = Rules::compile(&RulesText::allowing(rules.lines())).unwrap();
+    let rules = CompiledRules::compile(&RulesText::allowing(rules.lines())).unwrap();
     let proxy = Proxy::new(
         limits.clone(),
         Arc::new(SystemResolver::default()),
         Arc::new(Nowhere),
     );
-    let conversation = Conversation::new(ConversationKey::new("bench"), rules, Vec::new(), &limits);
+    let conversation =
+        ConversationEgress::new(ConversationKey::new("bench"), rules, Vec::new(), &limits);
     serve(
         BoundedListener::new(listener, ConnectionBounds::of(100_000)),
         proxy,

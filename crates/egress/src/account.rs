@@ -5,25 +5,27 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use thiserror::Error;
 
+/// The connections and bytes of one conversation, counted against its limits.
 #[derive(Debug)]
-pub struct Account {
+pub struct TrafficAccount {
     connections: AtomicUsize,
     most_connections: usize,
     bytes: AtomicU64,
     budget: Option<u64>,
 }
 
-/// The right to hold one connection; given back when dropped.
+/// One connection of a conversation; dropping it gives the slot back.
 #[derive(Debug)]
-pub(crate) struct Slot(Arc<Account>);
+pub(crate) struct ConnectionSlot(Arc<TrafficAccount>);
 
+/// The error of a conversation that has used all the bytes it may.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("the budget of {budget} bytes for this conversation is used up")]
 pub struct BudgetSpent {
     pub budget: u64,
 }
 
-impl Account {
+impl TrafficAccount {
     pub(crate) fn new(most_connections: usize, budget: Option<u64>) -> Arc<Self> {
         Arc::new(Self {
             connections: AtomicUsize::new(0),
@@ -46,13 +48,13 @@ impl Account {
         self.bytes.fetch_max(bytes, Ordering::AcqRel);
     }
 
-    pub(crate) fn open(self: &Arc<Self>) -> Option<Slot> {
+    pub(crate) fn open(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let most = self.most_connections;
         let one_more = |open: usize| (open < most).then_some(open + 1);
         self.connections
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_more)
             .ok()?;
-        Some(Slot(Arc::clone(self)))
+        Some(ConnectionSlot(Arc::clone(self)))
     }
 
     /// Called before the bytes are passed on, so that not one too many is.
@@ -77,7 +79,7 @@ impl Account {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::AcqRel);
     }
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn slots_come_back() {
-        let account = Account::new(2, None);
+        let account = TrafficAccount::new(2, None);
         let (one, two) = (account.open(), account.open());
         assert!(one.is_some() && two.is_some() && account.open().is_none());
         drop(one);
@@ -98,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_budget_is_never_overdrawn() {
-        let account = Account::new(1, Some(100));
+        let account = TrafficAccount::new(1, Some(100));
         assert_eq!(account.spend(60), Ok(()));
         assert_eq!(account.spend(41), Err(BudgetSpent { budget: 100 }));
         assert_eq!(account.spend(40), Ok(()));
@@ -108,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_was_used_before_counts() {
-        let account = Account::new(1, Some(100));
+        let account = TrafficAccount::new(1, Some(100));
         account.carry_over(90);
         account.carry_over(10);
         assert!(account.spend(11).is_err() && account.spend(10).is_ok());

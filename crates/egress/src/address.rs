@@ -38,6 +38,7 @@ pub enum NotPublic {
     EmbeddedV4,
 }
 
+/// The error of an address that may not be dialled.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("{address} is not a public address ({reason})")]
 pub struct AddressRefused {

@@ -16,72 +16,76 @@ use tokio::time::{Instant, timeout};
 
 use crate::rules::Authority;
 
-/// Someone who can be asked.
+/// Decides about hosts that no rule speaks of, usually by asking a person.
 ///
-/// An implementer promises that silence is [`Answer::Deny`] and that dropping the future withdraws the
+/// An implementer promises that silence is [`HostAnswer::Deny`] and that dropping the future withdraws the
 /// question.
-pub trait Asker: Send + Sync {
-    fn ask(&self, question: Question) -> BoxFuture<'static, Answer>;
+pub trait HostApprover: Send + Sync {
+    fn ask(&self, question: HostQuestion) -> BoxFuture<'static, HostAnswer>;
 
-    /// Whether an [`Answer::Kept`] still counts. Doubt is no.
-    fn still_holds(&self, question: Question) -> BoxFuture<'static, bool>;
+    /// Whether an [`HostAnswer::Kept`] still counts. Doubt is no.
+    fn still_holds(&self, question: HostQuestion) -> BoxFuture<'static, bool>;
 }
 
+/// The question whether a conversation may reach a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct HostQuestion {
     pub conversation: ConversationKey,
     pub target: Authority,
 }
 
+/// What the approver decided about one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum HostAnswer {
     /// The connections that wait now, for as long as they stand.
     Once,
-    /// For as long as [`Asker::still_holds`] says so.
+    /// For as long as [`HostApprover::still_holds`] says so.
     Kept,
     Deny,
 }
 
-/// How a question ended.
+/// The way in which a question ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    Granted(Word),
+pub(crate) enum QuestionOutcome {
+    Granted(GrantLifetime),
     Denied,
     NoAnswer,
     TooManyQuestions,
 }
 
-/// How long a person's yes counts.
+/// The time for which a person's yes counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum GrantLifetime {
     ForThisConnection,
     WhileItHolds,
 }
 
-/// The questions of one conversation, and the noes it got.
+/// The questions of one conversation that wait for an answer, and the refusals it got.
 #[derive(Clone, Default)]
-pub(crate) struct Questions(Arc<Mutex<HashMap<Authority, Standing>>>);
+pub(crate) struct OpenQuestions(Arc<Mutex<HashMap<Authority, QuestionState>>>);
 
+/// A question that waits, or a refusal that is remembered.
 #[derive(Clone)]
-enum Standing {
+enum QuestionState {
     /// Weak: a question that nobody waits for any more is withdrawn.
-    Asking(WeakShared<BoxFuture<'static, Asked>>),
+    Asking(WeakShared<BoxFuture<'static, QuestionOutcome>>),
     Denied(Instant),
 }
 
 /// Questions that may wait at a time: a sandbox cannot flood the people it depends on.
 const MOST_QUESTIONS: usize = 8;
 /// How long a no is remembered before the question may come up again.
-const DENIAL: Duration = Duration::from_secs(600);
+const DENIAL_MEMORY: Duration = Duration::from_secs(600);
+/// Waiting questions and remembered refusals together: a bound on the memory of one conversation.
 const MOST_STANDING: usize = 4096;
 
-impl Questions {
+impl OpenQuestions {
     pub(crate) async fn ask(
         &self,
-        asker: &Arc<dyn Asker>,
-        question: Question,
+        asker: &Arc<dyn HostApprover>,
+        question: HostQuestion,
         wait: Duration,
-    ) -> Asked {
+    ) -> QuestionOutcome {
         let asking = match self.standing(asker, question, wait) {
             Ok(asked) => return asked,
             Err(asking) => asking,
@@ -91,28 +95,30 @@ impl Questions {
 
     fn standing(
         &self,
-        asker: &Arc<dyn Asker>,
-        question: Question,
+        asker: &Arc<dyn HostApprover>,
+        question: HostQuestion,
         wait: Duration,
-    ) -> Result<Asked, Shared<BoxFuture<'static, Asked>>> {
+    ) -> Result<QuestionOutcome, Shared<BoxFuture<'static, QuestionOutcome>>> {
         let now = Instant::now();
         let mut standing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match standing.get(&question.target) {
-            Some(Standing::Denied(until)) if now < *until => return Ok(Asked::Denied),
-            Some(Standing::Asking(asking)) => {
+            Some(QuestionState::Denied(until)) if now < *until => {
+                return Ok(QuestionOutcome::Denied);
+            }
+            Some(QuestionState::Asking(asking)) => {
                 if let Some(asking) = asking.upgrade() {
                     return Err(asking);
                 }
             }
-            Some(Standing::Denied(_)) | None => {}
+            Some(QuestionState::Denied(_)) | None => {}
         }
         standing.retain(|_, standing| standing.counts(now));
         let open = standing
             .values()
-            .filter(|s| matches!(s, Standing::Asking(_)))
+            .filter(|s| matches!(s, QuestionState::Asking(_)))
             .count();
         if open >= MOST_QUESTIONS || standing.len() >= MOST_STANDING {
-            return Ok(Asked::TooManyQuestions);
+            return Ok(QuestionOutcome::TooManyQuestions);
         }
         let target = question.target.clone();
         let asking = self
@@ -121,20 +127,31 @@ impl Questions {
             .boxed()
             .shared();
         if let Some(weak) = asking.downgrade() {
-            standing.insert(target, Standing::Asking(weak));
+            standing.insert(target, QuestionState::Asking(weak));
         }
         Err(asking)
     }
 
-    async fn put(self, asker: Arc<dyn Asker>, question: Question, wait: Duration) -> Asked {
+    async fn put(
+        self,
+        asker: Arc<dyn HostApprover>,
+        question: HostQuestion,
+        wait: Duration,
+    ) -> QuestionOutcome {
         let target = question.target.clone();
         let answer = timeout(wait, asker.ask(question)).await;
         let now = Instant::now();
         let (asked, next) = match answer {
-            Ok(Answer::Once) => (Asked::Granted(Word::ForThisConnection), None),
-            Ok(Answer::Kept) => (Asked::Granted(Word::WhileItHolds), None),
-            Ok(Answer::Deny) => (Asked::Denied, Some(Standing::Denied(now + DENIAL))),
-            Err(_) => (Asked::NoAnswer, None),
+            Ok(HostAnswer::Once) => (
+                QuestionOutcome::Granted(GrantLifetime::ForThisConnection),
+                None,
+            ),
+            Ok(HostAnswer::Kept) => (QuestionOutcome::Granted(GrantLifetime::WhileItHolds), None),
+            Ok(HostAnswer::Deny) => (
+                QuestionOutcome::Denied,
+                Some(QuestionState::Denied(now + DENIAL_MEMORY)),
+            ),
+            Err(_) => (QuestionOutcome::NoAnswer, None),
         };
         let mut standing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match next {
@@ -145,7 +162,7 @@ impl Questions {
     }
 }
 
-impl Standing {
+impl QuestionState {
     fn counts(&self, now: Instant) -> bool {
         match self {
             Self::Asking(asking) => asking.upgrade().is_some(),
@@ -154,10 +171,10 @@ impl Standing {
     }
 }
 
-impl fmt::Debug for Questions {
+impl fmt::Debug for OpenQuestions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let standing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("Questions")
+        f.debug_struct("OpenQuestions")
             .field("standing", &standing.len())
             .finish()
     }

@@ -11,33 +11,35 @@ use hermetic_types::ConversationKey;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::account::{Account, BudgetSpent};
+use crate::account::{BudgetSpent, TrafficAccount};
 
-/// Where entries go.
+/// Takes an entry for every decision.
 ///
 /// An implementer promises to return quickly: it is called on the connection's path.
-pub trait Record: Send + Sync {
-    fn write(&self, entry: &Entry);
+pub trait EgressRecorder: Send + Sync {
+    fn write(&self, entry: &EgressEntry);
 }
 
+/// One decision about one connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct EgressEntry {
     pub conversation: ConversationKey,
     pub host: String,
     pub port: u16,
     pub address: Option<SocketAddr>,
-    pub how: How,
+    pub how: EgressMethod,
     /// The rule that decided, in the words of whoever wrote it.
     pub rule: String,
-    pub verdict: Decision,
+    pub verdict: EgressDecision,
     pub bytes_up: u64,
     pub bytes_down: u64,
     pub duration: Duration,
 }
 
+/// The protocol by which the sandbox asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum How {
+pub enum EgressMethod {
     Connect,
     Http,
     Socks,
@@ -45,9 +47,10 @@ pub enum How {
     Credential,
 }
 
+/// What was decided, or how a connection ended that had been opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Decision {
+pub enum EgressDecision {
     /// The connection stands.
     Opened,
     /// It has ended; the entry has its totals. `fault` is set where it did not end by itself.
@@ -61,20 +64,20 @@ pub enum Decision {
 
 /// Writes entries to the log, as fields.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LogRecord;
+pub struct LogRecorder;
 
-impl Record for LogRecord {
-    fn write(&self, entry: &Entry) {
+impl EgressRecorder for LogRecorder {
+    fn write(&self, entry: &EgressEntry) {
         let (verdict, reason) = match &entry.verdict {
-            Decision::Opened => ("opened", None),
-            Decision::Closed { fault } => ("closed", fault.as_deref()),
-            Decision::Refused { reason } => ("refused", Some(reason.as_str())),
+            EgressDecision::Opened => ("opened", None),
+            EgressDecision::Closed { fault } => ("closed", fault.as_deref()),
+            EgressDecision::Refused { reason } => ("refused", Some(reason.as_str())),
         };
         let how = match entry.how {
-            How::Connect => "connect",
-            How::Http => "http",
-            How::Socks => "socks",
-            How::Credential => "credential",
+            EgressMethod::Connect => "connect",
+            EgressMethod::Http => "http",
+            EgressMethod::Socks => "socks",
+            EgressMethod::Credential => "credential",
         };
         tracing::info!(
             conversation = %entry.conversation,
@@ -93,29 +96,29 @@ impl Record for LogRecord {
     }
 }
 
-impl<R: Record + ?Sized> Record for Arc<R> {
-    fn write(&self, entry: &Entry) {
+impl<R: EgressRecorder + ?Sized> EgressRecorder for Arc<R> {
+    fn write(&self, entry: &EgressEntry) {
         (**self).write(entry);
     }
 }
 
-/// To each of them, in this order.
-impl Record for Vec<Arc<dyn Record>> {
-    fn write(&self, entry: &Entry) {
-        self.iter().for_each(|record| record.write(entry));
+/// Passes each entry to every recorder, in this order.
+impl EgressRecorder for Vec<Arc<dyn EgressRecorder>> {
+    fn write(&self, entry: &EgressEntry) {
+        self.iter().for_each(|recorder| recorder.write(entry));
     }
 }
 
 /// Counts the bytes of one connection, against the budget of its conversation.
 #[derive(Debug)]
-pub(crate) struct Meter {
-    account: Arc<Account>,
+pub(crate) struct ByteMeter {
+    account: Arc<TrafficAccount>,
     up: AtomicU64,
     down: AtomicU64,
 }
 
-impl Meter {
-    pub(crate) fn new(account: Arc<Account>) -> Self {
+impl ByteMeter {
+    pub(crate) fn new(account: Arc<TrafficAccount>) -> Self {
         Self {
             account,
             up: AtomicU64::new(0),
@@ -144,40 +147,46 @@ impl Meter {
     }
 }
 
-/// An open connection's place in the record: writes how it ended when dropped, however it ended.
-pub(crate) struct Ticket {
-    record: Arc<dyn Record>,
-    entry: Entry,
+/// The record of one open connection. Dropping it writes how the connection ended, whatever ended it.
+pub(crate) struct ConnectionRecord {
+    recorder: Arc<dyn EgressRecorder>,
+    entry: EgressEntry,
     started: Instant,
     fault: Mutex<Option<String>>,
-    pub(crate) meter: Meter,
+    pub(crate) meter: ByteMeter,
 }
 
-impl Ticket {
-    pub(crate) fn open(record: Arc<dyn Record>, entry: Entry, account: Arc<Account>) -> Self {
-        record.write(&entry);
+impl ConnectionRecord {
+    /// Writes that the connection was opened, before a byte of it is relayed.
+    pub(crate) fn open(
+        recorder: Arc<dyn EgressRecorder>,
+        entry: EgressEntry,
+        account: Arc<TrafficAccount>,
+    ) -> Self {
+        recorder.write(&entry);
         Self {
-            record,
+            recorder,
             entry,
             started: Instant::now(),
             fault: Mutex::new(None),
-            meter: Meter::new(account),
+            meter: ByteMeter::new(account),
         }
     }
 
+    /// Remembers why the connection ended. The first fault counts: later ones follow from it.
     pub(crate) fn fault(&self, fault: impl fmt::Display) {
         let mut slot = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         slot.get_or_insert_with(|| fault.to_string());
     }
 }
 
-impl Drop for Ticket {
+impl Drop for ConnectionRecord {
     fn drop(&mut self) {
         let slot = self.fault.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.entry.verdict = Decision::Closed { fault: slot.take() };
+        self.entry.verdict = EgressDecision::Closed { fault: slot.take() };
         self.entry.bytes_up = self.meter.up.load(Ordering::Relaxed);
         self.entry.bytes_down = self.meter.down.load(Ordering::Relaxed);
         self.entry.duration = self.started.elapsed();
-        self.record.write(&self.entry);
+        self.recorder.write(&self.entry);
     }
 }

@@ -17,30 +17,33 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::rules::{InvalidRule, Rule, RuleText, RulesText};
-use crate::scope::{InvalidScope, Scope};
+use crate::rules::{HostRule, InvalidRule, RuleText, RulesText};
+use crate::scope::{ConversationScope, InvalidScope};
 
+/// The file of rules that people add while a gateway runs.
 #[derive(Clone, Debug)]
 pub struct RuleBook {
     path: PathBuf,
 }
 
-/// One line of it.
+/// One rule of the book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenRule {
-    pub list: Listing,
-    /// As `Rule::parse` takes it.
+    pub list: RuleEffect,
+    /// As `HostRule::parse` takes it.
     pub rule: String,
     /// Everybody where absent.
-    pub scope: Option<Scope>,
+    pub scope: Option<ConversationScope>,
 }
 
+/// What a rule does to its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listing {
+pub enum RuleEffect {
     Allow,
     Deny,
 }
 
+/// The error of a rule book that cannot be read or changed.
 #[derive(Debug, Error)]
 pub enum BookError {
     #[error("cannot {act} {}", path.display())]
@@ -60,6 +63,7 @@ pub enum BookError {
     },
 }
 
+/// The reason why a line of the book is no rule.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LineProblem {
     #[error("expected `allow HOST` or `deny HOST`")]
@@ -70,9 +74,9 @@ pub enum LineProblem {
     Scope(#[from] InvalidScope),
 }
 
-/// Changes when the file does.
+/// Identifies a version of the file: it changes when the file does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stamp(Option<(u64, u64, i64, i64)>);
+pub(crate) struct FileStamp(Option<(u64, u64, i64, i64)>);
 
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -106,7 +110,7 @@ impl RuleBook {
                     .is_none_or(|old| old == new || !speaks_of_it(old))
             });
             if !there {
-                lines.push(Line {
+                lines.push(BookLine {
                     text: new.to_string(),
                     rule: Some(new.clone()),
                 });
@@ -116,7 +120,7 @@ impl RuleBook {
     }
 
     /// Takes a rule out, whichever way it decided. `false` if there was none.
-    pub fn forget(&self, rule: &str, scope: Option<&Scope>) -> Result<bool, BookError> {
+    pub fn forget(&self, rule: &str, scope: Option<&ConversationScope>) -> Result<bool, BookError> {
         self.change(|lines| {
             let before = lines.len();
             lines.retain(|line| {
@@ -127,8 +131,8 @@ impl RuleBook {
         })
     }
 
-    pub(crate) fn stamp(&self) -> Stamp {
-        Stamp(
+    pub(crate) fn stamp(&self) -> FileStamp {
+        FileStamp(
             fs::metadata(&self.path)
                 .ok()
                 .map(|found| (found.ino(), found.len(), found.mtime(), found.mtime_nsec())),
@@ -136,15 +140,15 @@ impl RuleBook {
     }
 
     /// Comments and order stay. Of two changes at once both count: the second waits.
-    fn change(&self, edit: impl FnOnce(&mut Vec<Line>) -> bool) -> Result<bool, BookError> {
+    fn change(&self, edit: impl FnOnce(&mut Vec<BookLine>) -> bool) -> Result<bool, BookError> {
         let _held = self.hold()?;
         let text = self.text()?;
         // Everything must be understood before anything is changed.
         self.parse(&text)?;
         let text = if text.is_empty() { HEAD } else { &text };
-        let mut lines: Vec<Line> = text
+        let mut lines: Vec<BookLine> = text
             .lines()
-            .map(|text| Line {
+            .map(|text| BookLine {
                 text: text.to_owned(),
                 rule: WrittenRule::parse(text).ok().flatten(),
             })
@@ -232,16 +236,21 @@ impl RuleBook {
     }
 }
 
-struct Line {
+/// One line of the file, with the rule in it if it holds one.
+struct BookLine {
     text: String,
     rule: Option<WrittenRule>,
 }
 
 impl WrittenRule {
-    pub fn new(list: Listing, rule: &str, scope: Option<Scope>) -> Result<Self, InvalidRule> {
-        // A line ends at its end; `Rule` refuses control characters in names, but not around them.
+    pub fn new(
+        list: RuleEffect,
+        rule: &str,
+        scope: Option<ConversationScope>,
+    ) -> Result<Self, InvalidRule> {
+        // A line ends at its end; `HostRule` refuses control characters in names, but not around them.
         let rule = rule.split_whitespace().collect::<Vec<_>>().join(" ");
-        Rule::parse(&rule)?;
+        HostRule::parse(&rule)?;
         Ok(Self { list, rule, scope })
     }
 
@@ -254,8 +263,8 @@ impl WrittenRule {
             .split_once(char::is_whitespace)
             .ok_or(LineProblem::Word)?;
         let list = match word {
-            "allow" => Listing::Allow,
-            "deny" => Listing::Deny,
+            "allow" => RuleEffect::Allow,
+            "deny" => RuleEffect::Deny,
             _ => return Err(LineProblem::Word),
         };
         let (rule, scope) = match rest.split_once(" for ") {
@@ -269,11 +278,11 @@ impl WrittenRule {
     pub fn as_text(&self) -> RulesText {
         let rule = vec![RuleText::Line(self.rule.clone())];
         match self.list {
-            Listing::Allow => RulesText {
+            RuleEffect::Allow => RulesText {
                 allow: rule,
                 ..RulesText::default()
             },
-            Listing::Deny => RulesText {
+            RuleEffect::Deny => RulesText {
                 deny: rule,
                 ..RulesText::default()
             },
@@ -284,8 +293,8 @@ impl WrittenRule {
 impl fmt::Display for WrittenRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.list {
-            Listing::Allow => "allow",
-            Listing::Deny => "deny",
+            RuleEffect::Allow => "allow",
+            RuleEffect::Deny => "deny",
         };
         write!(f, "{word} {}", self.rule)?;
         match &self.scope {
@@ -305,7 +314,7 @@ mod tests {
         (folder, book)
     }
 
-    fn rule(list: Listing, text: &str, scope: Option<&str>) -> WrittenRule {
+    fn rule(list: RuleEffect, text: &str, scope: Option<&str>) -> WrittenRule {
         WrittenRule::new(list, text, scope.map(|scope| scope.parse().unwrap())).unwrap()
     }
 
@@ -314,11 +323,11 @@ mod tests {
         let (_folder, book) = book();
         fs::write(book.path(), "# mine\nallow a.test # why\n\ndeny b.test\n").unwrap();
         assert!(
-            book.add(&rule(Listing::Allow, "c.test:80", Some("telegram")))
+            book.add(&rule(RuleEffect::Allow, "c.test:80", Some("telegram")))
                 .unwrap()
         );
-        assert!(!book.add(&rule(Listing::Allow, "a.test", None)).unwrap());
-        assert!(book.add(&rule(Listing::Allow, "b.test", None)).unwrap());
+        assert!(!book.add(&rule(RuleEffect::Allow, "a.test", None)).unwrap());
+        assert!(book.add(&rule(RuleEffect::Allow, "b.test", None)).unwrap());
         assert!(book.forget("a.test", None).unwrap());
         assert!(!book.forget("a.test", None).unwrap());
         assert_eq!(
@@ -338,7 +347,9 @@ mod tests {
             "allow a b",
         ] {
             fs::write(book.path(), format!("\n{text}\n")).unwrap();
-            let error = book.add(&rule(Listing::Deny, "x.test", None)).unwrap_err();
+            let error = book
+                .add(&rule(RuleEffect::Deny, "x.test", None))
+                .unwrap_err();
             assert!(
                 matches!(error, BookError::Line { line: 2, .. }),
                 "{text}: {error}"
@@ -348,9 +359,9 @@ mod tests {
 
     #[test]
     fn a_rule_cannot_smuggle_a_second_line() {
-        assert!(WrittenRule::new(Listing::Allow, "a.test\ndeny b.test", None).is_err());
+        assert!(WrittenRule::new(RuleEffect::Allow, "a.test\ndeny b.test", None).is_err());
         let (_folder, book) = book();
-        book.add(&rule(Listing::Allow, "a.test  in\n10.0.0.0/8", None))
+        book.add(&rule(RuleEffect::Allow, "a.test  in\n10.0.0.0/8", None))
             .unwrap();
         assert_eq!(book.read().unwrap().len(), 1);
     }
@@ -363,7 +374,7 @@ mod tests {
                 let book = &book;
                 scope.spawn(move || {
                     let text = format!("h{number}.test");
-                    book.add(&rule(Listing::Allow, &text, None)).unwrap();
+                    book.add(&rule(RuleEffect::Allow, &text, None)).unwrap();
                 });
             }
         });

@@ -5,39 +5,39 @@ use std::sync::Arc;
 use hermetic_types::ConversationKey;
 use tokio::sync::{Semaphore, watch};
 
-use crate::account::Account;
-use crate::ask::Questions;
+use crate::account::TrafficAccount;
+use crate::ask::OpenQuestions;
 use crate::credential::Credential;
-use crate::limits::Limits;
-use crate::rules::{Authority, Rules};
+use crate::limits::EgressLimits;
+use crate::rules::{Authority, CompiledRules};
 
-/// Whose connections these are.
+/// One conversation's rules, credentials and account.
 ///
-/// The proxy learns this from the stream a connection came by, never from the connection itself.
+/// The proxy learns whose connection it serves from the stream it came by, never from the connection itself.
 /// Credentials live here and nowhere else, so a conversation can only ever be given its own.
 #[derive(Debug)]
-pub struct Conversation {
+pub struct ConversationEgress {
     key: ConversationKey,
-    rules: watch::Sender<Arc<Rules>>,
+    rules: watch::Sender<Arc<CompiledRules>>,
     credentials: Vec<Credential>,
-    pub(crate) questions: Questions,
-    account: Arc<Account>,
+    pub(crate) questions: OpenQuestions,
+    account: Arc<TrafficAccount>,
     pub(crate) lookups: Arc<Semaphore>,
 }
 
-impl Conversation {
+impl ConversationEgress {
     pub fn new(
         key: ConversationKey,
-        rules: Rules,
+        rules: CompiledRules,
         credentials: Vec<Credential>,
-        limits: &Limits,
+        limits: &EgressLimits,
     ) -> Arc<Self> {
         Arc::new(Self {
             key,
             rules: watch::Sender::new(Arc::new(rules)),
             credentials,
-            questions: Questions::default(),
-            account: Account::new(limits.connections, limits.budget),
+            questions: OpenQuestions::default(),
+            account: TrafficAccount::new(limits.connections, limits.budget),
             lookups: Arc::new(Semaphore::new(limits.lookups)),
         })
     }
@@ -46,20 +46,20 @@ impl Conversation {
         &self.key
     }
 
-    pub fn rules(&self) -> Arc<Rules> {
+    pub fn rules(&self) -> Arc<CompiledRules> {
         Arc::clone(&self.rules.borrow())
     }
 
     /// From now on these rules count, also for connections that stand: those they do not allow are cut.
-    pub fn set_rules(&self, rules: Rules) {
+    pub fn set_rules(&self, rules: CompiledRules) {
         self.rules.send_replace(Arc::new(rules));
     }
 
-    pub(crate) fn watch_rules(&self) -> watch::Receiver<Arc<Rules>> {
+    pub(crate) fn watch_rules(&self) -> watch::Receiver<Arc<CompiledRules>> {
         self.rules.subscribe()
     }
 
-    pub fn account(&self) -> &Arc<Account> {
+    pub fn account(&self) -> &Arc<TrafficAccount> {
         &self.account
     }
 

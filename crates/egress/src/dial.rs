@@ -10,8 +10,9 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use crate::nearby::unpaced;
-use crate::resolve::Located;
+use crate::resolve::CheckedAddresses;
 
+/// The error of a host that could not be reached.
 #[derive(Debug, Error)]
 pub(crate) enum DialError {
     #[error("no connection within {} s", after.as_secs())]
@@ -30,7 +31,7 @@ const HEAD_START: Duration = Duration::from_millis(250);
 const ATTEMPTS: usize = 8;
 
 pub(crate) async fn dial(
-    located: &Located,
+    located: &CheckedAddresses,
     within: Duration,
 ) -> Result<(TcpStream, SocketAddr), DialError> {
     let attempts = race(alternating(located.addresses()));

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-/// Whose certificates programs in the sandbox should believe.
+/// The certificates that programs in the sandbox should believe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trust<'a> {
+pub enum CertificateTrust<'a> {
     /// Theirs: no host has a credential, all TLS is end to end.
     TheirOwn,
     /// This bundle inside the sandbox: the usual authorities and ours.
@@ -27,7 +27,7 @@ cat <&3 & exec cat >&3"#;
 const GIT_SSH: &str = r#"ssh -o ProxyCommand='bash -c "$HERMETIC_TUNNEL" tunnel %h %p' -o StrictHostKeyChecking=accept-new"#;
 
 /// What every command of a sandbox needs, whose warden listens on `proxy_port` of its loopback.
-pub fn sandbox_env(proxy_port: u16, trust: Trust<'_>) -> BTreeMap<String, String> {
+pub fn sandbox_env(proxy_port: u16, trust: CertificateTrust<'_>) -> BTreeMap<String, String> {
     let http = format!("http://127.0.0.1:{proxy_port}");
     let java = [
         "-Djava.net.useSystemProxies=false".to_owned(),
@@ -70,7 +70,7 @@ pub fn sandbox_env(proxy_port: u16, trust: Trust<'_>) -> BTreeMap<String, String
     set("CARGO_REGISTRIES_CRATES_IO_PROTOCOL", "sparse");
     set("NODE_USE_ENV_PROXY", "1");
     set("JAVA_TOOL_OPTIONS", &java.join(" "));
-    if let Trust::Bundle(bundle) = trust {
+    if let CertificateTrust::Bundle(bundle) = trust {
         for name in CA_VARIABLES {
             set(name, bundle);
         }
@@ -96,7 +96,7 @@ const CA_VARIABLES: &[&str] = &[
 mod tests {
     use super::*;
 
-    fn shown(trust: Trust<'_>) -> String {
+    fn shown(trust: CertificateTrust<'_>) -> String {
         sandbox_env(3128, trust)
             .iter()
             .map(|(name, value)| format!("{name}={value}\n"))
@@ -105,13 +105,13 @@ mod tests {
 
     #[test]
     fn both_cases_and_every_tool() {
-        insta::assert_snapshot!(shown(Trust::TheirOwn));
+        insta::assert_snapshot!(shown(CertificateTrust::TheirOwn));
     }
 
     #[test]
     fn the_bundle_is_named_only_where_it_is_used() {
-        assert!(!shown(Trust::TheirOwn).contains("SSL_CERT_FILE"));
-        let named = shown(Trust::Bundle("/run/hermetic/ca.pem"));
+        assert!(!shown(CertificateTrust::TheirOwn).contains("SSL_CERT_FILE"));
+        let named = shown(CertificateTrust::Bundle("/run/hermetic/ca.pem"));
         assert_eq!(
             named.matches("=/run/hermetic/ca.pem").count(),
             CA_VARIABLES.len()

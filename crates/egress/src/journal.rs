@@ -12,25 +12,26 @@ use std::time::SystemTime;
 use hermetic_types::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::audit::{Entry, Record};
+use crate::audit::{EgressEntry, EgressRecorder};
 
+/// A file with one line for each decision.
 #[derive(Clone, Debug)]
-pub struct Journal {
+pub struct EgressJournal {
     path: PathBuf,
 }
 
-/// A decision and when it was made.
+/// A decision and the time when it was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Noted {
+pub struct JournalEntry {
     pub at: Timestamp,
     #[serde(flatten)]
-    pub entry: Entry,
+    pub entry: EgressEntry,
 }
 
-/// Reads on where it stopped, across a file that became the old one.
+/// Reads new entries as they come, also across a change of files.
 #[derive(Debug)]
-pub struct Tail {
-    journal: Journal,
+pub struct JournalTail {
+    journal: EgressJournal,
     open: Option<(File, u64)>,
     rest: Vec<u8>,
 }
@@ -39,13 +40,13 @@ const MOST_BYTES: u64 = 16 << 20;
 /// Longer lines are not ours: a host name ends at 253 characters.
 const LONGEST_LINE: u64 = 64 << 10;
 
-impl Journal {
+impl EgressJournal {
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
     /// Everything that is kept, oldest first.
-    pub fn past(&self) -> io::Result<Vec<Noted>> {
+    pub fn past(&self) -> io::Result<Vec<JournalEntry>> {
         let mut all = Vec::new();
         for path in [self.old(), self.path.clone()] {
             match File::open(path) {
@@ -58,8 +59,8 @@ impl Journal {
     }
 
     /// From the end of what is there now.
-    pub fn tail(&self) -> io::Result<Tail> {
-        let mut tail = Tail {
+    pub fn tail(&self) -> io::Result<JournalTail> {
+        let mut tail = JournalTail {
             journal: self.clone(),
             open: None,
             rest: Vec::new(),
@@ -100,9 +101,9 @@ impl Journal {
     }
 }
 
-impl Record for Journal {
-    fn write(&self, entry: &Entry) {
-        let noted = Noted {
+impl EgressRecorder for EgressJournal {
+    fn write(&self, entry: &EgressEntry) {
+        let noted = JournalEntry {
             at: SystemTime::now().into(),
             entry: entry.clone(),
         };
@@ -118,9 +119,9 @@ impl Record for Journal {
     }
 }
 
-impl Tail {
+impl JournalTail {
     /// What was written since the last call.
-    pub fn more(&mut self) -> io::Result<Vec<Noted>> {
+    pub fn more(&mut self) -> io::Result<Vec<JournalEntry>> {
         let mut all = Vec::new();
         loop {
             if let Some((file, _)) = &mut self.open {
@@ -144,7 +145,7 @@ impl Tail {
 }
 
 /// Lines that are none of ours are passed over: a crash may have cut one.
-fn read_lines(mut from: impl BufRead, into: &mut Vec<Noted>) -> io::Result<()> {
+fn read_lines(mut from: impl BufRead, into: &mut Vec<JournalEntry>) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -155,7 +156,7 @@ fn read_lines(mut from: impl BufRead, into: &mut Vec<Noted>) -> io::Result<()> {
         if read == 0 {
             return Ok(());
         }
-        into.extend(serde_json::from_slice::<Noted>(&line).ok());
+        into.extend(serde_json::from_slice::<JournalEntry>(&line).ok());
     }
 }
 
@@ -172,17 +173,17 @@ mod tests {
     use hermetic_types::ConversationKey;
 
     use super::*;
-    use crate::audit::{Decision, How};
+    use crate::audit::{EgressDecision, EgressMethod};
 
-    fn entry(host: &str) -> Entry {
-        Entry {
+    fn entry(host: &str) -> EgressEntry {
+        EgressEntry {
             conversation: ConversationKey::new("cli"),
             host: host.to_owned(),
             port: 443,
             address: None,
-            how: How::Connect,
+            how: EgressMethod::Connect,
             rule: String::new(),
-            verdict: Decision::Refused {
+            verdict: EgressDecision::Refused {
                 reason: "no".to_owned(),
             },
             bytes_up: 0,
@@ -191,7 +192,7 @@ mod tests {
         }
     }
 
-    fn hosts(noted: &[Noted]) -> Vec<&str> {
+    fn hosts(noted: &[JournalEntry]) -> Vec<&str> {
         noted
             .iter()
             .map(|noted| noted.entry.host.as_str())
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_now_and_later() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::at(folder.path().join("egress.jsonl"));
+        let journal = EgressJournal::at(folder.path().join("egress.jsonl"));
         let mut early = journal.tail().unwrap();
         journal.write(&entry("a.test"));
         let mut late = journal.tail().unwrap();
@@ -216,7 +217,7 @@ mod tests {
     #[test]
     fn a_reader_follows_into_the_next_file() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::at(folder.path().join("egress.jsonl"));
+        let journal = EgressJournal::at(folder.path().join("egress.jsonl"));
         journal.write(&entry("a.test"));
         let mut tail = journal.tail().unwrap();
         journal.write(&entry("b.test"));

@@ -1,7 +1,7 @@
 //! The only way out of a sandbox.
 //!
 //! A sandbox has no route and no DNS; its connections arrive here as byte streams, each with the
-//! conversation it belongs to. [`Rules`] decide by name, [`address`] by what the name resolves to, and
+//! conversation it belongs to. [`CompiledRules`] decide by name, [`address`] by what the name resolves to, and
 //! [`Proxy`] keeps both: HTTP CONNECT, plain HTTP and SOCKS5, with TLS tunnels held to the name they
 //! were opened for. Hosts that have a [`Credential`] get it here, outside the sandbox.
 //!
@@ -14,24 +14,24 @@ pub mod address;
 mod ask;
 mod audit;
 mod book;
+mod connection_limit;
 mod conversation;
 mod credential;
-mod crowd;
 pub mod deploy;
 mod dial;
+mod egress;
 mod env;
-mod gate;
 mod http;
 mod journal;
 mod limits;
 mod metrics;
 mod nearby;
-mod paced;
 #[doc(hidden)]
 pub mod parsers;
 mod probe;
 mod proxy;
 mod publish;
+mod rate_limited;
 mod refusal;
 mod relay;
 mod remedy;
@@ -43,29 +43,32 @@ mod splice;
 mod stream;
 mod tls;
 
-pub use account::{Account, BudgetSpent};
-pub use ask::{Answer, Asker, Question};
-pub use audit::{Decision, Entry, How, LogRecord, Record};
-pub use book::{BookError, LineProblem, Listing, RuleBook, WrittenRule};
-pub use conversation::Conversation;
+pub use account::{BudgetSpent, TrafficAccount};
+pub use ask::{HostAnswer, HostApprover, HostQuestion};
+pub use audit::{EgressDecision, EgressEntry, EgressMethod, EgressRecorder, LogRecorder};
+pub use book::{BookError, LineProblem, RuleBook, RuleEffect, WrittenRule};
+pub use conversation::ConversationEgress;
 pub use credential::{
-    CaError, CertificateAuthority, Credential, InvalidCredential, Roots, RootsError, Scheme,
-    trust_bundle,
+    CaError, CertificateAuthority, Credential, CredentialScheme, InvalidCredential, TrustRoots,
+    TrustRootsError, trust_bundle,
 };
-pub use env::{Trust, sandbox_env};
-pub use gate::{Bundle, Charter, Gate, Issued, Reach};
-pub use journal::{Journal, Noted, Tail};
-pub use limits::Limits;
+pub use egress::{CertificateBundle, CredentialGrant, Egress, EgressRules, ReachSummary};
+pub use env::{CertificateTrust, sandbox_env};
+pub use journal::{EgressJournal, JournalEntry, JournalTail};
+pub use limits::EgressLimits;
 pub use metrics::EgressMetrics;
-pub use paced::Paced;
 pub use probe::{ProbeError, probe};
 pub use proxy::Proxy;
 pub use publish::publish;
-pub use refusal::Refusal;
-pub use remedy::{Allowing, Remedy};
-pub use resolve::{LocateError, Located, Resolver, SystemResolver, locate};
-pub use rules::{Authority, Host, InvalidRules, Mode, Preset, Rule, RuleText, Rules, RulesText};
-pub use scope::{InvalidScope, Scope};
-pub use serve::{Drained, serve};
-pub use stream::{Buffered, Stream};
+pub use rate_limited::RateLimitedRecorder;
+pub use refusal::ProxyRefusal;
+pub use remedy::{AllowInstructions, RefusalRemedy};
+pub use resolve::{CheckedAddresses, LocateError, Resolver, SystemResolver, locate};
+pub use rules::{
+    Authority, CompiledRules, HostName, HostRule, InvalidRules, RuleMode, RulePreset, RuleText,
+    RulesText,
+};
+pub use scope::{ConversationScope, InvalidScope};
+pub use serve::{ServeOutcome, serve};
+pub use stream::{BufferedStream, ByteStream};
 pub use tls::client_hello;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+/// The bounds on time, bytes and connections that the proxy keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct EgressLimits {
     /// Connections of one conversation at a time.
     pub connections: usize,
     /// Connections of all conversations together, each of them one or two open files. Nobody gets more
@@ -27,7 +28,7 @@ pub struct Limits {
     pub ask: Duration,
 }
 
-impl Default for Limits {
+impl Default for EgressLimits {
     fn default() -> Self {
         Self {
             connections: 256,

@@ -5,8 +5,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::audit::{Decision, Entry, Record};
+use crate::audit::{EgressDecision, EgressEntry, EgressRecorder};
 
+/// Counts connections and bytes for `/metrics`.
 #[derive(Clone, Debug, Default)]
 pub struct EgressMetrics {
     connections: Family<DecisionLabel, Counter>,
@@ -53,12 +54,12 @@ impl EgressMetrics {
     }
 }
 
-impl Record for EgressMetrics {
-    fn write(&self, entry: &Entry) {
+impl EgressRecorder for EgressMetrics {
+    fn write(&self, entry: &EgressEntry) {
         match &entry.verdict {
-            Decision::Opened => self.decided("opened"),
-            Decision::Refused { .. } => self.decided("refused"),
-            Decision::Closed { .. } => {
+            EgressDecision::Opened => self.decided("opened"),
+            EgressDecision::Refused { .. } => self.decided("refused"),
+            EgressDecision::Closed { .. } => {
                 self.carried("out", entry.bytes_up);
                 self.carried("in", entry.bytes_down);
             }

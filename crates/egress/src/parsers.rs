@@ -1,14 +1,14 @@
 //! What reads the bytes of a sandbox and of an origin, for fuzzing.
 
-use crate::credential::{FrameRedactor, Redactor};
+use crate::credential::{CredentialRedactor, FrameRedactor};
 
-pub use crate::http::chunked::{Decoder, Step};
+pub use crate::http::chunked::{ChunkDecoder, ChunkStep};
 pub use crate::http::head::{EndSearch, RequestHead, ResponseHead};
-pub use crate::tls::hello::{Hello, HelloError, read as read_hello};
+pub use crate::tls::hello::{ClientHello, HelloError, read as read_hello};
 
 /// An answer of an origin that knows this credential, as the sandbox gets it.
 pub fn without_credential(credential: &crate::Credential, pieces: &[&[u8]]) -> Vec<u8> {
-    let mut redactor = Redactor::new([credential.spellings()]);
+    let mut redactor = CredentialRedactor::new([credential.spellings()]);
     let mut out = Vec::new();
     for piece in pieces {
         out.extend(redactor.push(piece));
@@ -22,7 +22,7 @@ pub fn frames_without_credential(
     credential: &crate::Credential,
     pieces: &[&[u8]],
 ) -> Option<Vec<u8>> {
-    let mut frames = FrameRedactor::new(&Redactor::new([credential.spellings()]));
+    let mut frames = FrameRedactor::new(&CredentialRedactor::new([credential.spellings()]));
     let mut out = Vec::new();
     for piece in pieces {
         out.extend(frames.push(piece).ok()?);

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+/// The reason why a server is not taken to be well.
 #[derive(Debug, Error)]
 pub enum ProbeError {
     #[error("expected an address such as http://127.0.0.1:9119/health")]

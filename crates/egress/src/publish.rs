@@ -13,11 +13,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::account::Account;
-use crate::audit::Meter;
+use crate::account::TrafficAccount;
+use crate::audit::ByteMeter;
 use crate::relay::relay;
 use crate::rules::Authority;
-use crate::stream::Wire;
+use crate::stream::PeekedStream;
 
 const DIAL: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(600);
@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(600);
 /// Carries connections of `listener` to `to` until `stop`, then cuts them.
 pub async fn publish(mut listener: BoundedListener, to: Authority, stop: CancellationToken) {
     let to = Arc::new(to);
-    let account = Account::new(usize::MAX, None);
+    let account = TrafficAccount::new(usize::MAX, None);
     let connections = TaskTracker::new();
     while let Some((stream, _, tracked)) = stop.run_until_cancelled(listener.accept()).await {
         let (to, account, stop) = (Arc::clone(&to), Arc::clone(&account), stop.clone());
@@ -51,7 +51,7 @@ async fn carry(
     client: TcpStream,
     tracked: &Arc<TrackedConnection>,
     to: &Authority,
-    account: Arc<Account>,
+    account: Arc<TrafficAccount>,
 ) -> io::Result<()> {
     client.set_nodelay(true)?;
     client.readable().await?;
@@ -60,9 +60,9 @@ async fn carry(
         .await
         .map_err(|_| io::ErrorKind::TimedOut)??;
     inside.set_nodelay(true)?;
-    let meter = Meter::new(account);
-    let client = Wire::new(client).tracked_by(Arc::clone(tracked));
-    relay(client, Wire::new(inside), &meter, IDLE, None)
+    let meter = ByteMeter::new(account);
+    let client = PeekedStream::new(client).tracked_by(Arc::clone(tracked));
+    relay(client, PeekedStream::new(inside), &meter, IDLE, None)
         .await
         .map_err(io::Error::other)
 }

@@ -8,12 +8,13 @@ use serde_json::json;
 use crate::account::BudgetSpent;
 use crate::address::NotPublic;
 use crate::dial::DialError;
-use crate::remedy::{Allowing, Remedy};
+use crate::remedy::{AllowInstructions, RefusalRemedy};
 use crate::resolve::LocateError;
-use crate::rules::{Authority, Ground, Refused, Via};
+use crate::rules::{Authority, ProxyMethod, RefusalGround, RefusedAccess};
 
+/// A refusal, in words for the sandbox and in codes for its protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ProxyRefusal {
     /// A short name of the reason, stable for programs.
     pub code: &'static str,
     pub status: u16,
@@ -21,7 +22,7 @@ pub struct Refusal {
     pub target: String,
     pub reason: String,
     pub rule: Option<String>,
-    pub remedy: Option<Remedy>,
+    pub remedy: Option<RefusalRemedy>,
 }
 
 /// Reply codes of SOCKS5 (RFC 1928, section 6).
@@ -32,33 +33,37 @@ mod socks {
     pub(super) const REFUSED: u8 = 5;
 }
 
-impl Refusal {
-    pub(crate) fn by_rule(target: &Authority, via: Via, refused: &Refused) -> Self {
+impl ProxyRefusal {
+    pub(crate) fn by_rule(target: &Authority, via: ProxyMethod, refused: &RefusedAccess) -> Self {
         let (code, reason, remedy) = match refused.ground() {
-            Ground::Closed => (
+            RefusalGround::Closed => (
                 "closed",
                 "this sandbox has no network access at all".to_owned(),
                 None,
             ),
-            Ground::Denied { .. } => ("denied", format!("{target} is on the denylist"), None),
-            Ground::NotListed => (
+            RefusalGround::Denied { .. } => {
+                ("denied", format!("{target} is on the denylist"), None)
+            }
+            RefusalGround::NotListed => (
                 "not-allowed",
                 format!("{target} is not on the allowlist of this sandbox"),
-                Some(Remedy::allow(target)),
+                Some(RefusalRemedy::allow(target)),
             ),
-            Ground::PortNotListed { .. } => (
+            RefusalGround::PortNotListed { .. } => (
                 "port-not-allowed",
                 format!("{} is not allowed on port {}", target.host, target.port),
-                Some(Remedy::allow(target)),
+                Some(RefusalRemedy::allow(target)),
             ),
-            Ground::TlsOnly => (
+            RefusalGround::TlsOnly => (
                 "tls-only",
                 format!("port {} of {} takes TLS only", target.port, target.host),
-                Some(Remedy::Do("use https:// in the address")),
+                Some(RefusalRemedy::Do("use https:// in the address")),
             ),
         };
         let remedy = match (remedy, via) {
-            (Some(Remedy::Allow(what)), Via::PlainHttp) => Some(Remedy::AllowOrUseTls(what)),
+            (Some(RefusalRemedy::Allow(what)), ProxyMethod::PlainHttp) => {
+                Some(RefusalRemedy::AllowOrUseTls(what))
+            }
             (remedy, _) => remedy,
         };
         Self::forbidden(
@@ -86,14 +91,14 @@ impl Refusal {
             target,
             reason,
             Some("ask".to_owned()),
-            Some(Remedy::allow(target)),
+            Some(RefusalRemedy::allow(target)),
         )
     }
 
     pub(crate) fn too_many_questions(target: &Authority) -> Self {
         let reason =
             format!("{target} is not allowed, and too many questions already wait for a person");
-        let remedy = Some(Remedy::allow(target));
+        let remedy = Some(RefusalRemedy::allow(target));
         Self::forbidden(
             "not-allowed",
             target,
@@ -108,7 +113,7 @@ impl Refusal {
         match error {
             LocateError::Address(refused) => {
                 let there = format!("'{target} in {}'", refused.address);
-                let remedy = Remedy::AllowThere(there.into());
+                let remedy = RefusalRemedy::AllowThere(there.into());
                 // Nobody should be talked into opening a machine's own credentials.
                 let remedy = (refused.reason != NotPublic::Metadata).then_some(remedy);
                 let rule = Some(format!("{rule}, but only for public addresses"));
@@ -136,7 +141,7 @@ impl Refusal {
     }
 
     pub(crate) fn budget(target: &Authority, spent: BudgetSpent) -> Self {
-        let remedy = Remedy::Do("raise gateway.egress.budget_bytes");
+        let remedy = RefusalRemedy::Do("raise gateway.egress.budget_bytes");
         Self::forbidden(
             "budget",
             target,
@@ -198,7 +203,7 @@ impl Refusal {
         target: &Authority,
         reason: String,
         rule: Option<String>,
-        remedy: Option<Remedy>,
+        remedy: Option<RefusalRemedy>,
     ) -> Self {
         let (status, socks_reply) = (403, socks::NOT_ALLOWED);
         Self {
@@ -249,7 +254,7 @@ impl Refusal {
         }
     }
 
-    pub fn text(&self, allowing: Allowing) -> String {
+    pub fn text(&self, allowing: AllowInstructions) -> String {
         let mut text = format!("hermetic egress: refused: {}\n", self.reason);
         if let Some(rule) = &self.rule {
             text.push_str(&format!("rule: {rule}\n"));
@@ -266,7 +271,7 @@ impl Refusal {
         text
     }
 
-    pub fn json(&self, allowing: Allowing) -> String {
+    pub fn json(&self, allowing: AllowInstructions) -> String {
         json!({
             "error": "egress_refused",
             "code": self.code,
@@ -279,7 +284,7 @@ impl Refusal {
     }
 
     /// A whole HTTP response that also ends the connection.
-    pub(crate) fn response(&self, as_json: bool, allowing: Allowing) -> Vec<u8> {
+    pub(crate) fn response(&self, as_json: bool, allowing: AllowInstructions) -> Vec<u8> {
         let (kind, body) = if as_json {
             ("application/json", self.json(allowing))
         } else {

@@ -15,11 +15,12 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::account::BudgetSpent;
-use crate::audit::Meter;
-use crate::credential::{FrameRedactor, Unsearchable};
-use crate::splice::Channel;
-use crate::stream::{Buffered, Wire, with_scratch};
+use crate::audit::ByteMeter;
+use crate::credential::{FrameRedactor, UnsearchableFrames};
+use crate::splice::SplicePipe;
+use crate::stream::{BufferedStream, PeekedStream, with_scratch};
 
+/// The reason why a relay ended before both sides were done.
 #[derive(Debug, Error)]
 pub(crate) enum RelayError {
     #[error("nothing was said for {} s", after.as_secs())]
@@ -27,26 +28,26 @@ pub(crate) enum RelayError {
     #[error(transparent)]
     Budget(#[from] BudgetSpent),
     #[error(transparent)]
-    Unsearchable(#[from] Unsearchable),
+    Unsearchable(#[from] UnsearchableFrames),
     #[error("the connection broke")]
     Broken(#[from] io::Error),
 }
 
 /// Relays until both sides have closed their writing end.
 pub(crate) async fn relay(
-    client: Wire,
-    upstream: Wire,
-    meter: &Meter,
+    client: PeekedStream,
+    upstream: PeekedStream,
+    meter: &ByteMeter,
     idle: Duration,
     redactor: Option<FrameRedactor>,
 ) -> Result<(), RelayError> {
-    Relay {
+    ByteRelay {
         client,
         upstream,
-        up: Flow::default(),
-        down: Flow {
+        up: RelayFlow::default(),
+        down: RelayFlow {
             redactor,
-            ..Flow::default()
+            ..RelayFlow::default()
         },
         meter,
         idle,
@@ -57,12 +58,13 @@ pub(crate) async fn relay(
     .await
 }
 
-struct Relay<'a> {
-    client: Wire,
-    upstream: Wire,
-    up: Flow,
-    down: Flow,
-    meter: &'a Meter,
+/// The future that relays both directions of a tunnel.
+struct ByteRelay<'a> {
+    client: PeekedStream,
+    upstream: PeekedStream,
+    up: RelayFlow,
+    down: RelayFlow,
+    meter: &'a ByteMeter,
     idle: Duration,
     timer: Pin<Box<Sleep>>,
     active: Instant,
@@ -70,9 +72,9 @@ struct Relay<'a> {
     answered: bool,
 }
 
-/// One direction.
+/// The state of one direction.
 #[derive(Default)]
-struct Flow {
+struct RelayFlow {
     /// Read and not yet written: only while the receiver is slower than the sender.
     left: Vec<u8>,
     written: usize,
@@ -84,9 +86,10 @@ struct Flow {
     /// Much came at once: worth a pipe, where both ends are sockets.
     bulky: bool,
     /// With bytes in it that the receiver has not taken yet.
-    channel: Option<Channel>,
+    channel: Option<SplicePipe>,
 }
 
+/// Whether a direction still carries bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum FlowState {
     #[default]
@@ -95,8 +98,9 @@ enum FlowState {
     Closed,
 }
 
+/// The direction of a flow, seen from the sandbox.
 #[derive(Clone, Copy)]
-enum Direction {
+enum FlowDirection {
     Up,
     Down,
 }
@@ -108,7 +112,7 @@ const LITTLE: usize = 16 * 1024;
 /// Rounds in one poll before others get their turn.
 const ROUNDS: usize = 16;
 
-impl Future for Relay<'_> {
+impl Future for ByteRelay<'_> {
     type Output = Result<(), RelayError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -119,14 +123,14 @@ impl Future for Relay<'_> {
             &mut this.client,
             &mut this.upstream,
             this.meter,
-            Direction::Up,
+            FlowDirection::Up,
         )?;
         let down = this.down.poll(
             cx,
             &mut this.upstream,
             &mut this.client,
             this.meter,
-            Direction::Down,
+            FlowDirection::Down,
         )?;
         if up.is_ready() && down.is_ready() {
             return Poll::Ready(Ok(()));
@@ -142,7 +146,7 @@ impl Future for Relay<'_> {
     }
 }
 
-impl Relay<'_> {
+impl ByteRelay<'_> {
     /// The timer is only moved when it fires: traffic costs no timer work.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {
         while self.timer.as_mut().poll(cx).is_ready() {
@@ -156,14 +160,14 @@ impl Relay<'_> {
     }
 }
 
-impl Flow {
+impl RelayFlow {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        from: &mut Wire,
-        to: &mut Wire,
-        meter: &Meter,
-        direction: Direction,
+        from: &mut PeekedStream,
+        to: &mut PeekedStream,
+        meter: &ByteMeter,
+        direction: FlowDirection,
     ) -> Poll<Result<(), RelayError>> {
         for _ in 0..ROUNDS {
             ready!(self.poll_left(cx, to))?;
@@ -193,16 +197,16 @@ impl Flow {
     fn poll_step(
         &mut self,
         cx: &mut Context<'_>,
-        from: &mut Wire,
-        to: &mut Wire,
-        meter: &Meter,
-        direction: Direction,
+        from: &mut PeekedStream,
+        to: &mut PeekedStream,
+        meter: &ByteMeter,
+        direction: FlowDirection,
     ) -> Poll<Result<(), RelayError>> {
         if self.bulky
             && self.redactor.is_none()
             && from.ahead().is_empty()
             && let (Some(from), Some(to)) = (from.tcp(), to.tcp())
-            && let Some(channel) = Channel::take()
+            && let Some(channel) = SplicePipe::take()
         {
             return self.poll_moved(cx, from, to, channel, meter, direction);
         }
@@ -218,10 +222,10 @@ impl Flow {
     fn poll_handed(
         &mut self,
         cx: &mut Context<'_>,
-        from: &mut dyn Buffered,
-        to: &mut Wire,
-        meter: &Meter,
-        direction: Direction,
+        from: &mut dyn BufferedStream,
+        to: &mut PeekedStream,
+        meter: &ByteMeter,
+        direction: FlowDirection,
     ) -> Poll<Result<(), RelayError>> {
         let mut from = Pin::new(from);
         let ready = ready!(from.as_mut().poll_fill_buf(cx))?;
@@ -247,9 +251,9 @@ impl Flow {
         cx: &mut Context<'_>,
         from: &TcpStream,
         to: &TcpStream,
-        mut channel: Channel,
-        meter: &Meter,
-        direction: Direction,
+        mut channel: SplicePipe,
+        meter: &ByteMeter,
+        direction: FlowDirection,
     ) -> Poll<Result<(), RelayError>> {
         let moved = match channel.poll_fill(cx, from) {
             Poll::Ready(moved) => moved?,
@@ -279,10 +283,10 @@ impl Flow {
     fn poll_once(
         &mut self,
         cx: &mut Context<'_>,
-        from: &mut Wire,
-        to: &mut Wire,
-        meter: &Meter,
-        direction: Direction,
+        from: &mut PeekedStream,
+        to: &mut PeekedStream,
+        meter: &ByteMeter,
+        direction: FlowDirection,
     ) -> Poll<Result<(), RelayError>> {
         with_scratch(|scratch| {
             let mut buffer = ReadBuf::new(scratch);
@@ -324,7 +328,11 @@ impl Flow {
         })
     }
 
-    fn poll_left(&mut self, cx: &mut Context<'_>, to: &mut Wire) -> Poll<Result<(), RelayError>> {
+    fn poll_left(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut PeekedStream,
+    ) -> Poll<Result<(), RelayError>> {
         if let (Some(mut channel), Some(socket)) = (self.channel.take(), to.tcp()) {
             if channel.poll_drain(cx, socket)?.is_pending() {
                 self.channel = Some(channel);
@@ -349,9 +357,9 @@ impl Flow {
     }
 }
 
-impl Direction {
+impl FlowDirection {
     /// Before the bytes are passed on, so that not one too many is.
-    fn count(self, meter: &Meter, bytes: usize) -> Result<(), BudgetSpent> {
+    fn count(self, meter: &ByteMeter, bytes: usize) -> Result<(), BudgetSpent> {
         match self {
             Self::Up => meter.up(bytes),
             Self::Down => meter.down(bytes),

@@ -2,9 +2,9 @@
 
 use crate::rules::{Authority, DEFAULT_PORT};
 
-/// What a person can do about it.
+/// What a person can do about a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remedy {
+pub enum RefusalRemedy {
     Allow(Box<str>),
     /// The same, though TLS may do already.
     AllowOrUseTls(Box<str>),
@@ -15,7 +15,7 @@ pub enum Remedy {
 
 /// How a person lets a host through, where this proxy runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Allowing {
+pub enum AllowInstructions {
     /// By a rule; a gateway takes it up as it runs.
     #[default]
     ByRule,
@@ -23,7 +23,7 @@ pub enum Allowing {
     ByFlagOf(&'static str),
 }
 
-impl Remedy {
+impl RefusalRemedy {
     pub(crate) fn allow(target: &Authority) -> Self {
         let what = match target.port {
             DEFAULT_PORT => target.host.to_string(),
@@ -32,10 +32,12 @@ impl Remedy {
         Self::Allow(what.into())
     }
 
-    pub(crate) fn words(&self, allowing: Allowing) -> String {
+    pub(crate) fn words(&self, allowing: AllowInstructions) -> String {
         let allow = |what: &str| match allowing {
-            Allowing::ByRule => format!("hermetic egress allow {what}"),
-            Allowing::ByFlagOf(command) => format!("start `{command}` with --allow {what}"),
+            AllowInstructions::ByRule => format!("hermetic egress allow {what}"),
+            AllowInstructions::ByFlagOf(command) => {
+                format!("start `{command}` with --allow {what}")
+            }
         };
         match self {
             Self::Allow(what) => allow(what),

@@ -1,6 +1,6 @@
 //! One resolution per connection, made by us, and every address of it checked.
 //!
-//! [`Located`] can only be made by [`locate`], and the dialer accepts nothing else: an address that
+//! [`CheckedAddresses`] can only be made by [`locate`], and the dialer accepts nothing else: an address that
 //! was not checked cannot be dialled, and a name that answers differently the second time has no
 //! second time.
 
@@ -16,22 +16,23 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::address::{self, AddressRefused};
-use crate::rules::{Authority, Host};
+use crate::rules::{Authority, HostName};
 
 /// Turns a name into addresses.
 ///
 /// An implementer promises one answer per call and no caching beyond what DNS itself allows; the
 /// caller checks every address and calls once per connection.
 pub trait Resolver: Send + Sync {
-    fn resolve<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+    fn resolve<'a>(&'a self, host: &'a HostName) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// Where a host is: addresses that all passed the check.
+/// The addresses of a host, all of which passed the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
+pub struct CheckedAddresses {
     addresses: Vec<SocketAddr>,
 }
 
+/// The reason why a host has no address that may be dialled.
 #[derive(Debug, Error)]
 pub enum LocateError {
     #[error("the name does not resolve")]
@@ -55,7 +56,7 @@ pub async fn locate(
     target: &Authority,
     ranges: &[IpNet],
     within: Duration,
-) -> Result<Located, LocateError> {
+) -> Result<CheckedAddresses, LocateError> {
     let (resolver, turns) = (Arc::clone(resolver), Arc::clone(turns));
     let host = target.host.clone();
     let looking = async move {
@@ -71,10 +72,10 @@ pub async fn locate(
         .await
         .map_err(|_| LocateError::TimedOut { after: within })?
         .map_err(|source| LocateError::NotFound { source })?;
-    Located::check(&answer, target.port, ranges)
+    CheckedAddresses::check(&answer, target.port, ranges)
 }
 
-impl Located {
+impl CheckedAddresses {
     /// One bad address refuses the whole answer: a mixed answer is how rebinding begins.
     fn check(answer: &[IpAddr], port: u16, ranges: &[IpNet]) -> Result<Self, LocateError> {
         for &address in answer {
@@ -113,7 +114,7 @@ impl Default for SystemResolver {
 }
 
 impl Resolver for SystemResolver {
-    fn resolve<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, host: &'a HostName) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let permit = Arc::clone(&self.at_once).acquire_owned().await;
             let permit = permit.map_err(|_| io::ErrorKind::Interrupted)?;
@@ -144,9 +145,9 @@ fn look_up(name: &str) -> io::Result<Vec<IpAddr>> {
 mod tests {
     use super::*;
 
-    fn check(answer: &[&str]) -> Result<Located, LocateError> {
+    fn check(answer: &[&str]) -> Result<CheckedAddresses, LocateError> {
         let answer: Vec<IpAddr> = answer.iter().map(|text| text.parse().unwrap()).collect();
-        Located::check(&answer, 443, &[])
+        CheckedAddresses::check(&answer, 443, &[])
     }
 
     #[test]

@@ -15,8 +15,9 @@ use thiserror::Error;
 /// cli:work                    `hermetic exec --session work`
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Scope(Vec<String>);
+pub struct ConversationScope(Vec<String>);
 
+/// The error of a text that names no conversations.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{text:?} names no conversations: expected something like telegram or telegram:dm:42")]
 pub struct InvalidScope {
@@ -25,7 +26,7 @@ pub struct InvalidScope {
 
 const LONGEST: usize = 512;
 
-impl Scope {
+impl ConversationScope {
     /// Exactly this conversation, and its threads.
     pub fn of(conversation: &ConversationKey) -> Self {
         Self(parts(conversation.as_str()))
@@ -45,7 +46,7 @@ fn parts(key: &str) -> Vec<String> {
     parts.into_iter().map(str::to_owned).collect()
 }
 
-impl FromStr for Scope {
+impl FromStr for ConversationScope {
     type Err = InvalidScope;
 
     fn from_str(text: &str) -> Result<Self, InvalidScope> {
@@ -61,7 +62,7 @@ impl FromStr for Scope {
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for ConversationScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(":"))
     }
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     fn covers(scope: &str, key: &str) -> bool {
-        let scope: Scope = scope.parse().unwrap();
+        let scope: ConversationScope = scope.parse().unwrap();
         scope.covers(&ConversationKey::new(key))
     }
 
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn what_would_cover_everybody_by_mistake_is_refused() {
         for text in ["", ":", "telegram:", "a b", ":dm:4"] {
-            assert!(text.parse::<Scope>().is_err(), "{text:?}");
+            assert!(text.parse::<ConversationScope>().is_err(), "{text:?}");
         }
     }
 }

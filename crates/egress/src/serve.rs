@@ -10,12 +10,13 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::conversation::Conversation;
+use crate::conversation::ConversationEgress;
 use crate::nearby::unpaced;
 use crate::proxy::Proxy;
 
+/// How serving ended: with every connection finished, or with some cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drained {
+pub enum ServeOutcome {
     Clean,
     CutShort { connections: usize },
 }
@@ -24,20 +25,20 @@ pub enum Drained {
 pub fn serve(
     listener: BoundedListener,
     proxy: Proxy,
-    conversation: Arc<Conversation>,
+    conversation: Arc<ConversationEgress>,
     stop: CancellationToken,
     grace: Duration,
-) -> BoxFuture<'static, Drained> {
+) -> BoxFuture<'static, ServeOutcome> {
     run(listener, proxy, conversation, stop, grace).boxed()
 }
 
 async fn run(
     mut listener: BoundedListener,
     proxy: Proxy,
-    conversation: Arc<Conversation>,
+    conversation: Arc<ConversationEgress>,
     stop: CancellationToken,
     grace: Duration,
-) -> Drained {
+) -> ServeOutcome {
     let connections = TaskTracker::new();
     let cut = CancellationToken::new();
     while let Some((stream, _, tracked)) = stop.run_until_cancelled(listener.accept()).await {
@@ -55,12 +56,12 @@ async fn run(
 
     connections.close();
     if timeout(grace, connections.wait()).await.is_ok() {
-        return Drained::Clean;
+        return ServeOutcome::Clean;
     }
     let unfinished = connections.len();
     cut.cancel();
     connections.wait().await;
-    Drained::CutShort {
+    ServeOutcome::CutShort {
         connections: unfinished,
     }
 }

@@ -14,18 +14,18 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// A pipe and how much is in it.
-pub(crate) struct Channel {
+/// A pipe between two sockets and the number of bytes in it.
+pub(crate) struct SplicePipe {
     read: OwnedFd,
     write: OwnedFd,
     held: usize,
-    _counted: Counted,
+    _counted: PipePermit,
 }
 
-/// One of all pipes; given back when dropped.
-struct Counted;
+/// The right to one of the pipes of all threads; dropping it gives it back.
+struct PipePermit;
 
-impl Counted {
+impl PipePermit {
     fn one_more() -> Option<Self> {
         let one_more = |open: usize| (open < MOST).then_some(open + 1);
         OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
@@ -34,7 +34,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for PipePermit {
     fn drop(&mut self) {
         OPEN.fetch_sub(1, Ordering::Relaxed);
     }
@@ -52,16 +52,16 @@ const MOST: usize = 64;
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static PIPES: RefCell<Vec<Channel>> = const { RefCell::new(Vec::new()) };
+    static PIPES: RefCell<Vec<SplicePipe>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Channel {
+impl SplicePipe {
     /// `None` where the system has no pipe left: copying works too.
     pub(crate) fn take() -> Option<Self> {
         if let Some(spare) = PIPES.with_borrow_mut(Vec::pop) {
             return Some(spare);
         }
-        let counted = Counted::one_more()?;
+        let counted = PipePermit::one_more()?;
         let (read, write) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).ok()?;
         // A smaller one is slower and as good.
         let _ = fcntl_setpipe_size(&write, CAPACITY);

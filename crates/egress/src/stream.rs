@@ -16,31 +16,33 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 /// Bytes both ways: a socket, a stream out of a warden, TLS over either.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// A stream whose bytes lie in memory once they have come: they can be passed on from where they are.
-pub trait Buffered: Stream + AsyncBufRead {}
+pub trait BufferedStream: ByteStream + AsyncBufRead {}
 
-impl<T: Stream + AsyncBufRead> Buffered for T {}
+impl<T: ByteStream + AsyncBufRead> BufferedStream for T {}
 
-pub(crate) struct Wire {
-    stream: Carrier,
+/// A connection together with the bytes that were read ahead of need.
+pub(crate) struct PeekedStream {
+    stream: StreamKind,
     ahead: Vec<u8>,
     /// Its place at a port that counts connections.
     tracked: Option<Arc<TrackedConnection>>,
 }
 
-enum Carrier {
+/// The streams that a connection can be made of.
+enum StreamKind {
     /// Known by its kind, because the kernel can relay between two of these by itself.
     Tcp(TcpStream),
-    Buffered(Box<dyn Buffered>),
-    Other(Box<dyn Stream>),
+    Buffered(Box<dyn BufferedStream>),
+    Other(Box<dyn ByteStream>),
 }
 
-impl Carrier {
-    fn any(&mut self) -> &mut dyn Stream {
+impl StreamKind {
+    fn any(&mut self) -> &mut dyn ByteStream {
         match self {
             Self::Tcp(stream) => stream,
             Self::Buffered(stream) => &mut **stream,
@@ -83,13 +85,13 @@ pub(crate) fn poll_read_into(
     })
 }
 
-impl Wire {
-    pub(crate) fn new(stream: impl Stream + 'static) -> Self {
+impl PeekedStream {
+    pub(crate) fn new(stream: impl ByteStream + 'static) -> Self {
         let mut stream = Some(stream);
         let tcp = (&mut stream as &mut dyn Any).downcast_mut::<Option<TcpStream>>();
         let carrier = match (tcp.and_then(Option::take), stream) {
-            (Some(tcp), _) => Carrier::Tcp(tcp),
-            (None, Some(other)) => Carrier::Other(Box::new(other)),
+            (Some(tcp), _) => StreamKind::Tcp(tcp),
+            (None, Some(other)) => StreamKind::Other(Box::new(other)),
             (None, None) => unreachable!("what was not taken is still there"),
         };
         Self {
@@ -99,9 +101,9 @@ impl Wire {
         }
     }
 
-    pub(crate) fn over(stream: impl Buffered + 'static) -> Self {
+    pub(crate) fn over(stream: impl BufferedStream + 'static) -> Self {
         Self {
-            stream: Carrier::Buffered(Box::new(stream)),
+            stream: StreamKind::Buffered(Box::new(stream)),
             ahead: Vec::new(),
             tracked: None,
         }
@@ -129,15 +131,15 @@ impl Wire {
     /// The socket, where it is one.
     pub(crate) fn tcp(&self) -> Option<&TcpStream> {
         match &self.stream {
-            Carrier::Tcp(stream) => Some(stream),
-            Carrier::Buffered(_) | Carrier::Other(_) => None,
+            StreamKind::Tcp(stream) => Some(stream),
+            StreamKind::Buffered(_) | StreamKind::Other(_) => None,
         }
     }
 
     /// The stream, where what has come can be passed on from where it is.
-    pub(crate) fn buffered(&mut self) -> Option<&mut dyn Buffered> {
+    pub(crate) fn buffered(&mut self) -> Option<&mut dyn BufferedStream> {
         match &mut self.stream {
-            Carrier::Buffered(stream) if self.ahead.is_empty() => Some(&mut **stream),
+            StreamKind::Buffered(stream) if self.ahead.is_empty() => Some(&mut **stream),
             _ => None,
         }
     }
@@ -157,7 +159,7 @@ impl Wire {
         std::mem::replace(&mut self.ahead, rest)
     }
 
-    pub(crate) fn parts(&mut self) -> (&mut dyn Stream, &mut Vec<u8>) {
+    pub(crate) fn parts(&mut self) -> (&mut dyn ByteStream, &mut Vec<u8>) {
         (self.stream.any(), &mut self.ahead)
     }
 
@@ -175,7 +177,7 @@ impl Wire {
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for PeekedStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -195,7 +197,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for PeekedStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -2,30 +2,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::{BoxFuture, join_all};
-use hermetic_egress::{Answer, Asker, Question, RulesText};
+use hermetic_egress::{HostAnswer, HostApprover, HostQuestion, RulesText};
 
 use crate::lab::{Lab, Setup};
 
 struct Person {
-    answer: Answer,
+    answer: HostAnswer,
     asked: AtomicUsize,
 }
 
-impl Asker for Person {
-    fn ask(&self, question: Question) -> BoxFuture<'static, Answer> {
+impl HostApprover for Person {
+    fn ask(&self, question: HostQuestion) -> BoxFuture<'static, HostAnswer> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         assert_eq!(question.conversation.as_str(), "agent:main:test:dm:1");
         let answer = self.answer;
         Box::pin(async move { answer })
     }
 
-    fn still_holds(&self, _: Question) -> BoxFuture<'static, bool> {
-        let holds = self.answer == Answer::Kept;
+    fn still_holds(&self, _: HostQuestion) -> BoxFuture<'static, bool> {
+        let holds = self.answer == HostAnswer::Kept;
         Box::pin(async move { holds })
     }
 }
 
-fn lab(answer: Answer) -> (Lab, Arc<Person>) {
+fn lab(answer: HostAnswer) -> (Lab, Arc<Person>) {
     let person = Arc::new(Person {
         answer,
         asked: AtomicUsize::new(0),
@@ -60,7 +60,7 @@ async fn outcome(lab: &Lab, host: &str) -> String {
 
 #[tokio::test]
 async fn a_yes_lets_the_connection_go_on_and_the_next_one_asks_again() {
-    for answer in [Answer::Once, Answer::Kept] {
+    for answer in [HostAnswer::Once, HostAnswer::Kept] {
         let (lab, person) = lab(answer);
         assert_eq!(outcome(&lab, "new.test").await, "address");
         assert_eq!(outcome(&lab, "new.test").await, "address");
@@ -70,13 +70,13 @@ async fn a_yes_lets_the_connection_go_on_and_the_next_one_asks_again() {
 
 #[tokio::test]
 async fn a_no_is_a_refusal() {
-    let (lab, _) = lab(Answer::Deny);
+    let (lab, _) = lab(HostAnswer::Deny);
     assert_eq!(outcome(&lab, "new.test").await, "denied-by-person");
 }
 
 #[tokio::test]
 async fn nobody_is_asked_about_denied_hosts_or_literals() {
-    let (lab, person) = lab(Answer::Kept);
+    let (lab, person) = lab(HostAnswer::Kept);
     assert_eq!(outcome(&lab, "denied.test").await, "denied");
     assert_eq!(outcome(&lab, "127.0.0.1").await, "bad-target");
     assert_eq!(person.asked.load(Ordering::SeqCst), 0);
@@ -88,17 +88,17 @@ struct Slow {
     go: Arc<tokio::sync::Semaphore>,
 }
 
-impl Asker for Slow {
-    fn ask(&self, _: Question) -> BoxFuture<'static, Answer> {
+impl HostApprover for Slow {
+    fn ask(&self, _: HostQuestion) -> BoxFuture<'static, HostAnswer> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let go = Arc::clone(&self.go);
         Box::pin(async move {
             let _told = go.acquire().await;
-            Answer::Once
+            HostAnswer::Once
         })
     }
 
-    fn still_holds(&self, _: Question) -> BoxFuture<'static, bool> {
+    fn still_holds(&self, _: HostQuestion) -> BoxFuture<'static, bool> {
         Box::pin(async { false })
     }
 }

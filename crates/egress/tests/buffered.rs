@@ -1,11 +1,11 @@
 //! Streams whose bytes lie in memory, as those out of a warden do: passed on from where they are.
 
-use hermetic_egress::{Limits, RulesText};
+use hermetic_egress::{EgressLimits, RulesText};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::time::timeout;
 
 use crate::lab::origin::Origin;
-use crate::lab::{Lab, PATIENCE, Setup, read_head};
+use crate::lab::{Lab, Setup, TEST_TIMEOUT, read_head};
 
 /// A tunnel to `origin` through a stream of that kind.
 async fn tunnel(lab: &Lab, origin: &Origin) -> DuplexStream {
@@ -26,7 +26,7 @@ async fn tunnel(lab: &Lab, origin: &Origin) -> DuplexStream {
     ours
 }
 
-fn lab(origin: &Origin, limits: Limits) -> Lab {
+fn lab(origin: &Origin, limits: EgressLimits) -> Lab {
     let rule = format!("tcp://plain.test:{} in 127.0.0.0/8", origin.at.port());
     Lab::new(Setup {
         rules: RulesText::allowing([rule]),
@@ -39,7 +39,7 @@ fn lab(origin: &Origin, limits: Limits) -> Lab {
 async fn every_byte_arrives_in_order_and_is_counted_once() {
     const LENGTH: usize = 3_000_001;
     let origin = Origin::echo().await;
-    let lab = lab(&origin, Limits::default());
+    let lab = lab(&origin, EgressLimits::default());
     let (mut reader, mut writer) = tokio::io::split(tunnel(&lab, &origin).await);
     let said: Vec<u8> = (0..251).cycle().take(LENGTH).collect();
     let sent = said.clone();
@@ -48,13 +48,13 @@ async fn every_byte_arrives_in_order_and_is_counted_once() {
         writer.shutdown().await.unwrap();
     });
     let mut heard = Vec::new();
-    timeout(PATIENCE, reader.read_to_end(&mut heard))
+    timeout(TEST_TIMEOUT, reader.read_to_end(&mut heard))
         .await
         .expect("the tunnel hangs")
         .unwrap();
     writing.await.unwrap();
     assert!(heard == said);
-    let entry = timeout(PATIENCE, async {
+    let entry = timeout(TEST_TIMEOUT, async {
         loop {
             if let Some(entry) = lab.journal.entries().pop() {
                 return entry;
@@ -72,9 +72,9 @@ async fn every_byte_arrives_in_order_and_is_counted_once() {
 #[tokio::test]
 async fn not_one_byte_passes_beyond_the_budget() {
     let origin = Origin::echo().await;
-    let limits = Limits {
+    let limits = EgressLimits {
         budget: Some(100_000),
-        ..Limits::default()
+        ..EgressLimits::default()
     };
     let lab = lab(&origin, limits);
     let mut stream = tunnel(&lab, &origin).await;
@@ -84,7 +84,7 @@ async fn not_one_byte_passes_beyond_the_budget() {
         // The tunnel ends in the middle of it.
         let _ = writer.write_all(&[7; 400_000]).await;
     };
-    let reading = timeout(PATIENCE, reader.read_to_end(&mut heard));
+    let reading = timeout(TEST_TIMEOUT, reader.read_to_end(&mut heard));
     let (ended, ()) = tokio::join!(reading, writing);
     ended.expect("the tunnel goes on").unwrap();
     assert!(heard.len() < 100_000, "{}", heard.len());

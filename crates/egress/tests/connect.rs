@@ -1,4 +1,4 @@
-use hermetic_egress::Decision;
+use hermetic_egress::EgressDecision;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::lab::origin::Origin;
@@ -44,11 +44,11 @@ async fn a_tunnel_to_an_allowed_host_is_end_to_end() {
     assert_eq!(entries.len(), 2);
     assert_eq!(
         (entries[0].host.as_str(), &entries[0].verdict),
-        ("origin.test", &Decision::Opened)
+        ("origin.test", &EgressDecision::Opened)
     );
     assert_eq!(entries[0].address, Some(origin.at));
     assert_eq!(entries[0].rule, local("origin.test", origin.at));
-    assert_eq!(entries[1].verdict, Decision::Closed { fault: None });
+    assert_eq!(entries[1].verdict, EgressDecision::Closed { fault: None });
     assert!(entries[1].bytes_up > 5 && entries[1].bytes_down > 5);
 }
 
@@ -66,7 +66,7 @@ async fn ends_before_anything_leaves(bytes: &[u8]) -> String {
     assert_eq!(origin.connections(), 0, "the origin was dialled");
     match &entries[..] {
         [entry] => match &entry.verdict {
-            Decision::Refused { reason } => reason.clone(),
+            EgressDecision::Refused { reason } => reason.clone(),
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),

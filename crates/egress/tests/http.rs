@@ -50,7 +50,7 @@ async fn a_kept_connection_is_judged_at_every_request() {
     assert_eq!(lab.resolver.asked().len(), 1);
 
     lab.conversation
-        .set_rules(hermetic_egress::Rules::default());
+        .set_rules(hermetic_egress::CompiledRules::default());
     stream.write_all(get(&origin, "").as_bytes()).await.unwrap();
     assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 403 "));
     assert_eq!(heads.lock().unwrap().len(), 3);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use hermetic_egress::{Decision, Limits, RulesText};
+use hermetic_egress::{EgressDecision, EgressLimits, RulesText};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::lab::origin::Origin;
@@ -9,7 +9,7 @@ use crate::lab::{Lab, Setup, local, read_all};
 /// Where real sockets are waited for the clock cannot be ours, so the limit is short.
 const SOON: Duration = Duration::from_millis(50);
 
-fn lab(rule: &str, limits: Limits) -> Lab {
+fn lab(rule: &str, limits: EgressLimits) -> Lab {
     Lab::new(Setup {
         rules: RulesText::allowing([rule]),
         limits,
@@ -19,7 +19,7 @@ fn lab(rule: &str, limits: Limits) -> Lab {
 
 #[tokio::test(start_paused = true)]
 async fn a_head_that_drips_is_cut_off() {
-    let lab = lab("origin.test", Limits::default());
+    let lab = lab("origin.test", EgressLimits::default());
     let mut stream = lab.dial();
     let (mut reader, mut writer) = tokio::io::split(&mut stream);
     let drip = async {
@@ -38,7 +38,7 @@ async fn a_head_that_drips_is_cut_off() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_never_speaks_is_let_go() {
-    let lab = lab("origin.test", Limits::default());
+    let lab = lab("origin.test", EgressLimits::default());
     let mut stream = lab.dial();
     assert_eq!(read_all(&mut stream).await, "");
     lab.finished().await;
@@ -49,9 +49,9 @@ async fn a_connection_that_never_speaks_is_let_go() {
 async fn a_head_that_is_too_large_is_refused() {
     let lab = lab(
         "origin.test",
-        Limits {
+        EgressLimits {
             head_bytes: 4096,
-            ..Limits::default()
+            ..EgressLimits::default()
         },
     );
     let request = format!(
@@ -65,9 +65,9 @@ async fn a_head_that_is_too_large_is_refused() {
 async fn connections_of_a_conversation_are_counted() {
     let lab = lab(
         "origin.test",
-        Limits {
+        EgressLimits {
             connections: 2,
-            ..Limits::default()
+            ..EgressLimits::default()
         },
     );
     let (mut one, _two) = (lab.dial(), lab.dial());
@@ -99,9 +99,9 @@ async fn the_budget_ends_a_stream_in_the_middle() {
     let rule = format!("tcp://{}", local("origin.test", origin.at));
     let lab = lab(
         &rule,
-        Limits {
+        EgressLimits {
             budget: Some(BUDGET),
-            ..Limits::default()
+            ..EgressLimits::default()
         },
     );
     let target = format!("origin.test:{}", origin.at.port());
@@ -122,7 +122,7 @@ async fn the_budget_ends_a_stream_in_the_middle() {
     }
     let entries = lab.finished().await;
     let fault = entries.iter().find_map(|entry| match &entry.verdict {
-        Decision::Closed { fault } => fault.clone(),
+        EgressDecision::Closed { fault } => fault.clone(),
         _ => None,
     });
     assert!(
@@ -137,9 +137,9 @@ async fn an_idle_tunnel_is_closed() {
     let rule = format!("tcp://{}", local("origin.test", origin.at));
     let lab = lab(
         &rule,
-        Limits {
+        EgressLimits {
             idle: SOON,
-            ..Limits::default()
+            ..EgressLimits::default()
         },
     );
     let mut tunnel = lab
@@ -147,7 +147,7 @@ async fn an_idle_tunnel_is_closed() {
         .await;
     assert_eq!(read_all(&mut tunnel).await, "");
     let entries = lab.finished().await;
-    let Decision::Closed { fault: Some(fault) } = &entries.last().unwrap().verdict else {
+    let EgressDecision::Closed { fault: Some(fault) } = &entries.last().unwrap().verdict else {
         panic!("{entries:?}")
     };
     assert!(fault.starts_with("nothing was said for"), "{fault}");
@@ -162,9 +162,9 @@ async fn an_origin_that_never_answers_is_given_up() {
     .await;
     let lab = lab(
         &local("origin.test", origin.at),
-        Limits {
+        EgressLimits {
             first_byte: SOON,
-            ..Limits::default()
+            ..EgressLimits::default()
         },
     );
     let target = format!("origin.test:{}", origin.at.port());
@@ -178,7 +178,10 @@ async fn an_origin_that_never_answers_is_given_up() {
 
 #[tokio::test]
 async fn an_origin_that_is_not_there_is_told_in_words() {
-    let lab = lab("tcp://origin.test:1 in 127.0.0.0/8", Limits::default());
+    let lab = lab(
+        "tcp://origin.test:1 in 127.0.0.0/8",
+        EgressLimits::default(),
+    );
     let answer = lab.ask("CONNECT origin.test:1 HTTP/1.1\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
 }
@@ -193,9 +196,9 @@ async fn a_client_that_does_not_read_is_let_go() {
     .await;
     let lab = lab(
         &local("origin.test", origin.at),
-        Limits {
+        EgressLimits {
             idle: SOON,
-            ..Limits::default()
+            ..EgressLimits::default()
         },
     );
     let target = format!("origin.test:{}", origin.at.port());
@@ -223,7 +226,7 @@ async fn the_system_resolver_is_not_trusted_either() {
         };
         let lab = Lab::changed(setup, |_| {
             Proxy::new(
-                Limits::default(),
+                EgressLimits::default(),
                 Arc::new(SystemResolver::default()),
                 journal,
             )

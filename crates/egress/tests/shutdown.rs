@@ -2,7 +2,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_egress::{Conversation, Drained, Limits, Proxy, Rules, RulesText, serve};
+use hermetic_egress::{
+    CompiledRules, ConversationEgress, EgressLimits, Proxy, RulesText, ServeOutcome, serve,
+};
 use hermetic_listen::{BoundedListener, ConnectionBounds};
 use hermetic_types::ConversationKey;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,21 +18,21 @@ use crate::lab::{Journal, Liar, local, read_head};
 struct Listening {
     at: SocketAddr,
     stop: CancellationToken,
-    serving: JoinHandle<Drained>,
+    serving: JoinHandle<ServeOutcome>,
 }
 
 async fn listen(rule: &str, grace: Duration) -> Listening {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let listener = BoundedListener::new(listener, ConnectionBounds::of(64));
-    let limits = Limits::default();
+    let limits = EgressLimits::default();
     let proxy = Proxy::new(
         limits.clone(),
         Arc::new(Liar::default()),
         Arc::new(Journal::default()),
     );
-    let rules = Rules::compile(&RulesText::allowing([rule])).unwrap();
-    let conversation = Conversation::new(
+    let rules = CompiledRules::compile(&RulesText::allowing([rule])).unwrap();
+    let conversation = ConversationEgress::new(
         ConversationKey::new("standalone"),
         rules,
         Vec::new(),
@@ -59,7 +61,7 @@ async fn what_is_open_may_finish() {
     open.write_all(b"still").await.unwrap();
     open.read_exact(&mut [0; 5]).await.unwrap();
     drop(open);
-    assert_eq!(listening.serving.await.unwrap(), Drained::Clean);
+    assert_eq!(listening.serving.await.unwrap(), ServeOutcome::Clean);
     assert!(
         TcpStream::connect(listening.at).await.is_err(),
         "the door is shut"
@@ -75,7 +77,7 @@ async fn what_does_not_finish_is_cut() {
     listening.stop.cancel();
     assert_eq!(
         listening.serving.await.unwrap(),
-        Drained::CutShort { connections: 1 }
+        ServeOutcome::CutShort { connections: 1 }
     );
     assert_eq!(open.read(&mut [0; 1]).await.unwrap_or(0), 0);
 }
@@ -93,7 +95,7 @@ async fn a_kept_connection_that_waits_is_closed_at_once() {
     read_head(&mut stream).await;
     listening.stop.cancel();
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap(), 0);
-    assert_eq!(listening.serving.await.unwrap(), Drained::Clean);
+    assert_eq!(listening.serving.await.unwrap(), ServeOutcome::Clean);
 }
 
 #[tokio::test]
@@ -107,7 +109,7 @@ async fn a_published_port_leads_to_one_place() {
     let inside = Authority::parse(&format!("localhost:{}", origin.at.port())).unwrap();
     let stop = CancellationToken::new();
     let carrying = tokio::spawn(publish(listener, inside, stop.clone()));
-    probe(&url, crate::lab::PATIENCE).await.unwrap();
+    probe(&url, crate::lab::TEST_TIMEOUT).await.unwrap();
     let mut silent = Vec::new();
     for _ in 0..100 {
         let mut half = TcpStream::connect(at).await.unwrap();
@@ -115,11 +117,11 @@ async fn a_published_port_leads_to_one_place() {
         let _ = half.write_all(b"GET / HT").await;
         silent.push(half);
     }
-    probe(&url, crate::lab::PATIENCE).await.unwrap();
+    probe(&url, crate::lab::TEST_TIMEOUT).await.unwrap();
     stop.cancel();
     carrying.await.unwrap();
     assert!(
-        probe(&url, crate::lab::PATIENCE).await.is_err(),
+        probe(&url, crate::lab::TEST_TIMEOUT).await.is_err(),
         "the door is shut"
     );
 }
@@ -128,16 +130,16 @@ async fn a_published_port_leads_to_one_place() {
 async fn a_listening_proxy_is_well() {
     let listening = listen("origin.test", Duration::ZERO).await;
     let url = |path: &str| format!("http://{}{path}", listening.at);
-    hermetic_egress::probe(&url("/health"), crate::lab::PATIENCE)
+    hermetic_egress::probe(&url("/health"), crate::lab::TEST_TIMEOUT)
         .await
         .unwrap();
     assert!(
-        hermetic_egress::probe(&url("/other"), crate::lab::PATIENCE)
+        hermetic_egress::probe(&url("/other"), crate::lab::TEST_TIMEOUT)
             .await
             .is_err()
     );
     assert!(
-        hermetic_egress::probe("https://x/", crate::lab::PATIENCE)
+        hermetic_egress::probe("https://x/", crate::lab::TEST_TIMEOUT)
             .await
             .is_err()
     );

@@ -1,6 +1,6 @@
 //! Connections that stand while somebody takes back what they stand on.
 
-use hermetic_egress::{Decision, Rules, RulesText};
+use hermetic_egress::{CompiledRules, EgressDecision, RulesText};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::lab::origin::{Origin, head};
@@ -10,13 +10,14 @@ use crate::lab::{Lab, local, read_head};
 fn denying(lab: &Lab, host: &str) {
     let mut text = RulesText::default();
     text.deny.push(host.into());
-    lab.conversation.set_rules(Rules::compile(&text).unwrap());
+    lab.conversation
+        .set_rules(CompiledRules::compile(&text).unwrap());
 }
 
 async fn faults(lab: &Lab) -> Vec<String> {
     let entries = lab.finished().await.into_iter();
     let faults = entries.filter_map(|entry| match entry.verdict {
-        Decision::Closed { fault } => fault,
+        EgressDecision::Closed { fault } => fault,
         _ => None,
     });
     faults.collect()
@@ -35,7 +36,8 @@ async fn a_host_that_is_denied_loses_its_tunnels() {
 
     // A change that says nothing about it leaves it standing.
     let text = RulesText::allowing([rule.as_str(), "other.test"]);
-    lab.conversation.set_rules(Rules::compile(&text).unwrap());
+    lab.conversation
+        .set_rules(CompiledRules::compile(&text).unwrap());
     tunnel.write_all(b"between").await.unwrap();
     tunnel.read_exact(&mut [0; 7]).await.unwrap();
 
@@ -66,7 +68,7 @@ async fn a_rule_that_is_taken_back_takes_tls_tunnels_with_it() {
         .unwrap();
     tls.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     assert!(read_head(&mut tls).await.starts_with("HTTP/1.1 200 "));
-    lab.conversation.set_rules(Rules::default());
+    lab.conversation.set_rules(CompiledRules::default());
     // An end without TLS's own goodbye: nobody can take it for a whole answer.
     assert!(tls.read(&mut [0; 8]).await.is_err());
     assert_eq!(faults(&lab).await, ["the rule was taken back"]);

@@ -21,4 +21,4 @@ mod table;
 #[cfg(feature = "http")]
 pub use http::serve_http;
 pub use listener::BoundedListener;
-pub use table::{ConnectionBounds, ConnectionTable, Full, TrackedConnection};
+pub use table::{ConnectionBounds, ConnectionTable, TableFull, TrackedConnection};

@@ -19,6 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How often the log says that connections are turned away.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
+/// Accepts connections and keeps them within bounds.
 #[derive(Debug)]
 pub struct BoundedListener {
     listener: TcpListener,

@@ -1,4 +1,4 @@
-//! Who is connected to one port, and who goes first when there is no room.
+//! Keeps the connections of one port, and decides which is cut when there is no room.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// What one port takes upon itself.
+/// The bounds that one port keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionBounds {
     /// Connections at once.
@@ -18,19 +18,19 @@ pub struct ConnectionBounds {
     pub each_address: usize,
     /// How long a connection may take from its begin, or from its last answer, to the end of a request's
     /// head; and once more for the request's body.
-    pub patience: Duration,
+    pub request_timeout: Duration,
     /// Bytes of bodies that have not come to their end, all connections together.
     pub body_bytes: usize,
 }
 
 impl ConnectionBounds {
-    /// For a port with so many connections.
+    /// Returns the bounds of a port with so many connections.
     pub fn of(connections: usize) -> Self {
         let connections = connections.max(2);
         Self {
             connections,
             each_address: connections.div_ceil(2),
-            patience: Duration::from_secs(20),
+            request_timeout: Duration::from_secs(20),
             body_bytes: 64 << 20,
         }
     }
@@ -40,29 +40,32 @@ impl ConnectionBounds {
 #[derive(Debug)]
 pub struct ConnectionTable {
     bounds: ConnectionBounds,
-    state: Mutex<State>,
+    state: Mutex<TableState>,
 }
 
+/// The open connections and what they hold.
 #[derive(Debug, Default)]
-struct State {
+struct TableState {
     next: u64,
-    open: HashMap<u64, Entry>,
+    open: HashMap<u64, TableEntry>,
     body_bytes: usize,
 }
 
+/// One open connection.
 #[derive(Debug)]
-struct Entry {
-    from: Origin,
-    phase: Phase,
+struct TableEntry {
+    from: PeerNetwork,
+    phase: ConnectionPhase,
     /// Since when it is in this phase.
     since: Instant,
     body_bytes: usize,
     cut: CancellationToken,
 }
 
-/// In the order in which they go: whoever never said anything whole goes before whoever did.
+/// How far a connection has come, in the order in which connections are cut: whoever never sent anything
+/// whole goes before whoever did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+enum ConnectionPhase {
     /// No request has come to its end yet.
     Unproven,
     /// At least one was answered; the next has not come to its end.
@@ -71,15 +74,15 @@ enum Phase {
     Answering,
 }
 
-/// An address as far as one holder of it can choose: a whole network in IPv6.
+/// The network of a peer, as far as one holder can choose addresses in it: a whole network in IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Origin(IpAddr);
+struct PeerNetwork(IpAddr);
 
-/// Every connection is being answered, or as many from this address as may be.
+/// The error of a port where every connection is being answered, or as many from this address as may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
+pub struct TableFull;
 
-/// One connection's place in the table; given back when dropped.
+/// One connection's entry in the table; dropping it gives it back.
 #[derive(Debug)]
 pub struct TrackedConnection {
     table: Arc<ConnectionTable>,
@@ -99,7 +102,7 @@ impl ConnectionTable {
         &self.bounds
     }
 
-    /// How many are connected.
+    /// Returns how many are connected.
     pub fn len(&self) -> usize {
         self.state().open.len()
     }
@@ -109,8 +112,8 @@ impl ConnectionTable {
     }
 
     /// Takes one more in, cutting another where there is no room.
-    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Result<TrackedConnection, Full> {
-        let from = Origin::of(peer);
+    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Result<TrackedConnection, TableFull> {
+        let from = PeerNetwork::of(peer);
         let mut state = self.state();
         let same = state.open.values().filter(|entry| entry.from == from);
         if !from.is_this_machine() && same.count() >= self.bounds.each_address {
@@ -123,9 +126,9 @@ impl ConnectionTable {
         state.next += 1;
         state.open.insert(
             id,
-            Entry {
+            TableEntry {
                 from,
-                phase: Phase::Unproven,
+                phase: ConnectionPhase::Unproven,
                 since: Instant::now(),
                 body_bytes: 0,
                 cut: cut.clone(),
@@ -143,17 +146,18 @@ impl ConnectionTable {
         self.state().cut_idlest(|_| true).is_ok()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TableState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TableState {
     /// Cuts whoever has waited longest without a whole request, among those of the address that has most
     /// of them: one address cannot push out another's only connection.
-    fn cut_idlest(&mut self, eligible: impl Fn(&Entry) -> bool) -> Result<(), Full> {
-        let idle = |entry: &&Entry| entry.phase != Phase::Answering && eligible(entry);
-        let mut waiting: HashMap<Origin, usize> = HashMap::new();
+    fn cut_idlest(&mut self, eligible: impl Fn(&TableEntry) -> bool) -> Result<(), TableFull> {
+        let idle =
+            |entry: &&TableEntry| entry.phase != ConnectionPhase::Answering && eligible(entry);
+        let mut waiting: HashMap<PeerNetwork, usize> = HashMap::new();
         for entry in self.open.values().filter(idle) {
             *waiting.entry(entry.from).or_default() += 1;
         }
@@ -166,7 +170,7 @@ impl State {
                 (std::cmp::Reverse(neighbours), entry.phase, entry.since)
             })
             .map(|(id, _)| *id);
-        self.cut(idlest.ok_or(Full)?);
+        self.cut(idlest.ok_or(TableFull)?);
         Ok(())
     }
 
@@ -187,19 +191,19 @@ impl TrackedConnection {
 
     /// A whole request is here: from now on until its answer is through, this connection stays.
     pub fn request_came(&self) {
-        self.enter(Phase::Answering);
+        self.enter(ConnectionPhase::Answering);
     }
 
     /// The answer is through.
     pub fn answered(&self) {
         let mut state = self.table.state();
-        let State {
+        let TableState {
             open, body_bytes, ..
         } = &mut *state;
         if let Some(entry) = open.get_mut(&self.id) {
             *body_bytes -= entry.body_bytes;
             entry.body_bytes = 0;
-            entry.phase = Phase::Between;
+            entry.phase = ConnectionPhase::Between;
             entry.since = Instant::now();
         }
     }
@@ -214,7 +218,7 @@ impl TrackedConnection {
         }
         while state.body_bytes > self.table.bounds.body_bytes {
             let idle = state.open.iter();
-            let idle = idle.filter(|(_, entry)| entry.phase != Phase::Answering);
+            let idle = idle.filter(|(_, entry)| entry.phase != ConnectionPhase::Answering);
             let heaviest = idle.max_by_key(|(_, entry)| entry.body_bytes);
             match heaviest.map(|(id, entry)| (*id, entry.body_bytes)) {
                 Some((id, 1..)) => state.cut(id),
@@ -237,13 +241,13 @@ impl TrackedConnection {
     }
 
     async fn overdue(&self) {
-        let patience = self.table.bounds.patience;
+        let request_timeout = self.table.bounds.request_timeout;
         loop {
             let waits = {
                 let state = self.table.state();
                 state.open.get(&self.id).map(|entry| {
-                    let answering = entry.phase == Phase::Answering;
-                    (!answering).then_some(entry.since + patience)
+                    let answering = entry.phase == ConnectionPhase::Answering;
+                    (!answering).then_some(entry.since + request_timeout)
                 })
             };
             match waits {
@@ -251,19 +255,19 @@ impl TrackedConnection {
                 Some(Some(deadline)) if deadline <= Instant::now() => return,
                 Some(Some(deadline)) => sleep_until(deadline).await,
                 // Looked at again later: an answer that goes on has no deadline.
-                Some(None) => sleep(patience).await,
+                Some(None) => sleep(request_timeout).await,
             }
         }
     }
 
-    fn enter(&self, phase: Phase) {
+    fn enter(&self, phase: ConnectionPhase) {
         self.change(|entry| {
             entry.phase = phase;
             entry.since = Instant::now();
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut Entry)) {
+    fn change(&self, change: impl FnOnce(&mut TableEntry)) {
         if let Some(entry) = self.table.state().open.get_mut(&self.id) {
             change(entry);
         }
@@ -276,7 +280,7 @@ impl Drop for TrackedConnection {
     }
 }
 
-impl Origin {
+impl PeerNetwork {
     fn of(peer: IpAddr) -> Self {
         Self(match peer.to_canonical() {
             IpAddr::V6(v6) if !v6.is_loopback() => {
@@ -328,7 +332,7 @@ mod tests {
         let third = table.admit(local).unwrap();
         assert!(is_cut(&open[1]), "then who was answered and is silent");
         third.request_came();
-        assert_eq!(table.admit(local).unwrap_err(), Full);
+        assert_eq!(table.admit(local).unwrap_err(), TableFull);
         assert!(!is_cut(&open[0]), "nobody who is being answered");
     }
 
@@ -350,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_network_of_addresses_is_one_origin() {
-        let origin = |text: &str| Origin::of(text.parse().unwrap());
+        let origin = |text: &str| PeerNetwork::of(text.parse().unwrap());
         assert_eq!(origin("2001:db8::1"), origin("2001:db8::ffff:1"));
         assert_ne!(origin("2001:db8::1"), origin("2001:db8:1::1"));
         assert_eq!(origin("::ffff:192.0.2.1"), origin("192.0.2.1"));
@@ -383,7 +387,7 @@ mod tests {
         answering.request_came();
         let begun = Instant::now();
         silent.over().await;
-        assert_eq!(begun.elapsed(), table.bounds().patience);
+        assert_eq!(begun.elapsed(), table.bounds().request_timeout);
         let hour = Duration::from_secs(3600);
         assert!(tokio::time::timeout(hour, answering.over()).await.is_err());
     }

@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::lab::{PATIENCE, Port};
+use crate::lab::{Port, TEST_TIMEOUT};
 
 const CHILD: &str = "HERMETIC_LISTEN_EXHAUSTION";
 
@@ -80,7 +80,7 @@ async fn wait_in_vain() {
 
     // For the connection and for the one that is kept back.
     held.truncate(held.len() - 2);
-    let accepted = timeout(PATIENCE, listener.accept()).await;
+    let accepted = timeout(TEST_TIMEOUT, listener.accept()).await;
     accepted.expect("it was never accepted");
     drop(client);
 }

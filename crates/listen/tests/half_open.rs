@@ -45,7 +45,7 @@ async fn thousands_of_half_sent_requests_keep_no_honest_one_out() {
 #[tokio::test]
 async fn a_request_that_does_not_come_to_its_end_is_ended() {
     let bounds = ConnectionBounds {
-        patience: Duration::from_millis(100),
+        request_timeout: Duration::from_millis(100),
         ..ConnectionBounds::of(64)
     };
     let port = Port::open(bounds).await;
@@ -64,7 +64,7 @@ async fn a_request_that_does_not_come_to_its_end_is_ended() {
 #[tokio::test]
 async fn a_byte_now_and_then_wins_no_time() {
     let bounds = ConnectionBounds {
-        patience: Duration::from_millis(200),
+        request_timeout: Duration::from_millis(200),
         ..ConnectionBounds::of(64)
     };
     let port = Port::open(bounds).await;
@@ -74,7 +74,7 @@ async fn a_byte_now_and_then_wins_no_time() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(crate::lab::PATIENCE, dripping)
+    tokio::time::timeout(crate::lab::TEST_TIMEOUT, dripping)
         .await
         .expect("it to be ended");
     port.close().await;

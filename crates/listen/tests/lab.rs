@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// Far more than anything here takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Port {
     pub(crate) at: SocketAddr,
@@ -51,7 +51,7 @@ impl Port {
             stream.read_to_string(&mut answer).await.unwrap();
             answer
         };
-        timeout(PATIENCE, asking).await.expect("an answer")
+        timeout(TEST_TIMEOUT, asking).await.expect("an answer")
     }
 
     pub(crate) async fn is_well(&self) {
@@ -72,7 +72,7 @@ impl Port {
 
     pub(crate) async fn close(self) {
         self.stop.cancel();
-        timeout(PATIENCE, self.serving)
+        timeout(TEST_TIMEOUT, self.serving)
             .await
             .expect("an end")
             .unwrap();
@@ -82,7 +82,7 @@ impl Port {
 /// Returns when the other side has ended this connection.
 pub(crate) async fn ended(stream: &mut TcpStream) {
     let mut rest = Vec::new();
-    let read = timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+    let read = timeout(TEST_TIMEOUT, stream.read_to_end(&mut rest)).await;
     // A reset is an end too.
     let _ = read.expect("the connection to be ended");
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hermetic_audit::Audit;
-use hermetic_egress::Gate;
+use hermetic_egress::Egress;
 use hermetic_sandbox::{Backend, Network, Sandbox, Spec};
 use hermetic_session::{Outlet, PROXY_PORT};
 use hermetic_tools::Kit;
@@ -23,7 +23,7 @@ struct Inner {
     backend: Arc<dyn Backend>,
     spec: Spec,
     /// The sandboxes' way out, if they have one.
-    gate: Option<Arc<Gate>>,
+    gate: Option<Arc<Egress>>,
     audit: Audit,
     bounds: Bounds,
     taken: AtomicUsize,
@@ -48,7 +48,7 @@ impl House {
         kit: Kit,
         backend: Arc<dyn Backend>,
         spec: Spec,
-        gate: Option<Arc<Gate>>,
+        gate: Option<Arc<Egress>>,
         audit: Audit,
         bounds: Bounds,
     ) -> Self {

@@ -11,8 +11,9 @@ const SLOTS: usize = 1 << 15;
 /// One bit for each hash of four.
 const WORDS: usize = 1 << 10;
 
+/// Tells at which bytes something may start that is looked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Filter {
+pub(crate) struct StartFilter {
     /// What anything begins with: [`NOTHING`], [`FOUR`] or [`THREE`].
     three: Box<[u8; SLOTS]>,
     /// What anything begins with of which four bytes are known.
@@ -28,16 +29,16 @@ const THREE: u8 = 2;
 
 /// Three bytes with letters folded to lower case. Other bytes fold too; that costs a closer look,
 /// never a match.
-pub(crate) type Key = u32;
+pub(crate) type FoldedKey = u32;
 
-/// How something begins.
+/// The first bytes of something that is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    Three(Key),
+pub(crate) enum KnownStart {
+    Three(FoldedKey),
     Four([u8; 4]),
 }
 
-pub(crate) fn key(three: [u8; 3]) -> Key {
+pub(crate) fn key(three: [u8; 3]) -> FoldedKey {
     let [a, b, c] = three;
     fold(u32::from_le_bytes([a, b, c, 0])) & 0x00FF_FFFF
 }
@@ -48,7 +49,7 @@ pub(crate) fn fold(bytes: u32) -> u32 {
     bytes | 0x2020_2020
 }
 
-impl Start {
+impl KnownStart {
     /// `None` for less than three bytes: there is nothing to look for.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         match *bytes {
@@ -58,7 +59,7 @@ impl Start {
         }
     }
 
-    pub(crate) fn key(self) -> Key {
+    pub(crate) fn key(self) -> FoldedKey {
         match self {
             Self::Three(key) => key,
             Self::Four([a, b, c, _]) => key([a, b, c]),
@@ -66,7 +67,7 @@ impl Start {
     }
 
     /// Whether something that begins so may begin with these bytes, of which the fourth may be missing.
-    pub(crate) fn may_be(self, three: Key, four: Option<u32>) -> bool {
+    pub(crate) fn may_be(self, three: FoldedKey, four: Option<u32>) -> bool {
         match (self, four) {
             (Self::Four(ours), Some(four)) => fold(u32::from_le_bytes(ours)) == four,
             _ => self.key() == three,
@@ -74,8 +75,8 @@ impl Start {
     }
 }
 
-impl Filter {
-    pub(crate) fn new(starts: impl IntoIterator<Item = Start>) -> Self {
+impl StartFilter {
+    pub(crate) fn new(starts: impl IntoIterator<Item = KnownStart>) -> Self {
         let mut filter = Self {
             three: Box::new([NOTHING; SLOTS]),
             four: Box::new([0; WORDS]),
@@ -86,11 +87,11 @@ impl Filter {
         filter
     }
 
-    pub(crate) fn add(&mut self, start: Start) {
+    pub(crate) fn add(&mut self, start: KnownStart) {
         let slot = &mut self.three[slot(start.key())];
         match start {
-            Start::Three(_) => *slot |= THREE,
-            Start::Four(four) => {
+            KnownStart::Three(_) => *slot |= THREE,
+            KnownStart::Four(four) => {
                 *slot |= FOUR;
                 let bit = bit(fold(u32::from_le_bytes(four)));
                 self.four[bit >> 6] |= 1 << (bit & 63);

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use hermetic_types::Secret;
 use zeroize::Zeroizing;
 
-type Form = Zeroizing<Vec<u8>>;
+type SecretForm = Zeroizing<Vec<u8>>;
 
 /// Shorter pieces of an encoding would match by chance. The shortest known value, of six bytes, leaves
 /// seven characters that are its own in base64, wherever it stands.
@@ -14,15 +14,16 @@ const LEAST_ENCODED: usize = 7;
 /// Lines of a value shorter than this stand only as part of the whole.
 const LEAST_LINE: usize = 16;
 
+/// All forms of all known values.
 #[derive(Default)]
-pub(crate) struct Forms {
+pub(crate) struct SecretForms {
     /// Matched byte for byte.
-    pub(crate) plain: Vec<Form>,
+    pub(crate) plain: Vec<SecretForm>,
     /// Matched across line breaks.
-    pub(crate) wrapped: Vec<Form>,
+    pub(crate) wrapped: Vec<SecretForm>,
 }
 
-impl Forms {
+impl SecretForms {
     pub(crate) fn add(&mut self, secret: &Secret) {
         let whole = secret.expose();
         self.add_value(whole);

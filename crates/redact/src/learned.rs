@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use zeroize::Zeroizing;
 
-use crate::filter::{Filter, Start};
+use crate::filter::{KnownStart, StartFilter};
 use crate::rules::is_identifier;
-use crate::window::{NeedMore, Rest};
+use crate::window::{NeedMore, StreamRest};
 
 /// More of them in one text are a list, and every row of it has its name.
 const MOST: usize = 64;
@@ -17,29 +17,30 @@ const MOST: usize = 64;
 /// Shorter ones are words that stand elsewhere for other reasons; longer ones are whole documents.
 const LENGTHS: Range<usize> = 8..257;
 
+/// The values that were recognised in one text.
 #[derive(Default)]
-pub(crate) struct Learned {
+pub(crate) struct LearnedValues {
     values: Vec<Zeroizing<Vec<u8>>>,
     /// The filter of the net with the beginnings of these.
-    filter: Option<Filter>,
+    filter: Option<StartFilter>,
 }
 
-impl Learned {
+impl LearnedValues {
     pub(crate) fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
     /// Where to look, once there is something to look for.
-    pub(crate) fn filter(&self) -> Option<&Filter> {
+    pub(crate) fn filter(&self) -> Option<&StartFilter> {
         self.filter.as_ref()
     }
 
-    pub(crate) fn learn(&mut self, value: &[u8], usual: &Filter) {
+    pub(crate) fn learn(&mut self, value: &[u8], usual: &StartFilter) {
         let worth = LENGTHS.contains(&value.len())
             && self.values.len() < MOST
             && is_telling(value)
             && !self.values.iter().any(|known| known.as_slice() == value);
-        let (true, Some(start)) = (worth, Start::of(value)) else {
+        let (true, Some(start)) = (worth, KnownStart::of(value)) else {
             return;
         };
         let filter = self.filter.get_or_insert_with(|| usual.clone());
@@ -48,7 +49,7 @@ impl Learned {
     }
 
     /// How many bytes of the text the longest value here takes.
-    pub(crate) fn longest(&self, rest: Rest<'_>) -> Result<Option<usize>, NeedMore> {
+    pub(crate) fn longest(&self, rest: StreamRest<'_>) -> Result<Option<usize>, NeedMore> {
         let mut longest = None;
         for value in &self.values {
             if rest.bytes.starts_with(value) {

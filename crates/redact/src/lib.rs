@@ -17,17 +17,17 @@
 
 #![forbid(unsafe_code)]
 
-mod class;
+mod byte_class;
 mod filter;
 mod forms;
 mod learned;
 mod long_runs;
-mod needles;
-mod net;
 mod redacted;
 mod redactor;
 mod rules;
+mod secret_matcher;
 mod stream;
+mod value_index;
 mod window;
 
 pub use redacted::Redacted;

@@ -4,7 +4,7 @@
 //! divides it. Words are short: looking at the last of the characters a run needs, and going back from
 //! there, passes over most of ordinary text without reading it.
 
-use crate::class::Class;
+use crate::byte_class::ByteClass;
 
 /// How long a run is at the least.
 pub(crate) const LEAST: usize = 20;
@@ -74,7 +74,7 @@ impl LongRuns {
 }
 
 fn is_part(byte: u8) -> bool {
-    Class::Drawn.fits(byte)
+    ByteClass::Drawn.fits(byte)
 }
 
 #[cfg(test)]

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use hermetic_types::Secret;
 
-use crate::net::Net;
 use crate::redacted::Redacted;
+use crate::secret_matcher::SecretMatcher;
 use crate::stream::StreamRedactor;
 
 /// Takes secrets out of text. Made once; clones share everything.
 #[derive(Clone)]
-pub struct Redactor(Arc<Net>);
+pub struct Redactor(Arc<SecretMatcher>);
 
+/// The choices of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Looks for what has the shape of a secret. Known values are taken out either way.
@@ -35,7 +36,7 @@ impl Redactor {
     /// Looks for `known` values as they are, reversed, in hexadecimal, percent-encoded, escaped as
     /// in JSON, and in base64 at any offset within something larger, across its line breaks.
     pub fn new(known: impl IntoIterator<Item = Secret>, settings: Settings) -> Self {
-        Self(Arc::new(Net::new(known, settings)))
+        Self(Arc::new(SecretMatcher::new(known, settings)))
     }
 
     pub fn redact(&self, text: impl AsRef<str>) -> Redacted<String> {

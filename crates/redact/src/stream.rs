@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::MASK;
-use crate::class::Runs;
-use crate::learned::Learned;
+use crate::byte_class::ClassRuns;
+use crate::learned::LearnedValues;
 use crate::long_runs::LongRuns;
-use crate::net::Net;
 use crate::redacted::Redacted;
-use crate::window::{BEHIND, Rest};
+use crate::secret_matcher::SecretMatcher;
+use crate::window::{BEHIND, StreamRest};
 
 /// Redacts a stream chunk by chunk.
 ///
@@ -20,7 +20,7 @@ use crate::window::{BEHIND, Rest};
 ///
 /// [`finish`]: StreamRedactor::finish
 pub struct StreamRedactor {
-    net: Arc<Net>,
+    net: Arc<SecretMatcher>,
     /// Some bytes that were dealt with, kept for rules that look back, and those that were not.
     held: Vec<u8>,
     /// The first byte of `held` that was not looked at.
@@ -33,10 +33,10 @@ pub struct StreamRedactor {
     blots: Vec<Range<usize>>,
     /// How many bytes of the stream came before those held.
     forgotten: usize,
-    runs: Runs,
+    runs: ClassRuns,
     long_runs: LongRuns,
     /// What was recognised so far.
-    learned: Learned,
+    learned: LearnedValues,
     /// Where the last of the places found ends, and how many were looked at within it.
     covered: usize,
     nested: usize,
@@ -45,7 +45,7 @@ pub struct StreamRedactor {
 }
 
 impl StreamRedactor {
-    pub(crate) fn new(net: Arc<Net>) -> Self {
+    pub(crate) fn new(net: Arc<SecretMatcher>) -> Self {
         Self {
             net,
             held: Vec::new(),
@@ -54,9 +54,9 @@ impl StreamRedactor {
             marks: Vec::new(),
             blots: Vec::new(),
             forgotten: 0,
-            runs: Runs::default(),
+            runs: ClassRuns::default(),
             long_runs: LongRuns::default(),
-            learned: Learned::default(),
+            learned: LearnedValues::default(),
             covered: 0,
             nested: 0,
             enough: 0,
@@ -102,7 +102,7 @@ impl StreamRedactor {
             self.next = at;
             self.blot();
             candidate.is_covered = self.is_covered(at);
-            let rest = Rest {
+            let rest = StreamRest {
                 bytes: &self.held[at..],
                 last,
                 place: self.forgotten + at,
@@ -137,7 +137,7 @@ impl StreamRedactor {
         self.next = self.next.max(self.held.len().saturating_sub(unfinished));
     }
 
-    fn next_candidate(&mut self, last: bool) -> Option<Candidate> {
+    fn next_candidate(&mut self, last: bool) -> Option<SecretCandidate> {
         let filter = self.learned.filter().unwrap_or(self.net.filter());
         let shapes = self.net.looks_for_shapes();
         let run = shapes.then(|| self.long_runs.next(&self.held, self.next, last));
@@ -146,7 +146,7 @@ impl StreamRedactor {
         let end = run.map_or(self.held.len(), |run| self.held.len().min(run + 4));
         let start = filter.next(&self.held[..end], self.next);
         let at = start.into_iter().chain(run).min()?;
-        Some(Candidate {
+        Some(SecretCandidate {
             at,
             may_start: start == Some(at),
             starts_run: run == Some(at),
@@ -211,7 +211,7 @@ impl StreamRedactor {
 
 /// A place that deserves a closer look, and why.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct SecretCandidate {
     at: usize,
     /// Something that is looked for may begin here.
     pub(crate) may_start: bool,

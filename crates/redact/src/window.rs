@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::class::{Class, Runs};
+use crate::byte_class::{ByteClass, ClassRuns};
 
 /// How far ahead of its place a rule sees. A stream holds back at most this much.
 pub(crate) const AHEAD: usize = 16 << 10;
@@ -12,23 +12,23 @@ pub(crate) const BEHIND: usize = 64;
 
 /// The text from a rule's place on.
 #[derive(Clone, Copy)]
-pub(crate) struct Ahead<'a> {
+pub(crate) struct TextAhead<'a> {
     bytes: &'a [u8],
     /// Where `bytes` stand in the whole stream.
     place: usize,
-    runs: &'a Runs,
+    runs: &'a ClassRuns,
     /// Nothing comes after `bytes` that the rule is allowed to see.
     complete: bool,
 }
 
 /// All that is held of a stream, from one place on.
 #[derive(Clone, Copy)]
-pub(crate) struct Rest<'a> {
+pub(crate) struct StreamRest<'a> {
     pub(crate) bytes: &'a [u8],
     /// Nothing will follow.
     pub(crate) last: bool,
     pub(crate) place: usize,
-    pub(crate) runs: &'a Runs,
+    pub(crate) runs: &'a ClassRuns,
 }
 
 /// The answer depends on bytes that have not arrived.
@@ -36,12 +36,12 @@ pub(crate) struct Rest<'a> {
 pub(crate) struct NeedMore;
 
 /// What a rule found: the secret's place, counted from the rule's own.
-pub(crate) type Found = Result<Option<Range<usize>>, NeedMore>;
+pub(crate) type RuleMatch = Result<Option<Range<usize>>, NeedMore>;
 
-impl<'a> Ahead<'a> {
+impl<'a> TextAhead<'a> {
     /// Known values may be longer than the window, so they bring a `cap` of their own.
-    pub(crate) fn new(rest: Rest<'a>, cap: usize) -> Self {
-        let Rest {
+    pub(crate) fn new(rest: StreamRest<'a>, cap: usize) -> Self {
+        let StreamRest {
             bytes,
             last,
             place,
@@ -76,7 +76,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// Where a run of bytes of one class ends.
-    pub(crate) fn run(&self, from: usize, class: Class) -> Result<usize, NeedMore> {
+    pub(crate) fn run(&self, from: usize, class: ByteClass) -> Result<usize, NeedMore> {
         let end = self.runs.end(class, self.bytes, from, self.place);
         if end >= self.bytes.len() && !self.complete {
             return Err(NeedMore);
@@ -149,7 +149,7 @@ impl<'a> Ahead<'a> {
 }
 
 pub(crate) fn is_token(byte: u8) -> bool {
-    Class::Token.fits(byte)
+    ByteClass::Token.fits(byte)
 }
 
 /// Whether a word may start after these bytes. `\n` written as two characters counts as a break, as

@@ -8,7 +8,7 @@ mod arrivals;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_egress::{Bundle, Conversation, Gate};
+use hermetic_egress::{CertificateBundle, ConversationEgress, Egress};
 use hermetic_sandbox::Sandbox;
 use hermetic_types::ConversationKey;
 use hermetic_warden::client::{CallError, Warden};
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Dropping it cuts every connection; [`Outlet::close`] also waits until they are gone.
 #[derive(Debug)]
 pub struct Outlet {
-    conversation: Arc<Conversation>,
+    conversation: Arc<ConversationEgress>,
     serving: JoinHandle<()>,
     _cut: DropGuard,
 }
@@ -51,7 +51,7 @@ impl Outlet {
     pub async fn open(
         sandbox: &Sandbox,
         conversation: &ConversationKey,
-        gate: &Arc<Gate>,
+        gate: &Arc<Egress>,
         spending: Option<&Spending>,
         port: u16,
         works: &TaskTracker,
@@ -90,7 +90,7 @@ impl Outlet {
 
     /// Cuts every connection and waits until none is left. Whoever holds what comes back keeps the
     /// conversation's budget and answers for the next outlet.
-    pub async fn close(self) -> Arc<Conversation> {
+    pub async fn close(self) -> Arc<ConversationEgress> {
         let Self {
             conversation,
             serving,
@@ -104,8 +104,8 @@ impl Outlet {
 }
 
 struct Door {
-    gate: Arc<Gate>,
-    conversation: Arc<Conversation>,
+    gate: Arc<Egress>,
+    conversation: Arc<ConversationEgress>,
     /// Where there is a budget.
     sum: Option<Sum>,
     port: u16,
@@ -201,7 +201,7 @@ async fn in_time<T>(asked: impl Future<Output = Result<T, CallError>>) -> Result
 }
 
 /// Puts the certificates where the environment says they are.
-async fn hand_over(warden: &Warden, bundle: &Bundle) -> Result<(), CallError> {
+async fn hand_over(warden: &Warden, bundle: &CertificateBundle) -> Result<(), CallError> {
     let mut write = Write::new(PathAt::anywhere(bundle.path.as_str()));
     write.parents = true;
     let mut file = warden.write_file(write).await?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use hermetic_egress::{Gate, Reach};
+use hermetic_egress::{Egress, ReachSummary};
 use hermetic_sandbox::{Backend, Network, Sandbox, Spec};
 use hermetic_store::{Entry, Ledger, LedgerState};
 use hermetic_types::{BackendKind, ConversationKey, InstallationId, Platform, Timestamp};
@@ -34,7 +34,7 @@ pub struct Sandboxes {
     pub(crate) pool: Arc<Pool>,
     pub(crate) late: Arc<Late>,
     /// Absent: no sandbox has a way out, whatever its spec says.
-    pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) gate: Option<Arc<Egress>>,
     spending: Option<Spending>,
     pub(crate) disk: Option<Arc<DiskGuard>>,
     pub(crate) backend_health: BackendHealth,
@@ -96,7 +96,7 @@ impl Sandboxes {
 
     /// Sandboxes whose network is proxied leave through this gate. What they use of a budget is written
     /// down.
-    pub fn leaving_by(mut self, gate: Arc<Gate>, spending: Spending) -> Self {
+    pub fn leaving_by(mut self, gate: Arc<Egress>, spending: Spending) -> Self {
         self.gate = Some(gate);
         self.spending = Some(spending);
         self
@@ -117,7 +117,7 @@ impl Sandboxes {
 
     /// What the conversation's sandbox can reach, or will once it is made; nothing where it has no way
     /// out. One that was made without keeps that until it goes.
-    pub async fn reach_of(&self, conversation: &ConversationKey) -> Option<Reach> {
+    pub async fn reach_of(&self, conversation: &ConversationKey) -> Option<ReachSummary> {
         let gate = self.gate.as_ref()?;
         let made = self.ledger.of(conversation).await.ok()?;
         let network = match made {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use hermetic_egress::Conversation;
+use hermetic_egress::ConversationEgress;
 use hermetic_store::{Documents, Replaced, StoreError};
 use hermetic_types::ConversationKey;
 
@@ -18,7 +18,7 @@ pub struct Spending(Documents);
 #[derive(Debug)]
 pub(crate) struct Sum {
     book: Spending,
-    conversation: Arc<Conversation>,
+    conversation: Arc<ConversationEgress>,
     written: u64,
 }
 
@@ -28,7 +28,7 @@ impl Spending {
     }
 
     /// The conversation goes on from what it has had. Where that cannot be learnt it has had everything.
-    pub(crate) async fn resume(&self, conversation: &Arc<Conversation>) -> Sum {
+    pub(crate) async fn resume(&self, conversation: &Arc<ConversationEgress>) -> Sum {
         let key = conversation.key();
         let before = self.read(key).await.unwrap_or_else(|error| {
             tracing::error!(%error, conversation = %key, "its budget cannot be read, so it is spent");

@@ -58,13 +58,13 @@ pub(crate) async fn open(
 }
 
 fn native(state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
-    let native = hermetic_native::Native::open(hermetic_native::Config {
+    let native = hermetic_native::NativeBackend::open(hermetic_native::Config {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         require: Vec::new(),
         authority: None,
-        total: hermetic_native::Total::default(),
+        total: hermetic_native::TotalLimits::default(),
     });
     Arc::new(native.unwrap())
 }

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hermetic_native::{Config, EarlyStart, Native};
+use hermetic_native::{Config, EarlyStart, NativeBackend};
 use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Spec, SystemView};
 use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
 use hermetic_warden::client::Warden;
@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 const ROUNDS: usize = 60;
 const AT_ONCE: usize = 20;
 const DOCKER_ROUNDS: usize = 7;
-const PATIENCE: Duration = Duration::from_secs(60);
+const GREETING_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -50,9 +50,9 @@ async fn measure() {
             program: hermetic_embedded::WARDEN,
             require: Vec::new(),
             authority: None,
-            total: hermetic_native::Total::default(),
+            total: hermetic_native::TotalLimits::default(),
         };
-        Native::open_starting(config, early).unwrap()
+        NativeBackend::open_starting(config, early).unwrap()
     };
     // As a gateway has it, and as somebody has it who creates one sandbox.
     let (native, unprepared) = (open(EarlyStart::Always), open(EarlyStart::Never));
@@ -65,8 +65,8 @@ async fn measure() {
 /// Turn by turn, so that whatever else the machine does hits both.
 /// Returns our own middle, in milliseconds.
 async fn side_by_side(
-    native: &Native,
-    unprepared: &Native,
+    native: &NativeBackend,
+    unprepared: &NativeBackend,
     installation: &InstallationId,
 ) -> Option<f64> {
     let (mut ours, mut create, mut theirs, mut plain) = (vec![], vec![], vec![], vec![]);
@@ -97,7 +97,7 @@ async fn side_by_side(
 }
 
 /// How long until it was greeted, and until it was gone.
-async fn one_life(native: &Native, installation: &InstallationId) -> (Duration, Duration) {
+async fn one_life(native: &NativeBackend, installation: &InstallationId) -> (Duration, Duration) {
     let begun = Instant::now();
     let spec = spec(installation);
     let warden = greet(native, &spec).await;
@@ -124,7 +124,7 @@ fn beside_docker(ours: Option<f64>) {
     }
 }
 
-async fn at_once(native: &Native, installation: &InstallationId) {
+async fn at_once(native: &NativeBackend, installation: &InstallationId) {
     let begun = Instant::now();
     let mut made = Vec::new();
     for _ in 0..AT_ONCE {
@@ -145,7 +145,7 @@ async fn at_once(native: &Native, installation: &InstallationId) {
     );
 }
 
-async fn alive(native: &Native, installation: &InstallationId) {
+async fn alive(native: &NativeBackend, installation: &InstallationId) {
     let count = std::env::var("HERMETIC_BENCH_ALIVE")
         .ok()
         .and_then(|count| count.parse().ok())
@@ -173,7 +173,7 @@ async fn alive(native: &Native, installation: &InstallationId) {
 }
 
 async fn many(
-    native: &Native,
+    native: &NativeBackend,
     installation: &InstallationId,
     count: usize,
     width: usize,
@@ -191,7 +191,7 @@ async fn many(
     tasks.join_all().await
 }
 
-async fn end(native: &Native, made: Vec<(Warden, SandboxId)>) {
+async fn end(native: &NativeBackend, made: Vec<(Warden, SandboxId)>) {
     let mut tasks = JoinSet::new();
     for (_warden, id) in made {
         let native = native.clone();
@@ -200,9 +200,11 @@ async fn end(native: &Native, made: Vec<(Warden, SandboxId)>) {
     tasks.join_all().await;
 }
 
-async fn greet(native: &Native, spec: &Spec) -> Warden {
+async fn greet(native: &NativeBackend, spec: &Spec) -> Warden {
     let link = native.create(spec).await.unwrap();
-    Warden::greet(link.into_stream(), PATIENCE).await.unwrap()
+    Warden::greet(link.into_stream(), GREETING_TIMEOUT)
+        .await
+        .unwrap()
 }
 
 async fn run_true(warden: &Warden) {

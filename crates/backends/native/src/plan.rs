@@ -15,37 +15,39 @@ pub(crate) const INNER_UID: u32 = 1000;
 pub(crate) const WORKSPACE: &str = "/workspace";
 pub(crate) const HOME: &str = "/home/agent";
 
-/// In a house: the folder through which a cage meets its gateway, and later its mount point.
-pub(crate) const PORCH: &str = "/.hermetic";
-/// The socket in it at which a cage asks for its cord.
-pub(crate) const DOOR: &str = "door";
+/// The folder in an outer container through which a cage reaches its gateway, and later its mount point.
+pub(crate) const CONTROL_DIR: &str = "/.hermetic";
+/// The socket in that folder to which a cage connects.
+pub(crate) const CAGE_LISTENER: &str = "door";
 #[cfg(feature = "cage")]
-/// How everything is named that a house holds for its cage alone.
-pub(crate) const OF_THE_CAGE: &str = ".hermetic";
+/// The beginning of the names of everything that an outer container holds for its cage alone.
+pub(crate) const CAGE_PREFIX: &str = ".hermetic";
 
+/// All that a cage is told: what to build, with which limits.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Plan {
-    pub identity: Identity,
+pub(crate) struct CagePlan {
+    pub identity: SandboxIdentity,
     /// An empty folder outside that the new root is mounted on.
     pub root: PathBuf,
-    pub system: System,
-    pub files: Files,
-    pub scratch: Scratch,
-    pub binds: Vec<Bind>,
-    pub groups: Vec<Group>,
-    pub bounds: Bounds,
+    pub system: SystemRoot,
+    pub files: WorkspaceStorage,
+    pub scratch: ScratchSpace,
+    pub binds: Vec<BindMount>,
+    pub groups: Vec<CgroupPlan>,
+    pub bounds: ProcessBounds,
     pub env: BTreeMap<String, String>,
     pub lifetime: Duration,
-    /// The sandbox dies with the gateway's end of the cord.
+    /// The sandbox dies with the gateway's end of the control socket.
     pub tied: bool,
-    /// It is built inside a house, which ends with it.
-    pub housed: bool,
+    /// It is built inside an outer container, which ends with it.
+    pub in_container: bool,
     /// The port on its loopback by which it leaves.
     pub exit: Option<u16>,
 }
 
+/// The user that a sandbox is outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Identity {
+pub(crate) enum SandboxIdentity {
     /// We are root: the sandbox becomes this host id, never 0; one that nobody has, unless it writes
     /// to somebody's folder.
     Assumed(u32),
@@ -53,8 +55,9 @@ pub(crate) enum Identity {
     Own { uid: u32, gid: u32 },
 }
 
+/// The system that a sandbox sees.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum System {
+pub(crate) enum SystemRoot {
     /// The host's system folders, with this folder as `/etc`.
     Host {
         etc: PathBuf,
@@ -62,9 +65,9 @@ pub(crate) enum System {
     Rootfs(PathBuf),
 }
 
-/// Where `/workspace` and `/home/agent` live.
+/// The place of `/workspace` and `/home/agent`.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Files {
+pub(crate) enum WorkspaceStorage {
     Disk {
         workspace: PathBuf,
         home: PathBuf,
@@ -75,13 +78,14 @@ pub(crate) enum Files {
 
 /// The one tmpfs behind `/tmp`, `/var/tmp`, `/run` and `/dev/shm`.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Scratch {
+pub(crate) struct ScratchSpace {
     pub bytes: u64,
     pub inodes: u64,
 }
 
+/// A folder of the host that the operator lets in.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Bind {
+pub(crate) struct BindMount {
     /// Free of symbolic links; the cage refuses to follow one.
     pub source: PathBuf,
     pub target: PathBuf,
@@ -90,26 +94,28 @@ pub(crate) struct Bind {
 
 /// A cgroup to make, set and enter, in this order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Group {
+pub(crate) struct CgroupPlan {
     pub folder: PathBuf,
     /// For the group above, which all sandboxes of the installation share. Whoever makes it sets it:
     /// it goes when the last sandbox does.
-    pub shared: Vec<Setting>,
-    pub settings: Vec<Setting>,
+    pub shared: Vec<CgroupSetting>,
+    pub settings: Vec<CgroupSetting>,
     /// The file that counts kills for memory.
     pub oom_counter: Option<String>,
 }
 
+/// A value to be written to a file of a cgroup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Setting {
+pub(crate) struct CgroupSetting {
     pub file: String,
     pub value: String,
     /// Whether the sandbox may run where the kernel has no such file.
     pub required: bool,
 }
 
+/// The limits that a cage sets by itself, besides those of its cgroups.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Bounds {
+pub(crate) struct ProcessBounds {
     pub open_files: u64,
     pub file_bytes: u64,
     pub processes: u64,
@@ -121,27 +127,29 @@ pub(crate) struct Bounds {
     pub ptys: u32,
     /// What the sandbox may have of its user's share of the host's file notifications, where that
     /// user is not its own.
-    pub inotify: Option<Inotify>,
+    pub inotify: Option<InotifyBounds>,
     /// Pin to this many CPUs, where no cgroup bounds the time.
-    pub pin: Option<Pin>,
+    pub pin: Option<CpuPinning>,
 }
 
+/// The share of file notifications.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Inotify {
+pub(crate) struct InotifyBounds {
     pub instances: u64,
     pub watches: u64,
 }
 
+/// The CPUs to run on.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Pin {
+pub(crate) struct CpuPinning {
     pub cpus: usize,
     /// Where to start counting, so that sandboxes spread.
     pub first: usize,
 }
 
-/// What comes back over the cord.
+/// What comes back over the control socket.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum CageReport {
     /// Pid 1 exists; its pidfd travels with this, and says its number to whoever asks.
     Born,
     /// Sealed, and serving as soon as [`GO`] has come; the exit, where the plan has one, travels with this.

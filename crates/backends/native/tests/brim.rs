@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use hermetic_native::Ended;
+use hermetic_native::EndReason;
 use hermetic_sandbox::{Backend, Spec};
 use hermetic_types::Limits;
 use hermetic_warden::protocol::Run;
@@ -40,7 +40,7 @@ fn on_an_own_machine(name: &str, story: impl AsyncFnOnce(&Lab)) {
 }
 
 /// The greedy one is ended for this reason, and a neighbour that works meanwhile does not notice.
-async fn assert_only_the_greedy_one_ends(lab: &Lab, greedy: &str, modest: &str, why: Ended) {
+async fn assert_only_the_greedy_one_ends(lab: &Lab, greedy: &str, modest: &str, why: EndReason) {
     let wide = Spec {
         limits: Limits {
             pids: 100,
@@ -73,7 +73,7 @@ fn who_fills_the_hosts_open_files_is_ended() {
         let greedy = "import os, time\nfor _ in range(40):\n if os.fork() == 0:\n  try:\n   while True: os.open('/dev/null', 0)\n  except OSError: time.sleep(1000)\ntime.sleep(1000)";
         let modest =
             "for i in $(seq 20); do cat /etc/hostname >/dev/null || echo LACKED; done; echo works";
-        assert_only_the_greedy_one_ends(lab, greedy, modest, Ended::OpenFiles).await;
+        assert_only_the_greedy_one_ends(lab, greedy, modest, EndReason::OpenFiles).await;
     });
 }
 
@@ -83,6 +83,6 @@ fn who_fills_the_hosts_tcp_buffers_is_ended() {
         let _few = Lowered::to("/proc/sys/net/ipv4/tcp_mem", "4096 6144 8192");
         let greedy = "import socket, time\nl = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(200)\nheld = []\nfor _ in range(150):\n a = socket.create_connection(l.getsockname()); b, _ = l.accept(); held.append((a, b))\n a.setblocking(False)\n try:\n  while True: a.send(b'x' * 65536)\n except OSError: pass\ntime.sleep(1000)";
         let modest = "python3 -c \"import socket\nl = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen()\na = socket.create_connection(l.getsockname()); b, _ = l.accept()\na.sendall(b'x' * 100000); a.close()\nn = 0\nwhile True:\n p = b.recv(65536)\n if not p: break\n n += len(p)\nprint('works' if n == 100000 else n)\"";
-        assert_only_the_greedy_one_ends(lab, greedy, modest, Ended::TcpBuffers).await;
+        assert_only_the_greedy_one_ends(lab, greedy, modest, EndReason::TcpBuffers).await;
     });
 }

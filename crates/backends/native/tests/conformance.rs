@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hermetic_native::{Config, Native};
+use hermetic_native::{Config, NativeBackend};
 use hermetic_sandbox::conformance::Candidate;
 use hermetic_sandbox::{Backend, SystemView};
 use hermetic_types::InstallationId;
@@ -31,13 +31,13 @@ async fn candidate() -> Option<Candidate> {
 }
 
 fn open(state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
-    let native = Native::open(Config {
+    let native = NativeBackend::open(Config {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         require: Vec::new(),
         authority: None,
-        total: hermetic_native::Total::default(),
+        total: hermetic_native::TotalLimits::default(),
     });
     Arc::new(native.unwrap())
 }

@@ -116,7 +116,7 @@ fn beside_it() {
     runtime.block_on(assert_kept(&open(state.path(), &InstallationId::random())));
 }
 
-async fn assert_kept(native: &hermetic_native::Native) {
+async fn assert_kept(native: &hermetic_native::NativeBackend) {
     for layer in native.readiness().await.layers {
         if matches!(layer.name, "memory limit" | "process limit") {
             assert_eq!(

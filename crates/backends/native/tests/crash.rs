@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use hermetic_native::{EarlyStart, Native};
+use hermetic_native::{EarlyStart, NativeBackend};
 use hermetic_sandbox::{Backend, FoundState, Lifeline};
 use hermetic_types::{InstallationId, SandboxId};
 use hermetic_warden::client::Warden;
 
 use crate::lab::{
-    Lab, PATIENCE, finished, greet, holders, open, open_starting, sh, spec, stories, until,
+    Lab, TEST_TIMEOUT, finished, greet, holders, open, open_starting, sh, spec, stories, until,
 };
 
 const STATE: &str = "HERMETIC_TEST_CRASH_STATE";
@@ -95,11 +95,11 @@ async fn crash_and_count(lab: &Lab, tied: bool) {
 }
 
 /// One that was written down but never told to go on may be dying as we look.
-async fn answers_or_dies(native: &Native, id: &SandboxId) {
+async fn answers_or_dies(native: &NativeBackend, id: &SandboxId) {
     let settled = async {
         loop {
             if let Ok(link) = native.connect(id).await
-                && let Ok(warden) = Warden::greet(link.into_stream(), PATIENCE).await
+                && let Ok(warden) = Warden::greet(link.into_stream(), TEST_TIMEOUT).await
             {
                 assert_eq!(sh(&warden, "echo alive").await.text, "alive\n");
                 return;

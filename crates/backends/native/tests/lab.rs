@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use hermetic_native::{Config, EarlyStart, Native};
+use hermetic_native::{Config, EarlyStart, NativeBackend};
 use hermetic_sandbox::{
     Backend, BackendError, Lifeline, Link, Network, Persistence, Spec, SystemView,
 };
@@ -19,10 +19,10 @@ use rustix::process::getuid;
 
 /// Nobody's: not the user 1000 of the machine the tests run on.
 const PLAIN: u32 = 61_234;
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Lab {
-    pub(crate) native: Native,
+    pub(crate) native: NativeBackend,
     pub(crate) installation: InstallationId,
     pub(crate) state: tempfile::TempDir,
 }
@@ -98,7 +98,7 @@ fn tell(story: impl AsyncFnOnce(&Lab)) {
         .unwrap();
     runtime.block_on(async {
         let lab = Lab::open();
-        tokio::time::timeout(PATIENCE * 2, story(&lab))
+        tokio::time::timeout(TEST_TIMEOUT * 2, story(&lab))
             .await
             .expect("the story ends");
         lab.close().await;
@@ -164,7 +164,7 @@ impl Lab {
     }
 }
 
-pub(crate) fn open(state: &Path, installation: &InstallationId) -> Native {
+pub(crate) fn open(state: &Path, installation: &InstallationId) -> NativeBackend {
     open_starting(state, installation, EarlyStart::Never)
 }
 
@@ -172,16 +172,16 @@ pub(crate) fn open_starting(
     state: &Path,
     installation: &InstallationId,
     early: EarlyStart,
-) -> Native {
+) -> NativeBackend {
     let config = Config {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         require: Vec::new(),
         authority: None,
-        total: hermetic_native::Total::default(),
+        total: hermetic_native::TotalLimits::default(),
     };
-    Native::open_starting(config, early).unwrap()
+    NativeBackend::open_starting(config, early).unwrap()
 }
 
 /// How many of our children are first processes of sandboxes that nobody has asked for yet.
@@ -218,7 +218,9 @@ pub(crate) fn spec(installation: &InstallationId) -> Spec {
 }
 
 pub(crate) async fn greet(link: Link) -> Warden {
-    Warden::greet(link.into_stream(), PATIENCE).await.unwrap()
+    Warden::greet(link.into_stream(), TEST_TIMEOUT)
+        .await
+        .unwrap()
 }
 
 pub(crate) async fn sh(warden: &Warden, command: &str) -> Said {
@@ -246,7 +248,7 @@ pub(crate) async fn sh(warden: &Warden, command: &str) -> Said {
 
 /// Waits for something to be so; there is no event for what happens in another process.
 pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let waited = tokio::time::timeout(PATIENCE, async {
+    let waited = tokio::time::timeout(TEST_TIMEOUT, async {
         while !so() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -297,7 +299,7 @@ pub(crate) fn why(error: &BackendError) -> String {
 }
 
 pub(crate) async fn finished<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future)
+    tokio::time::timeout(TEST_TIMEOUT, future)
         .await
         .expect("it ends in time")
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_native::{Config, Demand, Native};
+use hermetic_native::{Config, NativeBackend, RequiredLayer};
 use hermetic_sandbox::{
     Backend, BackendError, FoundState, LayerState, Lifeline, Mount, MountMode, Persistence,
 };
@@ -144,13 +144,13 @@ stories! {
     }
 
     async fn what_the_operator_requires_holds_or_nothing_runs(lab: &Lab) {
-        let strict = Native::open(Config {
+        let strict = NativeBackend::open(Config {
             state: lab.state.path().join("strict"),
             installation: lab.installation.clone(),
             program: hermetic_embedded::WARDEN,
-            require: vec![Demand::CgroupLimits],
+            require: vec![RequiredLayer::CgroupLimits],
             authority: None,
-            total: hermetic_native::Total::default(),
+            total: hermetic_native::TotalLimits::default(),
         })
         .unwrap();
         let layers = lab.native.readiness().await.layers;

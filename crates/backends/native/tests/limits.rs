@@ -1,6 +1,6 @@
 //! What a sandbox may use up, and that it is stopped there.
 
-use hermetic_native::{Config, Demand, Ended, Native, Total};
+use hermetic_native::{Config, EndReason, NativeBackend, RequiredLayer, TotalLimits};
 use hermetic_sandbox::{Backend, Persistence, Spec};
 use hermetic_types::Limits;
 use hermetic_warden::client::{Event, Warden};
@@ -72,7 +72,7 @@ P"#;
             }
         }
         let by_group = out.starts_with(b"killed True");
-        let by_watch = lab.native.why_ended(&spec.id) == Some(Ended::MemoryLimit);
+        let by_watch = lab.native.why_ended(&spec.id) == Some(EndReason::MemoryLimit);
         assert!(by_group || by_watch, "{:?}", String::from_utf8_lossy(&out));
         lab.native.destroy(&spec.id).await.unwrap();
     }
@@ -111,7 +111,7 @@ except OSError as e: print(e.errno, 4000 < n < 5000)'"#,
         );
         let run = hermetic_warden::protocol::Run::new(["/bin/bash", "-c", "for i in $(seq 40); do head -c 16M /dev/zero > f$i; done; sleep 100"]);
         let _running = warden.run(run).await;
-        until("the watch ends it", || lab.native.why_ended(&spec.id) == Some(Ended::DiskLimit)).await;
+        until("the watch ends it", || lab.native.why_ended(&spec.id) == Some(EndReason::DiskLimit)).await;
         warden.closed().await;
         lab.native.destroy(&spec.id).await.unwrap();
     }
@@ -124,7 +124,7 @@ except OSError as e: print(e.errno, 4000 < n < 5000)'"#,
         let hidden = "exec python3 -c 'import os,time\nfs=[]\nfor i in range(40):\n f=open(\"/workspace/f\",\"wb\"); os.unlink(\"/workspace/f\"); f.write(b\"x\"*(16<<20)); f.flush(); fs.append(f)\ntime.sleep(100)'";
         let run = hermetic_warden::protocol::Run::new(["/bin/bash", "-c", hidden]);
         let _running = warden.run(run).await;
-        until("the watch ends it", || lab.native.why_ended(&spec.id) == Some(Ended::DiskLimit)).await;
+        until("the watch ends it", || lab.native.why_ended(&spec.id) == Some(EndReason::DiskLimit)).await;
         lab.native.destroy(&spec.id).await.unwrap();
     }
 
@@ -157,7 +157,7 @@ P"#).await;
         for (what, hog) in HIDDEN_MEMORY {
             let mut spec = lab.spec();
             spec.limits = Limits { memory_bytes: 256 << 20, disk_bytes: 32 << 20, ..Limits::default() };
-            assert_stopped(lab, &spec, what, hog, Ended::MemoryLimit).await;
+            assert_stopped(lab, &spec, what, hog, EndReason::MemoryLimit).await;
         }
     }
 
@@ -190,7 +190,7 @@ P"#).await;
             let mut spec = lab.spec();
             spec.persistence = Persistence::Kept;
             spec.limits = Limits { disk_bytes: 64 << 20, ..Limits::default() };
-            assert_stopped(lab, &spec, what, hog, Ended::DiskLimit).await;
+            assert_stopped(lab, &spec, what, hog, EndReason::DiskLimit).await;
         }
     }
 
@@ -206,7 +206,7 @@ P"#).await;
         let run = hermetic_warden::protocol::Run::new(["/bin/bash", "-c", "for i in 4 5 6 7 8; do head -c 16M /dev/zero > f$i; done; sleep 100"]);
         let running = warden.run(run).await;
         std::fs::remove_file(&theirs).unwrap();
-        until("the watch ends it", || lab.native.why_ended(&spec.id) == Some(Ended::DiskLimit)).await;
+        until("the watch ends it", || lab.native.why_ended(&spec.id) == Some(EndReason::DiskLimit)).await;
         drop(running);
         lab.native.destroy(&spec.id).await.unwrap();
     }
@@ -226,7 +226,7 @@ P"#).await;
             let mut greedy = lab.spec();
             greedy.persistence = Persistence::Kept;
             greedy.limits = small.clone();
-            assert_stopped(lab, &greedy, what, hog, Ended::DiskLimit).await;
+            assert_stopped(lab, &greedy, what, hog, EndReason::DiskLimit).await;
         }
         assert_eq!(lab.native.why_ended(&quiet.id), None);
         assert_eq!(sh(&warden, "echo alive").await.text, "alive\n");
@@ -387,7 +387,7 @@ libc.syscall(60, 0)
 
 /// The program is killed by its group, or the watch ends its sandbox. One that fails for another
 /// reason proves nothing, and says why it did.
-async fn assert_stopped(lab: &Lab, spec: &Spec, what: &str, hog: &str, why: Ended) {
+async fn assert_stopped(lab: &Lab, spec: &Spec, what: &str, hog: &str, why: EndReason) {
     let warden = lab.create(spec).await.unwrap();
     let program = format!(
         "exec python3 - <<'P'\nimport array, ctypes, os, socket, sys, time\n\
@@ -462,13 +462,13 @@ impl Told {
 fn all_sandboxes_together_keep_to_a_sum() {
     as_root("all_sandboxes_together_keep_to_a_sum", async |lab| {
         let state = tempfile::tempdir().unwrap();
-        let native = Native::open(Config {
+        let native = NativeBackend::open(Config {
             state: state.path().to_owned(),
             installation: lab.installation.clone(),
             program: hermetic_embedded::WARDEN,
-            require: vec![Demand::CgroupLimits],
+            require: vec![RequiredLayer::CgroupLimits],
             authority: None,
-            total: Total {
+            total: TotalLimits {
                 memory_bytes: Some(300 << 20),
                 processes: Some(200),
             },

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use hermetic_native::{Config, Native};
+use hermetic_native::{Config, NativeBackend};
 use hermetic_sandbox::{Backend, GreetError};
 use hermetic_types::InstallationId;
 use hermetic_warden::client::Warden;
@@ -13,7 +13,7 @@ use seccompiler::{
     SeccompRule, apply_filter,
 };
 
-use crate::lab::{Lab, PATIENCE, as_root, as_user, spec, why};
+use crate::lab::{Lab, TEST_TIMEOUT, as_root, as_user, spec, why};
 
 const EINVAL: u32 = 22;
 const EMFILE: u32 = 24;
@@ -102,7 +102,7 @@ async fn greeting(lab: &Lab) -> String {
         .create(&spec)
         .await
         .unwrap_or_else(|error| panic!("{}", why(&error)));
-    let greeted = Warden::greet(link.into_stream(), PATIENCE).await;
+    let greeted = Warden::greet(link.into_stream(), TEST_TIMEOUT).await;
     lab.native.destroy(&spec.id).await.unwrap();
     match greeted {
         Err(GreetError::Link(source)) => source.to_string(),
@@ -174,13 +174,13 @@ fn what_a_dying_cage_said_is_told() {
     let state = tempfile::tempdir().unwrap();
     let installation = InstallationId::random();
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-    let native = Native::open(Config {
+    let native = NativeBackend::open(Config {
         state: state.path().to_owned(),
         installation: installation.clone(),
         program: Box::leak(program.into_boxed_slice()),
         require: Vec::new(),
         authority: None,
-        total: hermetic_native::Total::default(),
+        total: hermetic_native::TotalLimits::default(),
     })
     .unwrap();
     let error = runtime

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use hermetic_native::{Config, Demand, Native, Total};
+use hermetic_native::{Config, NativeBackend, RequiredLayer, TotalLimits};
 use hermetic_sandbox::{Backend, BackendError, LayerState, Persistence, Spec};
 use hermetic_types::Limits;
 use rustix::process::getuid;
@@ -327,14 +327,14 @@ stories! {
     }
 }
 
-fn strict(lab: &Lab) -> Native {
-    Native::open(Config {
+fn strict(lab: &Lab) -> NativeBackend {
+    NativeBackend::open(Config {
         state: lab.state.path().join("strict"),
         installation: lab.installation.clone(),
         program: hermetic_embedded::WARDEN,
-        require: vec![Demand::DiskLimit],
+        require: vec![RequiredLayer::DiskLimit],
         authority: None,
-        total: Total::default(),
+        total: TotalLimits::default(),
     })
     .unwrap()
 }

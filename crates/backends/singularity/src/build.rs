@@ -26,7 +26,7 @@ const MOST_SAID: usize = 300;
 const MOST_KEPT: usize = 12;
 const MOST_HEARD: u64 = 64 << 20;
 /// A killed builder is gone at once, except from an unresponsive disk.
-const PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whole or not at all: unpacked under another name.
 pub(crate) async fn build(
@@ -162,7 +162,7 @@ fn end_builders(half: &Path) {
         };
         let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         if words.split(|byte| *byte == 0).any(|word| word == told) {
-            kill(held.as_fd(), PATIENCE);
+            kill(held.as_fd(), KILL_TIMEOUT);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hermetic_native::{HOUSED, Housing, Keeps, Site};
+use hermetic_native::{CONTAINED_CAGE, ContainerLayout, KeptLimits, OuterContainer};
 use hermetic_sandbox::{BackendError, Spec};
 use hermetic_types::{InstallationId, Limits, SandboxId};
 use rustix::process::getuid;
@@ -49,14 +49,14 @@ const SEAL: [&str; 12] = [
     "--no-eval",
 ];
 
-impl Housing for Instances {
-    fn raise(&self, spec: &Spec, site: Site<'_>) -> Result<Child, BackendError> {
+impl OuterContainer for Instances {
+    fn start(&self, spec: &Spec, layout: ContainerLayout<'_>) -> Result<Child, BackendError> {
         let runtime = self.runtime.as_ref().ok_or_else(lacking)?;
         let image = Image::of(&spec.system, &self.cache)?;
         let mut command = runtime.command(&self.list);
-        self.write(&mut command, spec, &site, image.place())?;
+        self.write(&mut command, spec, &layout, image.place())?;
         command
-            .stdin(site.lock)
+            .stdin(layout.lock)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -71,9 +71,9 @@ impl Housing for Instances {
         self.scratch.join(self.name(id))
     }
 
-    fn keeps(&self) -> Keeps {
+    fn keeps(&self) -> KeptLimits {
         let limited = !self.unlimited.load(Ordering::Relaxed);
-        Keeps {
+        KeptLimits {
             memory: limited,
             cpu: limited,
         }
@@ -95,17 +95,21 @@ impl Instances {
         &self,
         command: &mut Command,
         spec: &Spec,
-        site: &Site<'_>,
+        layout: &ContainerLayout<'_>,
         image: &Path,
     ) -> Result<(), BackendError> {
         command.args(["--silent", "instance", "start"]).args(SEAL);
-        match &site.overlay {
+        match &layout.overlay {
             Some(overlay) => command.arg("--overlay").arg(overlay),
             None => command.arg("--writable-tmpfs"),
         };
         command.args(mount(&self.stage, Path::new(stage::PLACE), true)?);
-        command.args(mount(&site.porch, Path::new(Site::PORCH), true)?);
-        for (source, target) in site.shows() {
+        command.args(mount(
+            &layout.control_dir,
+            Path::new(ContainerLayout::CONTROL_DIR),
+            true,
+        )?);
+        for (source, target) in layout.shows() {
             // The cage puts it in its place, and makes it read-only where it has to be.
             command.args(mount(source, &target, false)?);
         }
@@ -115,7 +119,10 @@ impl Instances {
         if self.keeps().memory {
             command.args(limits(&spec.limits));
         }
-        command.arg(image).arg(self.name(&spec.id)).args(HOUSED);
+        command
+            .arg(image)
+            .arg(self.name(&spec.id))
+            .args(CONTAINED_CAGE);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use hermetic_sandbox::BackendError;
 use hermetic_sandbox::host::{Process, kill, wait_for_end};
 use serde::Deserialize;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// No entry of the list is larger.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -59,12 +59,12 @@ fn end(name: &str, init: &Process, keeper: &Process) -> Result<(), BackendError>
     if !tends(keeper.pid, name) || parent_of(init.pid) != Some(keeper.pid) {
         return Ok(());
     }
-    if !kill(init_fd.as_fd(), PATIENCE) {
+    if !kill(init_fd.as_fd(), KILL_TIMEOUT) {
         let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
         return Err(BackendError::failed("end the instance", late));
     }
-    if !wait_for_end(keeper_fd.as_fd(), PATIENCE) {
-        kill(keeper_fd.as_fd(), PATIENCE);
+    if !wait_for_end(keeper_fd.as_fd(), KILL_TIMEOUT) {
+        kill(keeper_fd.as_fd(), KILL_TIMEOUT);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! plain users of shared machines. It leaves open what we do not: no filter for system calls, the
 //! host's knobs under `/proc` within root's reach, whatever an image's own scripts do at the start.
 //! So an instance runs one program, ours, and nothing of the image before it; that one builds the
-//! native backend's cage inside, and the sandbox lives in there. See [`hermetic_native::Housing`].
+//! native backend's cage inside, and the sandbox lives in there. See [`hermetic_native::OuterContainer`].
 //!
 //! Instances are kept in a list of our own, under names that say whose they are.
 

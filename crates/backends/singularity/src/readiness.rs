@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-use hermetic_native::Housing;
+use hermetic_native::OuterContainer;
 use hermetic_sandbox::{
     Layer, LayerState, Lifeline, Network, Persistence, Readiness, Spec, SystemView,
 };

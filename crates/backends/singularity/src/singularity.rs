@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hermetic_native::{Ended, Native};
+use hermetic_native::{EndReason, NativeBackend};
 use hermetic_sandbox::{Backend, BackendError, Found, Link, Readiness, Spec};
 use hermetic_types::{BackendKind, InstallationId, SandboxId};
 
@@ -46,7 +46,7 @@ pub struct Singularity(Arc<Host>);
 
 pub(crate) struct Host {
     pub(crate) config: Config,
-    pub(crate) native: Native,
+    pub(crate) native: NativeBackend,
     pub(crate) instances: Arc<Instances>,
     building: tokio::sync::Mutex<()>,
 }
@@ -77,14 +77,14 @@ impl Singularity {
             cache: config.cache.clone(),
             unlimited: AtomicBool::new(!readiness::may_limit()),
         });
-        let native = Native::housed(
+        let native = NativeBackend::in_container(
             hermetic_native::Config {
                 state: config.state.clone(),
                 installation: config.installation.clone(),
                 program: config.program,
                 require: Vec::new(),
                 authority: None,
-                total: hermetic_native::Total::default(),
+                total: hermetic_native::TotalLimits::default(),
             },
             Arc::clone(&instances) as _,
         )?;
@@ -97,7 +97,7 @@ impl Singularity {
     }
 
     /// Why a sandbox was stopped by us, if it was.
-    pub fn why_ended(&self, id: &SandboxId) -> Option<Ended> {
+    pub fn why_ended(&self, id: &SandboxId) -> Option<EndReason> {
         self.0.native.why_ended(id)
     }
 }

@@ -1,7 +1,7 @@
 //! What a sandbox may use up, and that it is stopped there: by the runtime's cgroup where it has one,
 //! by our own means elsewhere.
 
-use hermetic_native::Ended;
+use hermetic_native::EndReason;
 use hermetic_policy::Cleared;
 use hermetic_sandbox::conformance::story::small;
 use hermetic_sandbox::{Backend, LayerState, Persistence};
@@ -66,7 +66,7 @@ P"#;
         }
         // A group's kill is seen by the parent; the watch ends the whole sandbox.
         let by_group = said == b"killed True\n";
-        let by_watch = lab.backend.why_ended(&spec.id) == Some(Ended::MemoryLimit);
+        let by_watch = lab.backend.why_ended(&spec.id) == Some(EndReason::MemoryLimit);
         assert!(by_group || by_watch, "{:?}", String::from_utf8_lossy(&said));
         lab.backend.destroy(&spec.id).await.unwrap();
     }
@@ -95,7 +95,7 @@ except OSError as e: print(e.errno, 4000 < n < 5000)'"#).await;
         let sandbox = lab.create(&spec).await;
         assert_eq!(sh(&sandbox, "ulimit -f; ulimit -f unlimited 2>/dev/null || echo held").await, "65536\nheld\n");
         let _running = begin(&sandbox, "for i in $(seq 40); do head -c 16M /dev/zero > f$i; done; echo ready; sleep 600").await;
-        until("the watch ends it", async || lab.backend.why_ended(&spec.id) == Some(Ended::DiskLimit)).await;
+        until("the watch ends it", async || lab.backend.why_ended(&spec.id) == Some(EndReason::DiskLimit)).await;
         lab.backend.destroy(&spec.id).await.unwrap();
     }
 
@@ -106,7 +106,7 @@ except OSError as e: print(e.errno, 4000 < n < 5000)'"#).await;
         let sandbox = lab.create(&spec).await;
         let hide = "exec python3 -c 'import os,time\nfs=[]\nfor i in range(40):\n f=open(\"/workspace/f\",\"wb\"); os.unlink(\"/workspace/f\"); f.write(b\"x\"*(16<<20)); f.flush(); fs.append(f)\nprint(1, flush=True); time.sleep(600)'";
         let _running = begin(&sandbox, hide).await;
-        until("the watch ends it", async || lab.backend.why_ended(&spec.id) == Some(Ended::DiskLimit)).await;
+        until("the watch ends it", async || lab.backend.why_ended(&spec.id) == Some(EndReason::DiskLimit)).await;
         lab.backend.destroy(&spec.id).await.unwrap();
     }
 

@@ -21,19 +21,22 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use thiserror::Error;
 
-use crate::rules::Host;
+use crate::rules::HostName;
 
+/// Issues certificates for the hosts whose TLS ends here.
 pub struct CertificateAuthority {
     issuer: Issuer<'static, KeyPair>,
     certificate: String,
-    leaves: Mutex<HashMap<Host, Leaf>>,
+    leaves: Mutex<HashMap<HostName, LeafCertificate>>,
 }
 
-struct Leaf {
+/// The certificate of one host, kept until it has to be renewed.
+struct LeafCertificate {
     config: Arc<ServerConfig>,
     minted: Instant,
 }
 
+/// The error of an authority that cannot be loaded or made.
 #[derive(Debug, Error)]
 pub enum CaError {
     #[error("cannot {act} {}", path.display())]
@@ -123,7 +126,7 @@ impl CertificateAuthority {
     }
 
     /// What a TLS server needs to be taken for `host`.
-    pub(crate) fn server_config(&self, host: &Host) -> Result<Arc<ServerConfig>, CaError> {
+    pub(crate) fn server_config(&self, host: &HostName) -> Result<Arc<ServerConfig>, CaError> {
         let mut leaves = self.leaves.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(leaf) = leaves
             .get(host)
@@ -137,7 +140,7 @@ impl CertificateAuthority {
         let config = Arc::new(self.mint(host)?);
         leaves.insert(
             host.clone(),
-            Leaf {
+            LeafCertificate {
                 config: Arc::clone(&config),
                 minted: Instant::now(),
             },
@@ -145,7 +148,7 @@ impl CertificateAuthority {
         Ok(config)
     }
 
-    fn mint(&self, host: &Host) -> Result<ServerConfig, CaError> {
+    fn mint(&self, host: &HostName) -> Result<ServerConfig, CaError> {
         let mut params = CertificateParams::new(vec![host.to_string()])?;
         let mut name = DistinguishedName::new();
         // Common names end at 64 characters; the name that counts is the alternative one.

@@ -32,7 +32,7 @@ fn a_key_others_can_read_is_refused() {
 #[test]
 fn leaves_are_minted_once_and_bounded() {
     let authority = CertificateAuthority::ephemeral().unwrap();
-    let host = Host::parse("a.test").unwrap();
+    let host = HostName::parse("a.test").unwrap();
     let first = authority.server_config(&host).unwrap();
     assert!(Arc::ptr_eq(
         &first,
@@ -40,7 +40,7 @@ fn leaves_are_minted_once_and_bounded() {
     ));
     for n in 0..300 {
         authority
-            .server_config(&Host::parse(&format!("h{n}.test")).unwrap())
+            .server_config(&HostName::parse(&format!("h{n}.test")).unwrap())
             .unwrap();
     }
     assert!(authority.leaves.lock().unwrap().len() <= MOST_LEAVES);

@@ -11,7 +11,7 @@ fn credential(
 
 #[test]
 fn the_header_is_replaced_whatever_its_case() {
-    let mut fields = Fields::default();
+    let mut fields = HeaderFields::default();
     fields.push("AUTHORIZATION", b"Bearer placeholder");
     fields.push("authorization", b"Bearer other");
     credential("api.test", "Authorization", "Bearer", "s3cr3t-value")
@@ -25,7 +25,7 @@ fn the_header_is_replaced_whatever_its_case() {
 
 #[test]
 fn basic_is_encoded() {
-    let mut fields = Fields::default();
+    let mut fields = HeaderFields::default();
     credential("git.test", "Authorization", "basic", "user:password1")
         .unwrap()
         .put_into(&mut fields);

@@ -6,14 +6,14 @@
 
 use thiserror::Error;
 
-use super::Redactor;
+use super::CredentialRedactor;
 
 /// One per connection, for what comes from the origin.
 pub(crate) struct FrameRedactor {
     /// Across the frames of all messages.
-    data: Redactor,
+    data: CredentialRedactor,
     /// For the small frames between them, each by itself.
-    control: Redactor,
+    control: CredentialRedactor,
     /// The head of a frame, as far as it has come.
     head: Vec<u8>,
     /// How many bytes of the frame are still to come.
@@ -22,8 +22,9 @@ pub(crate) struct FrameRedactor {
     small: Option<Vec<u8>>,
 }
 
+/// The reason why a websocket cannot be searched for the credential.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub(crate) enum Unsearchable {
+pub(crate) enum UnsearchableFrames {
     #[error("the websocket sends compressed frames, which cannot be searched for the credential")]
     Compressed,
     #[error("the websocket sends frames that the protocol does not know")]
@@ -33,7 +34,7 @@ pub(crate) enum Unsearchable {
 }
 
 impl FrameRedactor {
-    pub(crate) fn new(redactor: &Redactor) -> Self {
+    pub(crate) fn new(redactor: &CredentialRedactor) -> Self {
         Self {
             data: redactor.fresh(),
             control: redactor.fresh(),
@@ -44,7 +45,7 @@ impl FrameRedactor {
     }
 
     /// What may be passed on after these bytes have come in.
-    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<u8>, Unsearchable> {
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<u8>, UnsearchableFrames> {
         while !bytes.is_empty() {
             if self.left > 0 {
                 let count = usize::try_from(self.left)
@@ -58,7 +59,7 @@ impl FrameRedactor {
             }
             self.head.push(bytes[0]);
             bytes = &bytes[1..];
-            if let Some(frame) = Frame::parse(&self.head)? {
+            if let Some(frame) = FrameHeader::parse(&self.head)? {
                 let head = std::mem::take(&mut self.head);
                 self.data.look_past(&head);
                 self.left = frame.length;
@@ -100,39 +101,40 @@ impl FrameRedactor {
     }
 }
 
-struct Frame {
+/// The header of one websocket frame.
+struct FrameHeader {
     control: bool,
     length: u64,
 }
 
-impl Frame {
+impl FrameHeader {
     /// `None` as long as the head is not whole.
-    fn parse(head: &[u8]) -> Result<Option<Self>, Unsearchable> {
+    fn parse(head: &[u8]) -> Result<Option<Self>, UnsearchableFrames> {
         let [first, rest @ ..] = head else {
             return Ok(None);
         };
         if first & 0x70 != 0 {
-            return Err(Unsearchable::Compressed);
+            return Err(UnsearchableFrames::Compressed);
         }
         let control = first & 0x08 != 0;
         if !matches!(first & 0x0f, 0..=2 | 8..=10) {
-            return Err(Unsearchable::Unknown);
+            return Err(UnsearchableFrames::Unknown);
         }
         let [second, rest @ ..] = rest else {
             return Ok(None);
         };
         if second & 0x80 != 0 {
-            return Err(Unsearchable::Masked);
+            return Err(UnsearchableFrames::Masked);
         }
         let length = match (second & 0x7f, rest) {
-            (126 | 127, _) if control => return Err(Unsearchable::Unknown),
+            (126 | 127, _) if control => return Err(UnsearchableFrames::Unknown),
             (126, [a, b]) => u64::from(u16::from_be_bytes([*a, *b])),
             (127, [a, b, c, d, e, f, g, h]) => u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
             (126 | 127, _) => return Ok(None),
             (length, _) => u64::from(length),
         };
         if length >> 63 == 1 {
-            return Err(Unsearchable::Unknown);
+            return Err(UnsearchableFrames::Unknown);
         }
         Ok(Some(Self { control, length }))
     }
@@ -143,12 +145,14 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::credential::spellings::Spellings;
+    use crate::credential::spellings::SecretSpellings;
 
     const SECRET: &str = "ghp_s3cr3tWithEnoughLetters";
 
     fn frames() -> FrameRedactor {
-        FrameRedactor::new(&Redactor::new([Arc::new(Spellings::of(&[SECRET]))]))
+        FrameRedactor::new(&CredentialRedactor::new([Arc::new(SecretSpellings::of(
+            &[SECRET],
+        ))]))
     }
 
     fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
@@ -223,13 +227,13 @@ mod tests {
     #[test]
     fn what_cannot_be_searched_ends_the_connection() {
         for (bytes, why) in [
-            (&[0xc1_u8, 0x05][..], Unsearchable::Compressed),
-            (&[0x83, 0x00], Unsearchable::Unknown),
-            (&[0x81, 0x85], Unsearchable::Masked),
-            (&[0x89, 126], Unsearchable::Unknown),
+            (&[0xc1_u8, 0x05][..], UnsearchableFrames::Compressed),
+            (&[0x83, 0x00], UnsearchableFrames::Unknown),
+            (&[0x81, 0x85], UnsearchableFrames::Masked),
+            (&[0x89, 126], UnsearchableFrames::Unknown),
             (
                 &[0x81, 127, 0xff, 0, 0, 0, 0, 0, 0, 0],
-                Unsearchable::Unknown,
+                UnsearchableFrames::Unknown,
             ),
         ] {
             assert_eq!(frames().push(bytes), Err(why));

@@ -7,10 +7,10 @@
 
 mod ca;
 mod frames;
-mod reading;
 mod redactor;
 mod roots;
 mod spellings;
+mod text_decoder;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,30 +21,30 @@ use hermetic_types::Secret;
 use thiserror::Error;
 
 pub use ca::{CaError, CertificateAuthority};
-pub(crate) use frames::{FrameRedactor, Unsearchable};
-pub(crate) use redactor::Redactor;
-pub use roots::{Roots, RootsError, trust_bundle};
+pub(crate) use frames::{FrameRedactor, UnsearchableFrames};
+pub(crate) use redactor::CredentialRedactor;
+pub use roots::{TrustRoots, TrustRootsError, trust_bundle};
 
-use spellings::Spellings;
+use spellings::SecretSpellings;
 
-use crate::http::fields::Fields;
+use crate::http::fields::HeaderFields;
 use crate::http::head::is_token;
 use crate::rules::{Authority, DEFAULT_PORT, InvalidAuthority};
 
-/// One header of one host.
+/// A secret that is put into one header of the requests to one host.
 #[derive(Clone)]
 pub struct Credential {
     target: Authority,
     header: String,
-    scheme: Scheme,
+    scheme: CredentialScheme,
     value: Secret,
     placeholder: String,
-    spellings: Arc<Spellings>,
+    spellings: Arc<SecretSpellings>,
 }
 
-/// How the value stands in the header.
+/// The form in which the value stands in the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scheme {
+pub enum CredentialScheme {
     /// `Bearer VALUE`, `token VALUE` and the like.
     Word(String),
     /// The value is `user:password` and goes in encoded, as git and registries want it.
@@ -53,6 +53,7 @@ pub enum Scheme {
     Bare,
 }
 
+/// The reason why a credential cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum InvalidCredential {
     #[error("a credential needs a host name: {0}")]
@@ -105,14 +106,14 @@ impl Credential {
                 header: header.to_owned(),
             });
         }
-        let scheme = Scheme::parse(scheme)?;
+        let scheme = CredentialScheme::parse(scheme)?;
         let text = value.expose();
         if text.len() < LEAST_BYTES || !text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
             return Err(InvalidCredential::Value {
                 host: host.to_owned(),
             });
         }
-        if scheme == Scheme::Basic && !text.contains(':') {
+        if scheme == CredentialScheme::Basic && !text.contains(':') {
             return Err(InvalidCredential::NotUserAndPassword {
                 host: host.to_owned(),
             });
@@ -146,33 +147,33 @@ impl Credential {
     }
 
     /// Puts the header in, over whatever the sandbox had there.
-    pub(crate) fn put_into(&self, fields: &mut Fields) {
+    pub(crate) fn put_into(&self, fields: &mut HeaderFields) {
         let value = match &self.scheme {
-            Scheme::Word(word) => format!("{word} {}", self.value.expose()),
-            Scheme::Basic => format!("Basic {}", STANDARD.encode(self.value.expose())),
-            Scheme::Bare => self.value.expose().to_owned(),
+            CredentialScheme::Word(word) => format!("{word} {}", self.value.expose()),
+            CredentialScheme::Basic => format!("Basic {}", STANDARD.encode(self.value.expose())),
+            CredentialScheme::Bare => self.value.expose().to_owned(),
         };
         fields.set(&self.header, value.as_bytes());
     }
 
     /// Every spelling of the secret that must not come back.
-    pub(crate) fn spellings(&self) -> Arc<Spellings> {
+    pub(crate) fn spellings(&self) -> Arc<SecretSpellings> {
         Arc::clone(&self.spellings)
     }
 }
 
 /// The value, and the password in it where there is one.
-fn spellings(scheme: &Scheme, value: &str) -> Arc<Spellings> {
+fn spellings(scheme: &CredentialScheme, value: &str) -> Arc<SecretSpellings> {
     let mut values = vec![value];
-    if let (Scheme::Basic, Some((_, password))) = (scheme, value.split_once(':'))
+    if let (CredentialScheme::Basic, Some((_, password))) = (scheme, value.split_once(':'))
         && password.len() >= LEAST_BYTES
     {
         values.push(password);
     }
-    Arc::new(Spellings::of(&values))
+    Arc::new(SecretSpellings::of(&values))
 }
 
-impl Scheme {
+impl CredentialScheme {
     fn parse(text: &str) -> Result<Self, InvalidCredential> {
         match text {
             "" => Ok(Self::Bare),

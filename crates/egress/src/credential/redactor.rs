@@ -1,6 +1,6 @@
 //! Takes a secret out of a stream, wherever the stream is cut and however it is spelt there.
 //!
-//! The bytes are read in several manners at once ([`super::reading`]), and each is searched for every
+//! The bytes are decoded in several ways at once ([`super::text_decoder`]), and each is searched for every
 //! spelling ([`super::spellings`]). What is found is overwritten with stars of the same length, so that
 //! lengths and frames stay true. Only bytes that may well be the beginning of a secret are held back:
 //! events still arrive the moment they are sent.
@@ -10,13 +10,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::LEAST_BYTES;
-use super::reading::{Letter, Manner, Reading};
-use super::spellings::{Automaton, Kind, Spellings};
+use super::spellings::{GapTolerance, SecretSpellings, SpellingAutomaton};
+use super::text_decoder::{DecodedByte, TextDecoder, TextEncoding};
 
-/// One per direction and connection.
+/// Takes the secrets out of one direction of one connection.
 #[derive(Clone)]
-pub(crate) struct Redactor {
-    lanes: Vec<Lane>,
+pub(crate) struct CredentialRedactor {
+    searches: Vec<SpellingSearch>,
     /// What has come in and was not passed on.
     held: Vec<u8>,
     /// How many bytes came before those held.
@@ -25,18 +25,19 @@ pub(crate) struct Redactor {
     frames: Vec<Range<u64>>,
 }
 
-/// One manner of reading and one automaton.
+/// The search for one set of spellings in one encoding of the text.
 #[derive(Clone)]
-struct Lane {
-    reading: Reading,
-    spellings: Arc<Spellings>,
+struct SpellingSearch {
+    decoder: TextDecoder,
+    spellings: Arc<SecretSpellings>,
     /// Which automaton of the spellings.
     automaton: usize,
-    search: Search,
+    state: SearchState,
 }
 
+/// The progress of one search.
 #[derive(Clone, Default)]
-struct Search {
+struct SearchState {
     state: u32,
     /// How much of a spelling that state has seen.
     seen: usize,
@@ -51,23 +52,27 @@ struct Search {
     found: Vec<Range<u64>>,
 }
 
-impl Redactor {
-    pub(crate) fn new(secrets: impl IntoIterator<Item = Arc<Spellings>>) -> Self {
-        let mut lanes = Vec::new();
+impl CredentialRedactor {
+    pub(crate) fn new(secrets: impl IntoIterator<Item = Arc<SecretSpellings>>) -> Self {
+        let mut searches = Vec::new();
         for spellings in secrets {
             for automaton in 0..spellings.automata.len() {
-                for manner in [Manner::Plain, Manner::Unescaped, Manner::QuotedPrintable] {
-                    lanes.push(Lane {
-                        reading: Reading::new(manner),
+                for encoding in [
+                    TextEncoding::Plain,
+                    TextEncoding::Unescaped,
+                    TextEncoding::QuotedPrintable,
+                ] {
+                    searches.push(SpellingSearch {
+                        decoder: TextDecoder::new(encoding),
                         spellings: Arc::clone(&spellings),
                         automaton,
-                        search: Search::default(),
+                        state: SearchState::default(),
                     });
                 }
             }
         }
         Self {
-            lanes,
+            searches,
             held: Vec::new(),
             passed: 0,
             frames: Vec::new(),
@@ -91,11 +96,11 @@ impl Redactor {
     pub(super) fn look_at(&mut self, bytes: &[u8]) {
         let from = self.passed + self.held.len() as u64;
         self.held.extend_from_slice(bytes);
-        for lane in &mut self.lanes {
-            let automaton = &lane.spellings.automata[lane.automaton];
-            let (reading, search) = (&mut lane.reading, &mut lane.search);
+        for search in &mut self.searches {
+            let automaton = &search.spellings.automata[search.automaton];
+            let (decoder, state) = (&mut search.decoder, &mut search.state);
             for (byte, at) in bytes.iter().zip(from..) {
-                reading.push(*byte, at, &mut |letter| search.see(letter, automaton));
+                decoder.push(*byte, at, &mut |decoded| state.see(decoded, automaton));
             }
         }
     }
@@ -111,9 +116,9 @@ impl Redactor {
         self.overwrite();
         let end = self.passed + self.held.len() as u64;
         let open = self
-            .lanes
+            .searches
             .iter()
-            .filter_map(|lane| lane.search.open_since(lane.held_from()));
+            .filter_map(|search| search.state.open_since(search.held_from()));
         let until = open.min().unwrap_or(end).max(self.passed);
         self.hand_out(until)
     }
@@ -122,9 +127,9 @@ impl Redactor {
     /// only where it is too short to tell anything of it.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let end = self.passed + self.held.len() as u64;
-        for lane in &mut self.lanes {
-            if let Some(start) = lane.search.open_since(LEAST_BYTES) {
-                lane.search.found.push(start..end);
+        for search in &mut self.searches {
+            if let Some(start) = search.state.open_since(LEAST_BYTES) {
+                search.state.found.push(start..end);
             }
         }
         self.overwrite();
@@ -150,15 +155,15 @@ impl Redactor {
         self.held.clear();
         self.frames.clear();
         self.passed = 0;
-        for lane in &mut self.lanes {
-            lane.reading = Reading::new(lane.reading.manner());
-            lane.search = Search::default();
+        for search in &mut self.searches {
+            search.decoder = TextDecoder::new(search.decoder.encoding());
+            search.state = SearchState::default();
         }
     }
 
     fn overwrite(&mut self) {
-        for lane in &mut self.lanes {
-            for found in lane.search.found.drain(..) {
+        for search in &mut self.searches {
+            for found in search.state.found.drain(..) {
                 for at in found.start.max(self.passed)..found.end {
                     let framing = self.frames.iter().any(|frame| frame.contains(&at));
                     let index = usize::try_from(at - self.passed).unwrap_or(usize::MAX);
@@ -183,21 +188,21 @@ impl Redactor {
     }
 }
 
-impl Lane {
+impl SpellingSearch {
     /// Fewer characters of a secret than this are not held back: almost any text ends in the first
     /// letter of some spelling, and an event would wait for the next one.
     fn held_from(&self) -> usize {
         match self.spellings.automata[self.automaton].kind {
-            Kind::Loose => 4,
-            Kind::Strict => 2,
+            GapTolerance::Loose => 4,
+            GapTolerance::Strict => 2,
         }
     }
 }
 
-impl Search {
+impl SearchState {
     #[inline]
-    fn see(&mut self, letter: Letter, automaton: &Automaton) {
-        let Some(symbol) = automaton.kind.symbol(letter.byte) else {
+    fn see(&mut self, decoded: DecodedByte, automaton: &SpellingAutomaton) {
+        let Some(symbol) = automaton.kind.symbol(decoded.byte) else {
             self.gap += 1;
             if self.gap > automaton.kind.longest_gap() {
                 self.forget();
@@ -206,8 +211,8 @@ impl Search {
         };
         self.gap = 0;
         self.state = automaton.step(self.state, symbol);
-        self.end = letter.to;
-        self.starts.push_back(letter.from);
+        self.end = decoded.to;
+        self.starts.push_back(decoded.from);
         self.seen = automaton.depth(self.state);
         while self.starts.len() > self.seen {
             self.starts.pop_front();
@@ -215,8 +220,8 @@ impl Search {
         if let Some(length) = automaton.found(self.state)
             && let Some(start) = self.starts.get(self.seen - length)
         {
-            self.found.push(*start..letter.to);
-            self.overwritten = letter.to;
+            self.found.push(*start..decoded.to);
+            self.overwritten = decoded.to;
         }
     }
 

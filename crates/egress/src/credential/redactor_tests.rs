@@ -10,7 +10,7 @@ const SECRET: &str = "ghp_s3cr3t/with+\"odd\"/Letters=";
 const SHORT: &str = "pa+ss/w0rd";
 
 fn through(secret: &str, text: &[u8], pieces: usize) -> Vec<u8> {
-    let mut redactor = Redactor::new([Arc::new(Spellings::of(&[secret]))]);
+    let mut redactor = CredentialRedactor::new([Arc::new(SecretSpellings::of(&[secret]))]);
     let mut out = Vec::new();
     for piece in text.chunks(pieces) {
         out.extend(redactor.push(piece));
@@ -191,7 +191,7 @@ fn a_part_of_sixteen_letters_does_not_come_back_either() {
 
 #[test]
 fn an_event_is_not_held_back() {
-    let mut redactor = Redactor::new([Arc::new(Spellings::of(&[SECRET]))]);
+    let mut redactor = CredentialRedactor::new([Arc::new(SecretSpellings::of(&[SECRET]))]);
     for event in [
         "data: hello\n\n",
         "data: {\"a\": \"g\"}\n\n",
@@ -213,7 +213,7 @@ fn an_event_is_not_held_back() {
 
 #[test]
 fn a_head_keeps_its_lines_and_names() {
-    let redactor = Redactor::new([Arc::new(Spellings::of(&[SECRET]))]);
+    let redactor = CredentialRedactor::new([Arc::new(SecretSpellings::of(&[SECRET]))]);
     let head = format!(
         "HTTP/1.1 200 OK\r\nX-A: {SECRET}\r\nX-B: ghp_s3cr3t/with\r\nX-C: +\"odd\"/Letters=\r\n\r\n"
     );

@@ -11,16 +11,18 @@ use thiserror::Error;
 
 use super::CertificateAuthority;
 
+/// The authorities that vouch for origins.
 #[derive(Clone, Debug)]
-pub enum Roots {
+pub enum TrustRoots {
     /// The machine's own trust store: a company's private authority counts as it does for curl.
     System,
     /// These and no others.
     Only(Vec<CertificateDer<'static>>),
 }
 
+/// The error of authorities that cannot be loaded.
 #[derive(Debug, Error)]
-pub enum RootsError {
+pub enum TrustRootsError {
     #[error("this machine has no trusted certificates; install its ca-certificates package")]
     None,
     #[error("cannot use a trusted certificate")]
@@ -42,8 +44,8 @@ pub fn trust_bundle(authority: &CertificateAuthority) -> String {
     text
 }
 
-impl Roots {
-    pub(crate) fn client_config(&self) -> Result<Arc<ClientConfig>, RootsError> {
+impl TrustRoots {
+    pub(crate) fn client_config(&self) -> Result<Arc<ClientConfig>, TrustRootsError> {
         let mut store = RootCertStore::empty();
         match self {
             Self::System => {
@@ -56,7 +58,7 @@ impl Roots {
             }
         }
         if store.is_empty() {
-            return Err(RootsError::None);
+            return Err(TrustRootsError::None);
         }
         let mut config =
             ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))

@@ -21,40 +21,40 @@ const LEAST_PART: usize = 16;
 const LONGEST: usize = 256;
 const PART: usize = 32;
 
-/// Passes over everything that is not one of its symbols, or over little of it.
+/// Tells how much an automaton passes over between two of its symbols: everything, or little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GapTolerance {
     Loose,
     Strict,
 }
 
-/// The spellings of one secret.
-pub(crate) struct Spellings {
-    pub(super) automata: Vec<Automaton>,
+/// All spellings of one secret.
+pub(crate) struct SecretSpellings {
+    pub(super) automata: Vec<SpellingAutomaton>,
 }
 
-impl Spellings {
+impl SecretSpellings {
     /// All of `values` are spelt in every way we know of.
     pub(super) fn of(values: &[&str]) -> Self {
-        let mut loose = Texts::new();
-        let mut strict = Texts::new();
+        let mut loose = SpellingTexts::new();
+        let mut strict = SpellingTexts::new();
         for value in values {
             add_value(value, &mut loose, &mut strict);
         }
-        let kinds = [(Kind::Loose, loose), (Kind::Strict, strict)];
+        let kinds = [(GapTolerance::Loose, loose), (GapTolerance::Strict, strict)];
         Self {
             automata: kinds
                 .into_iter()
                 .filter(|(_, texts)| !texts.is_empty())
-                .map(|(kind, texts)| Automaton::new(kind, &texts))
+                .map(|(kind, texts)| SpellingAutomaton::new(kind, &texts))
                 .collect(),
         }
     }
 }
 
-type Texts = Vec<Zeroizing<Vec<u8>>>;
+type SpellingTexts = Vec<Zeroizing<Vec<u8>>>;
 
-fn add_value(value: &str, loose: &mut Texts, strict: &mut Texts) {
+fn add_value(value: &str, loose: &mut SpellingTexts, strict: &mut SpellingTexts) {
     let bytes = value.as_bytes();
     let wide: Zeroizing<Vec<u8>> =
         Zeroizing::new(bytes.iter().flat_map(|byte| [*byte, 0]).collect());
@@ -82,20 +82,22 @@ fn add_value(value: &str, loose: &mut Texts, strict: &mut Texts) {
     for form in forms.into_iter().map(Zeroizing::new) {
         let skeleton: Zeroizing<Vec<u8>> = Zeroizing::new(
             form.iter()
-                .filter_map(|byte| Kind::Loose.symbol(*byte))
+                .filter_map(|byte| GapTolerance::Loose.symbol(*byte))
                 .collect(),
         );
         if skeleton.len() >= LEAST_LOOSE {
             add_parts(&skeleton, loose);
         } else if form.len() >= LEAST {
-            let folded = form.iter().filter_map(|byte| Kind::Strict.symbol(*byte));
+            let folded = form
+                .iter()
+                .filter_map(|byte| GapTolerance::Strict.symbol(*byte));
             strict.push(Zeroizing::new(folded.collect()));
         }
     }
     let skeleton: Zeroizing<Vec<u8>> = Zeroizing::new(
         bytes
             .iter()
-            .filter_map(|byte| Kind::Loose.symbol(*byte))
+            .filter_map(|byte| GapTolerance::Loose.symbol(*byte))
             .collect(),
     );
     let step = (skeleton.len() / 128).clamp(1, LEAST_PART);
@@ -104,7 +106,7 @@ fn add_value(value: &str, loose: &mut Texts, strict: &mut Texts) {
     }
 }
 
-fn add_parts(text: &[u8], texts: &mut Texts) {
+fn add_parts(text: &[u8], texts: &mut SpellingTexts) {
     if text.len() <= LONGEST {
         texts.push(Zeroizing::new(text.to_vec()));
         return;
@@ -148,7 +150,7 @@ fn hex(bytes: &[u8], before: &str) -> Vec<u8> {
         .collect()
 }
 
-impl Kind {
+impl GapTolerance {
     const fn width(self) -> usize {
         match self {
             Self::Loose => 36,
@@ -188,8 +190,8 @@ impl Kind {
 }
 
 /// Finds all spellings at once, a symbol at a time.
-pub(super) struct Automaton {
-    pub(super) kind: Kind,
+pub(super) struct SpellingAutomaton {
+    pub(super) kind: GapTolerance,
     /// The next state for each state and symbol.
     next: Vec<u32>,
     /// How much of a spelling each state has seen.
@@ -198,8 +200,8 @@ pub(super) struct Automaton {
     found: Vec<u16>,
 }
 
-impl Automaton {
-    fn new(kind: Kind, texts: &Texts) -> Self {
+impl SpellingAutomaton {
+    fn new(kind: GapTolerance, texts: &SpellingTexts) -> Self {
         const NONE: u32 = u32::MAX;
         let width = kind.width();
         let mut made = Self {
@@ -270,7 +272,7 @@ impl Automaton {
     }
 }
 
-impl Drop for Automaton {
+impl Drop for SpellingAutomaton {
     fn drop(&mut self) {
         use zeroize::Zeroize as _;
         self.next.zeroize();

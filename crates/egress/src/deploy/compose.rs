@@ -3,10 +3,10 @@
 
 use std::fmt::Write;
 
-/// What the compose file should say.
+/// The choices from which a compose file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compose {
-    pub variant: Variant,
+pub struct ComposeFile {
+    pub variant: ComposeVariant,
     pub image: String,
     /// Allow rules of the proxy, in the tight variant.
     pub allow: Vec<String>,
@@ -15,8 +15,9 @@ pub struct Compose {
     pub user: Option<(u32, u32)>,
 }
 
+/// Tells who has the network that leads out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
+pub enum ComposeVariant {
     /// The gateway has both networks: it talks to chats and models by itself.
     Plain,
     /// Only the proxy has the egress network; the gateway leaves through it.
@@ -26,7 +27,7 @@ pub enum Variant {
 const PROXY_PORT: u16 = 3128;
 const DASHBOARD_PORT: u16 = 9119;
 
-impl Compose {
+impl ComposeFile {
     pub fn yaml(&self) -> String {
         let mut yaml = String::new();
         self.write(&mut yaml)
@@ -49,11 +50,11 @@ impl Compose {
         out.push_str("    cgroup: private\n");
         out.push_str(SUM_OF_SANDBOXES);
         let out_of_it = match self.variant {
-            Variant::Plain => {
+            ComposeVariant::Plain => {
                 out.push_str("    # Both networks: messages come in from chats, requests go out to models.\n");
                 "      egress:\n"
             }
-            Variant::Tight => {
+            ComposeVariant::Tight => {
                 out.push_str("    # No way out of its own: everything goes through the proxy.\n");
                 ""
             }
@@ -61,7 +62,7 @@ impl Compose {
         out.push_str("    networks:\n      internal:\n        aliases: [dashboard]\n");
         out.push_str(out_of_it);
         out.push_str("    environment:\n      HERMETIC_DASHBOARD_HOST: 0.0.0.0\n");
-        if self.variant == Variant::Tight {
+        if self.variant == ComposeVariant::Tight {
             writeln!(
                 out,
                 "      HERMETIC_PROXY: http://egress-proxy:{PROXY_PORT}"
@@ -84,7 +85,7 @@ impl Compose {
             "--publish".to_owned(),
             format!("0.0.0.0:{DASHBOARD_PORT}=dashboard:{DASHBOARD_PORT}"),
         ]);
-        if self.variant == Variant::Tight {
+        if self.variant == ComposeVariant::Tight {
             for rule in &self.allow {
                 arguments.extend(["--allow".to_owned(), rule.clone()]);
             }
@@ -96,8 +97,10 @@ impl Compose {
         let command = format!("[{}]", quoted.join(", "));
         self.write_service(out, "egress-proxy", &command, "")?;
         out.push_str(match self.variant {
-            Variant::Plain => "    # Allows no host: here it only carries the dashboard's port.\n",
-            Variant::Tight => "    # The only one with a way out.\n",
+            ComposeVariant::Plain => {
+                "    # Allows no host: here it only carries the dashboard's port.\n"
+            }
+            ComposeVariant::Tight => "    # The only one with a way out.\n",
         });
         out.push_str("    networks: [internal, egress]\n");
         out.push_str("    # The dashboard, reachable from this machine only.\n");
@@ -197,8 +200,8 @@ fn quote(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn compose(variant: Variant) -> String {
-        Compose {
+    fn compose(variant: ComposeVariant) -> String {
+        ComposeFile {
             variant,
             image: "hermetic:latest".into(),
             allow: vec!["api.anthropic.com".into(), "api.telegram.org".into()],
@@ -210,18 +213,18 @@ mod tests {
 
     #[test]
     fn the_plain_variant() {
-        insta::assert_snapshot!(compose(Variant::Plain));
+        insta::assert_snapshot!(compose(ComposeVariant::Plain));
     }
 
     #[test]
     fn the_tight_variant() {
-        insta::assert_snapshot!(compose(Variant::Tight));
+        insta::assert_snapshot!(compose(ComposeVariant::Tight));
     }
 
     #[test]
     fn an_argument_cannot_break_out_of_its_quotes() {
-        let text = Compose {
-            variant: Variant::Tight,
+        let text = ComposeFile {
+            variant: ComposeVariant::Tight,
             image: "x".into(),
             allow: vec!["a\"]\n  evil: {x: $HOME".into()],
             presets: Vec::new(),

@@ -4,6 +4,6 @@ mod compose;
 mod dockerfile;
 mod squid;
 
-pub use compose::{Compose, Variant};
+pub use compose::{ComposeFile, ComposeVariant};
 pub use dockerfile::dockerfile;
 pub use squid::{SquidError, squid_allowlist};

@@ -11,8 +11,9 @@ use std::fmt::Write;
 
 use thiserror::Error;
 
-use crate::rules::{DEFAULT_PORT, Mode, Preset, Rule, RuleText, RulesText};
+use crate::rules::{DEFAULT_PORT, HostRule, RuleMode, RulePreset, RuleText, RulesText};
 
+/// The reason why the rules cannot be written for Squid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SquidError {
     #[error("mode open cannot be written as a Squid allowlist")]
@@ -67,10 +68,10 @@ acl CONNECT method CONNECT
 /// Fails rather than write a list that says less than the rules do. `left_out` is what Squid has no words
 /// for, said at the top of the list.
 pub fn squid_allowlist(rules: &RulesText, left_out: &[String]) -> Result<String, SquidError> {
-    if rules.mode == Some(Mode::Open) {
+    if rules.mode == Some(RuleMode::Open) {
         return Err(SquidError::Open);
     }
-    let allowed = if rules.mode == Some(Mode::Closed) {
+    let allowed = if rules.mode == Some(RuleMode::Closed) {
         Vec::new()
     } else {
         all_allowed(rules)?
@@ -97,8 +98,8 @@ pub fn squid_allowlist(rules: &RulesText, left_out: &[String]) -> Result<String,
     Ok(text)
 }
 
-fn write_denied(text: &mut String, denied: &[Rule]) {
-    for (port, rules) in by(denied, Rule::port) {
+fn write_denied(text: &mut String, denied: &[HostRule]) {
+    for (port, rules) in by(denied, HostRule::port) {
         let (acl, on) = match port {
             None => ("denied".to_owned(), String::new()),
             Some(port) => (format!("denied_{port}"), format!(" to_{port}")),
@@ -111,12 +112,12 @@ fn write_denied(text: &mut String, denied: &[Rule]) {
     }
 }
 
-fn write_allowed(text: &mut String, allowed: &[Rule]) {
+fn write_allowed(text: &mut String, allowed: &[HostRule]) {
     for (port, rules) in by(allowed, |rule| rule.port().unwrap_or(DEFAULT_PORT)) {
         line(text, format_args!("\nacl on_{port} port {port}"));
         // Port 443 takes TLS only, and so does what a `tcp://` rule allows: both come by a tunnel. On
         // every other port a request may be plain HTTP as well.
-        let (tunnels, hosts): (Vec<&Rule>, Vec<&Rule>) = rules
+        let (tunnels, hosts): (Vec<&HostRule>, Vec<&HostRule>) = rules
             .iter()
             .partition(|rule| port == DEFAULT_PORT || rule.is_plain_tcp());
         for (kind, method, some) in [("hosts", "", hosts), ("tunnels", "CONNECT ", tunnels)] {
@@ -132,11 +133,11 @@ fn write_port(
     acl: &str,
     method: &str,
     port: u16,
-    rules: &[&Rule],
-    all: &[&Rule],
+    rules: &[&HostRule],
+    all: &[&HostRule],
 ) {
     write_names(text, acl, rules);
-    let below_only: Vec<&Rule> = uncovered(rules)
+    let below_only: Vec<&HostRule> = uncovered(rules)
         .into_iter()
         .filter(|rule| !rule.is_exact())
         .filter(|rule| {
@@ -164,14 +165,14 @@ fn write_port(
     );
 }
 
-fn write_names(text: &mut String, acl: &str, rules: &[&Rule]) {
+fn write_names(text: &mut String, acl: &str, rules: &[&HostRule]) {
     for rule in uncovered(rules) {
         line(text, format_args!("acl {acl} dstdomain -n {}", name(rule)));
     }
 }
 
-fn by<K: Ord>(rules: &[Rule], key: impl Fn(&Rule) -> K) -> BTreeMap<K, Vec<&Rule>> {
-    let mut grouped: BTreeMap<K, Vec<&Rule>> = BTreeMap::new();
+fn by<K: Ord>(rules: &[HostRule], key: impl Fn(&HostRule) -> K) -> BTreeMap<K, Vec<&HostRule>> {
+    let mut grouped: BTreeMap<K, Vec<&HostRule>> = BTreeMap::new();
     for rule in rules {
         grouped.entry(key(rule)).or_default().push(rule);
     }
@@ -179,15 +180,15 @@ fn by<K: Ord>(rules: &[Rule], key: impl Fn(&Rule) -> K) -> BTreeMap<K, Vec<&Rule
 }
 
 /// Squid does not start on a list in which one name holds another.
-fn uncovered<'a>(rules: &[&'a Rule]) -> Vec<&'a Rule> {
-    let covers = |wide: &Rule, narrow: &Rule| {
+fn uncovered<'a>(rules: &[&'a HostRule]) -> Vec<&'a HostRule> {
+    let covers = |wide: &HostRule, narrow: &HostRule| {
         let below = narrow
             .host()
             .parents()
             .any(|parent| parent == wide.host().as_str());
         !wide.is_exact() && (below || (narrow.is_exact() && narrow.host() == wide.host()))
     };
-    let mut kept: Vec<&Rule> = Vec::new();
+    let mut kept: Vec<&HostRule> = Vec::new();
     for &rule in rules {
         let repeated = kept
             .iter()
@@ -199,27 +200,28 @@ fn uncovered<'a>(rules: &[&'a Rule]) -> Vec<&'a Rule> {
     kept
 }
 
-fn all_allowed(rules: &RulesText) -> Result<Vec<Rule>, SquidError> {
+fn all_allowed(rules: &RulesText) -> Result<Vec<HostRule>, SquidError> {
     let mut allowed = parse(&rules.allow)?;
     for preset in &rules.presets {
-        let preset = Preset::named(preset).map_err(|error| SquidError::Rule(error.to_string()))?;
+        let preset =
+            RulePreset::named(preset).map_err(|error| SquidError::Rule(error.to_string()))?;
         let lines: Vec<RuleText> = preset.lines().map(RuleText::from).collect();
         allowed.extend(parse(&lines)?);
     }
     Ok(allowed)
 }
 
-fn parse(texts: &[RuleText]) -> Result<Vec<Rule>, SquidError> {
+fn parse(texts: &[RuleText]) -> Result<Vec<HostRule>, SquidError> {
     texts.iter().map(parse_one).collect()
 }
 
-fn parse_one(text: &RuleText) -> Result<Rule, SquidError> {
+fn parse_one(text: &RuleText) -> Result<HostRule, SquidError> {
     let RuleText::Line(line) = text else {
         return Err(SquidError::Ranges {
             rule: format!("{text:?}"),
         });
     };
-    let rule = Rule::parse(line).map_err(|error| SquidError::Rule(error.to_string()))?;
+    let rule = HostRule::parse(line).map_err(|error| SquidError::Rule(error.to_string()))?;
     if !rule.ranges().is_empty() {
         return Err(SquidError::Ranges {
             rule: rule.to_string(),
@@ -230,7 +232,7 @@ fn parse_one(text: &RuleText) -> Result<Rule, SquidError> {
 
 /// Squid writes "this name and all below" with a dot and has no word for "only below"; the name itself is
 /// denied by a line of its own.
-fn name(rule: &Rule) -> String {
+fn name(rule: &HostRule) -> String {
     if rule.is_exact() {
         rule.host().to_string()
     } else {
@@ -272,7 +274,7 @@ mod tests {
     #[test]
     fn what_squid_cannot_keep_is_not_written() {
         let open = RulesText {
-            mode: Some(Mode::Open),
+            mode: Some(RuleMode::Open),
             ..RulesText::default()
         };
         assert_eq!(squid_allowlist(&open, &[]), Err(SquidError::Open));
@@ -282,7 +284,7 @@ mod tests {
             Err(SquidError::Ranges { .. })
         ));
         let closed = RulesText {
-            mode: Some(Mode::Closed),
+            mode: Some(RuleMode::Closed),
             ..RulesText::allowing(["a.test"])
         };
         assert!(

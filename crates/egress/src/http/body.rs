@@ -7,10 +7,11 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::chunked::{ChunkError, Decoder, Step};
-use super::framing::Framing;
-use super::source::Source;
+use super::chunked::{ChunkDecoder, ChunkError, ChunkStep};
+use super::framing::BodyFraming;
+use super::source::ReadAhead;
 
+/// The error of a body that cannot be read or passed on.
 #[derive(Debug, Error)]
 pub(crate) enum BodyError {
     #[error("the body ends before it is complete")]
@@ -23,25 +24,27 @@ pub(crate) enum BodyError {
     Broken(#[from] io::Error),
 }
 
+/// Reads a body whose framing is known.
 pub(crate) struct BodyReader {
-    left: Left,
+    left: BodyRemainder,
     idle: Duration,
 }
 
-enum Left {
+/// What is still to come of a body.
+enum BodyRemainder {
     Nothing,
     Bytes(u64),
-    Chunks(Decoder),
+    Chunks(ChunkDecoder),
     UntilClose,
 }
 
 impl BodyReader {
-    pub(crate) fn new(framing: Framing, idle: Duration) -> Self {
+    pub(crate) fn new(framing: BodyFraming, idle: Duration) -> Self {
         let left = match framing {
-            Framing::Empty | Framing::Length(0) => Left::Nothing,
-            Framing::Length(length) => Left::Bytes(length),
-            Framing::Chunked => Left::Chunks(Decoder::default()),
-            Framing::UntilClose => Left::UntilClose,
+            BodyFraming::Empty | BodyFraming::Length(0) => BodyRemainder::Nothing,
+            BodyFraming::Length(length) => BodyRemainder::Bytes(length),
+            BodyFraming::Chunked => BodyRemainder::Chunks(ChunkDecoder::default()),
+            BodyFraming::UntilClose => BodyRemainder::UntilClose,
         };
         Self { left, idle }
     }
@@ -49,10 +52,10 @@ impl BodyReader {
     /// The next bytes of the body, never empty; `None` when it is complete.
     pub(crate) async fn next<R: AsyncRead + Unpin>(
         &mut self,
-        source: &mut Source<'_, R>,
+        source: &mut ReadAhead<'_, R>,
     ) -> Result<Option<Vec<u8>>, BodyError> {
         loop {
-            if matches!(self.left, Left::Nothing) {
+            if matches!(self.left, BodyRemainder::Nothing) {
                 return Ok(None);
             }
             if source.ahead().is_empty() {
@@ -62,7 +65,7 @@ impl BodyReader {
                     .map_err(|_| idle)??;
                 if read == 0 {
                     return match self.left {
-                        Left::UntilClose => Ok(None),
+                        BodyRemainder::UntilClose => Ok(None),
                         _ => Err(BodyError::Cut),
                     };
                 }
@@ -76,12 +79,12 @@ impl BodyReader {
 
     fn take<R: AsyncRead + Unpin>(
         &mut self,
-        source: &mut Source<'_, R>,
+        source: &mut ReadAhead<'_, R>,
     ) -> Result<Vec<u8>, BodyError> {
         match &mut self.left {
-            Left::Nothing => Ok(Vec::new()),
-            Left::UntilClose => Ok(source.take()),
-            Left::Bytes(left) => {
+            BodyRemainder::Nothing => Ok(Vec::new()),
+            BodyRemainder::UntilClose => Ok(source.take()),
+            BodyRemainder::Bytes(left) => {
                 let here = source.ahead().len();
                 let length = here.min(usize::try_from(*left).unwrap_or(usize::MAX));
                 let data = if length == here {
@@ -93,17 +96,17 @@ impl BodyReader {
                 };
                 *left -= length as u64;
                 if *left == 0 {
-                    self.left = Left::Nothing;
+                    self.left = BodyRemainder::Nothing;
                 }
                 Ok(data)
             }
-            Left::Chunks(decoder) => {
+            BodyRemainder::Chunks(decoder) => {
                 let (mut data, mut at) = (Vec::new(), 0);
                 let done = loop {
                     match decoder.step(&source.ahead()[at..])? {
-                        Step::Done => break true,
-                        Step::Framing(length) => at += length,
-                        Step::Data(length) => {
+                        ChunkStep::Done => break true,
+                        ChunkStep::Framing(length) => at += length,
+                        ChunkStep::Data(length) => {
                             data.extend_from_slice(&source.ahead()[at..at + length]);
                             at += length;
                         }
@@ -114,7 +117,7 @@ impl BodyReader {
                 };
                 source.consume(at);
                 if done {
-                    self.left = Left::Nothing;
+                    self.left = BodyRemainder::Nothing;
                 }
                 Ok(data)
             }
@@ -122,14 +125,14 @@ impl BodyReader {
     }
 }
 
-/// How a body goes out.
+/// The framing with which a body goes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wrap {
+pub(crate) enum BodyEncoding {
     Plain,
     Chunks,
 }
 
-impl Wrap {
+impl BodyEncoding {
     /// A peer that takes nothing for `idle` is taken for gone.
     pub(crate) async fn write<W: AsyncWrite + Unpin>(
         self,

@@ -4,15 +4,16 @@ use thiserror::Error;
 
 /// Reads the framing of a chunked body as it passes by.
 #[derive(Clone, Debug)]
-pub struct Decoder {
-    state: State,
+pub struct ChunkDecoder {
+    state: ChunkState,
     /// Bytes of the line being read, bounded.
     line: Vec<u8>,
     trailer_bytes: usize,
 }
 
+/// The part of the framing that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     Size,
     Data(u64),
     DataEnd,
@@ -20,13 +21,14 @@ enum State {
     Done,
 }
 
+/// The error of a body that is not chunked as the standard has it.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("the chunked body is malformed")]
 pub struct ChunkError;
 
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ChunkStep {
     /// So many of the bytes given are framing: skip them.
     Framing(usize),
     /// So many of the bytes given are data.
@@ -38,40 +40,40 @@ const LONGEST_LINE: usize = 256;
 const LONGEST_TRAILER: usize = 8 * 1024;
 const LARGEST_CHUNK: u64 = 1 << 40;
 
-impl Default for Decoder {
+impl Default for ChunkDecoder {
     fn default() -> Self {
         Self {
-            state: State::Size,
+            state: ChunkState::Size,
             line: Vec::new(),
             trailer_bytes: 0,
         }
     }
 }
 
-impl Decoder {
+impl ChunkDecoder {
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == ChunkState::Done
     }
 
     /// Looks at the front of `bytes`, which must not be empty unless the body is done.
-    pub fn step(&mut self, bytes: &[u8]) -> Result<Step, ChunkError> {
+    pub fn step(&mut self, bytes: &[u8]) -> Result<ChunkStep, ChunkError> {
         match self.state {
-            State::Done => Ok(Step::Done),
-            State::Data(left) => {
+            ChunkState::Done => Ok(ChunkStep::Done),
+            ChunkState::Data(left) => {
                 let take = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                 let left = left - take as u64;
                 self.state = if left == 0 {
-                    State::DataEnd
+                    ChunkState::DataEnd
                 } else {
-                    State::Data(left)
+                    ChunkState::Data(left)
                 };
-                Ok(Step::Data(take))
+                Ok(ChunkStep::Data(take))
             }
-            State::Size | State::DataEnd | State::Trailer => self.line_step(bytes),
+            ChunkState::Size | ChunkState::DataEnd | ChunkState::Trailer => self.line_step(bytes),
         }
     }
 
-    fn line_step(&mut self, bytes: &[u8]) -> Result<Step, ChunkError> {
+    fn line_step(&mut self, bytes: &[u8]) -> Result<ChunkStep, ChunkError> {
         let end = bytes.iter().position(|&b| b == b'\n');
         let taken = end.map_or(bytes.len(), |at| at + 1);
         if self.line.len() + taken > LONGEST_LINE {
@@ -83,7 +85,7 @@ impl Decoder {
             let line = line.strip_suffix(b"\r\n").ok_or(ChunkError)?;
             self.finish_line(line)?;
         }
-        Ok(Step::Framing(taken))
+        Ok(ChunkStep::Framing(taken))
     }
 
     fn finish_line(&mut self, line: &[u8]) -> Result<(), ChunkError> {
@@ -92,20 +94,20 @@ impl Decoder {
             return Err(ChunkError);
         }
         self.state = match self.state {
-            State::Size => match size(line)? {
-                0 => State::Trailer,
-                size => State::Data(size),
+            ChunkState::Size => match size(line)? {
+                0 => ChunkState::Trailer,
+                size => ChunkState::Data(size),
             },
-            State::DataEnd if line.is_empty() => State::Size,
-            State::Trailer if line.is_empty() => State::Done,
-            State::Trailer => {
+            ChunkState::DataEnd if line.is_empty() => ChunkState::Size,
+            ChunkState::Trailer if line.is_empty() => ChunkState::Done,
+            ChunkState::Trailer => {
                 self.trailer_bytes += line.len();
                 if self.trailer_bytes > LONGEST_TRAILER {
                     return Err(ChunkError);
                 }
-                State::Trailer
+                ChunkState::Trailer
             }
-            State::DataEnd | State::Data(_) | State::Done => return Err(ChunkError),
+            ChunkState::DataEnd | ChunkState::Data(_) | ChunkState::Done => return Err(ChunkError),
         };
         Ok(())
     }
@@ -130,18 +132,18 @@ mod tests {
 
     /// The data and what follows the body, feeding `piece` bytes at a time.
     fn decode(bytes: &[u8], piece: usize) -> Result<(Vec<u8>, usize), ChunkError> {
-        let (mut decoder, mut data, mut at) = (Decoder::default(), Vec::new(), 0);
+        let (mut decoder, mut data, mut at) = (ChunkDecoder::default(), Vec::new(), 0);
         loop {
             let end = bytes.len().min(at + piece);
             match decoder.step(&bytes[at..end])? {
-                Step::Done => return Ok((data, at)),
-                Step::Framing(n) => at += n,
-                Step::Data(n) => {
+                ChunkStep::Done => return Ok((data, at)),
+                ChunkStep::Framing(n) => at += n,
+                ChunkStep::Data(n) => {
                     data.extend_from_slice(&bytes[at..at + n]);
                     at += n;
                 }
             }
-            if at == bytes.len() && decoder.state != State::Done {
+            if at == bytes.len() && decoder.state != ChunkState::Done {
                 return Err(ChunkError);
             }
         }
@@ -184,11 +186,11 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics_and_every_step_moves(bytes in proptest::collection::vec(any::<u8>(), 1..200)) {
-            let (mut decoder, mut at) = (Decoder::default(), 0);
+            let (mut decoder, mut at) = (ChunkDecoder::default(), 0);
             while at < bytes.len() {
                 match decoder.step(&bytes[at..]) {
-                    Ok(Step::Framing(n) | Step::Data(n)) => { prop_assert!(n > 0); at += n; }
-                    Ok(Step::Done) | Err(ChunkError) => break,
+                    Ok(ChunkStep::Framing(n) | ChunkStep::Data(n)) => { prop_assert!(n > 0); at += n; }
+                    Ok(ChunkStep::Done) | Err(ChunkError) => break,
                 }
             }
         }

@@ -9,32 +9,33 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, split};
 
-use super::body::{BodyError, BodyReader, Wrap};
-use super::framing::{Framing, FramingError};
-use super::head::{HeadError, ResponseHead, Version};
-use super::source::{ReadHeadError, Source};
+use super::body::{BodyEncoding, BodyError, BodyReader};
+use super::framing::{BodyFraming, FramingError};
+use super::head::{HeadError, HttpVersion, ResponseHead};
+use super::source::{ReadAhead, ReadHeadError};
 use crate::account::BudgetSpent;
-use crate::audit::Meter;
-use crate::credential::Redactor;
-use crate::limits::Limits;
-use crate::stream::Wire;
+use crate::audit::ByteMeter;
+use crate::credential::CredentialRedactor;
+use crate::limits::EgressLimits;
+use crate::stream::PeekedStream;
 
 /// Answers before the answer (`100 Continue` and its kin); an honest exchange has one or two.
 const MOST_INTERIM: usize = 32;
 
 /// A request, checked and ready to go out.
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingRequest {
     pub(crate) head: Vec<u8>,
     pub(crate) method: String,
-    pub(crate) framing: Framing,
+    pub(crate) framing: BodyFraming,
     /// The sandbox asked to turn the connection into a websocket.
     pub(crate) upgrade: bool,
-    pub(crate) client_version: Version,
+    pub(crate) client_version: HttpVersion,
     /// The sandbox wants the connection kept.
     pub(crate) keep: bool,
 }
 
-pub(crate) enum Ended {
+/// How an exchange ended that did not fail.
+pub(crate) enum ExchangeEnd {
     Answered {
         keep_client: bool,
         keep_upstream: bool,
@@ -43,6 +44,7 @@ pub(crate) enum Ended {
     Upgraded,
 }
 
+/// The reason why an exchange failed.
 #[derive(Debug, Error)]
 pub(crate) enum ExchangeError {
     #[error("the request body: {0}")]
@@ -72,19 +74,19 @@ pub(crate) enum ExchangeError {
 }
 
 /// An error and whether the sandbox has already seen part of an answer.
-pub(crate) struct Failed {
+pub(crate) struct ExchangeFailure {
     pub(crate) error: ExchangeError,
     pub(crate) begun: bool,
 }
 
 pub(crate) async fn run(
-    client: &mut Wire,
-    upstream: &mut Wire,
-    request: &Outgoing,
-    meter: &Meter,
-    limits: &Limits,
-    redactor: Option<Redactor>,
-) -> Result<Ended, Failed> {
+    client: &mut PeekedStream,
+    upstream: &mut PeekedStream,
+    request: &OutgoingRequest,
+    meter: &ByteMeter,
+    limits: &EgressLimits,
+    redactor: Option<CredentialRedactor>,
+) -> Result<ExchangeEnd, ExchangeFailure> {
     let (client, client_ahead) = client.parts();
     let (upstream, upstream_ahead) = upstream.parts();
     let (client_reader, client_writer) = split(client);
@@ -92,14 +94,14 @@ pub(crate) async fn run(
 
     let mut begun = false;
     let upload = send(
-        Source::new(client_reader, client_ahead),
+        ReadAhead::new(client_reader, client_ahead),
         upstream_writer,
         request,
         meter,
         limits.idle,
     );
-    let answer = Answer {
-        source: Source::new(upstream_reader, upstream_ahead),
+    let answer = ResponseRelay {
+        source: ReadAhead::new(upstream_reader, upstream_ahead),
         client: client_writer,
         request,
         meter,
@@ -108,55 +110,58 @@ pub(crate) async fn run(
         begun: &mut begun,
     };
     let result = side_by_side(upload, answer.pass_on()).await;
-    result.map_err(|error| Failed { error, begun })
+    result.map_err(|error| ExchangeFailure { error, begun })
 }
 
 async fn side_by_side(
-    upload: impl Future<Output = Result<Sent, ExchangeError>>,
-    answer: impl Future<Output = Result<Ended, ExchangeError>>,
-) -> Result<Ended, ExchangeError> {
+    upload: impl Future<Output = Result<UploadEnd, ExchangeError>>,
+    answer: impl Future<Output = Result<ExchangeEnd, ExchangeError>>,
+) -> Result<ExchangeEnd, ExchangeError> {
     tokio::pin!(upload, answer);
     let mut sent = None;
     loop {
         tokio::select! {
             result = &mut upload, if sent.is_none() => sent = Some(result?),
             result = &mut answer => return Ok(match (result?, sent) {
-                (Ended::Answered { keep_client, keep_upstream }, sent) => {
-                    let whole = matches!(sent, Some(Sent::Whole));
+                (ExchangeEnd::Answered { keep_client, keep_upstream }, sent) => {
+                    let whole = matches!(sent, Some(UploadEnd::Whole));
                     let (keep_client, keep_upstream) = (keep_client && whole, keep_upstream && whole);
-                    Ended::Answered { keep_client, keep_upstream }
+                    ExchangeEnd::Answered { keep_client, keep_upstream }
                 }
-                (Ended::Upgraded, _) => Ended::Upgraded,
+                (ExchangeEnd::Upgraded, _) => ExchangeEnd::Upgraded,
             }),
         }
     }
 }
 
+/// How the sending of a request's body ended.
 #[derive(Clone, Copy)]
-enum Sent {
+enum UploadEnd {
     Whole,
     /// The other side stopped listening; its answer may still come.
     Stopped,
 }
 
 async fn send<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
-    mut source: Source<'_, R>,
+    mut source: ReadAhead<'_, R>,
     mut upstream: W,
-    request: &Outgoing,
-    meter: &Meter,
+    request: &OutgoingRequest,
+    meter: &ByteMeter,
     idle: Duration,
-) -> Result<Sent, ExchangeError> {
+) -> Result<UploadEnd, ExchangeError> {
     meter.up(request.head.len())?;
-    if Wrap::Plain
+    if BodyEncoding::Plain
         .write(&mut upstream, &request.head, idle)
         .await
         .is_err()
     {
-        return Ok(Sent::Stopped);
+        return Ok(UploadEnd::Stopped);
     }
     let wrap = match request.framing {
-        Framing::Chunked => Wrap::Chunks,
-        Framing::Empty | Framing::Length(_) | Framing::UntilClose => Wrap::Plain,
+        BodyFraming::Chunked => BodyEncoding::Chunks,
+        BodyFraming::Empty | BodyFraming::Length(_) | BodyFraming::UntilClose => {
+            BodyEncoding::Plain
+        }
     };
     let mut body = BodyReader::new(request.framing, idle);
     while let Some(data) = body
@@ -166,28 +171,29 @@ async fn send<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     {
         meter.up(data.len())?;
         if wrap.write(&mut upstream, &data, idle).await.is_err() {
-            return Ok(Sent::Stopped);
+            return Ok(UploadEnd::Stopped);
         }
     }
     Ok(if wrap.finish(&mut upstream, idle).await.is_ok() {
-        Sent::Whole
+        UploadEnd::Whole
     } else {
-        Sent::Stopped
+        UploadEnd::Stopped
     })
 }
 
-struct Answer<'a, R, W> {
-    source: Source<'a, R>,
+/// Passes the response on to the sandbox.
+struct ResponseRelay<'a, R, W> {
+    source: ReadAhead<'a, R>,
     client: W,
-    request: &'a Outgoing,
-    meter: &'a Meter,
-    limits: &'a Limits,
-    redactor: Option<Redactor>,
+    request: &'a OutgoingRequest,
+    meter: &'a ByteMeter,
+    limits: &'a EgressLimits,
+    redactor: Option<CredentialRedactor>,
     begun: &'a mut bool,
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
-    async fn pass_on(mut self) -> Result<Ended, ExchangeError> {
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> ResponseRelay<'_, R, W> {
+    async fn pass_on(mut self) -> Result<ExchangeEnd, ExchangeError> {
         for _ in 0..=MOST_INTERIM {
             let head = self.head().await?;
             match head.status {
@@ -222,7 +228,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
         Ok(ResponseHead::parse(&bytes)?)
     }
 
-    async fn switch(mut self, mut head: ResponseHead) -> Result<Ended, ExchangeError> {
+    async fn switch(mut self, mut head: ResponseHead) -> Result<ExchangeEnd, ExchangeError> {
         if !self.request.upgrade || !head.fields.lists("upgrade", "websocket") {
             return Err(ExchangeError::Switch);
         }
@@ -234,49 +240,50 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
         head.fields.push("Connection", b"Upgrade");
         head.fields.push("Upgrade", b"websocket");
         self.write_head(&head).await?;
-        Ok(Ended::Upgraded)
+        Ok(ExchangeEnd::Upgraded)
     }
 
     async fn interim(&mut self, mut head: ResponseHead) -> Result<(), ExchangeError> {
-        if self.request.client_version == Version::Http10 {
+        if self.request.client_version == HttpVersion::Http10 {
             return Ok(());
         }
-        Framing::of_response(&head, &self.request.method)?;
+        BodyFraming::of_response(&head, &self.request.method)?;
         head.fields.strip_hop_by_hop();
         head.fields.remove("content-length");
         self.write_head(&head).await
     }
 
-    async fn last(mut self, mut head: ResponseHead) -> Result<Ended, ExchangeError> {
-        let framing = Framing::of_response(&head, &self.request.method)?;
+    async fn last(mut self, mut head: ResponseHead) -> Result<ExchangeEnd, ExchangeError> {
+        let framing = BodyFraming::of_response(&head, &self.request.method)?;
         let identity = |value: &[u8]| value.eq_ignore_ascii_case(b"identity");
         if self.redactor.is_some() && !head.fields.all("content-encoding").all(identity) {
             return Err(ExchangeError::Compressed);
         }
         let closes = head.fields.lists("connection", "close");
-        let old = head.version == Version::Http10 && !head.fields.lists("connection", "keep-alive");
-        let keep_upstream = !closes && !old && framing != Framing::UntilClose;
+        let old =
+            head.version == HttpVersion::Http10 && !head.fields.lists("connection", "keep-alive");
+        let keep_upstream = !closes && !old && framing != BodyFraming::UntilClose;
 
         let wrap = match (framing, self.request.client_version) {
-            (Framing::Chunked, Version::Http11) => Wrap::Chunks,
-            _ => Wrap::Plain,
+            (BodyFraming::Chunked, HttpVersion::Http11) => BodyEncoding::Chunks,
+            _ => BodyEncoding::Plain,
         };
-        let unframed =
-            framing == Framing::UntilClose || (framing == Framing::Chunked && wrap == Wrap::Plain);
+        let unframed = framing == BodyFraming::UntilClose
+            || (framing == BodyFraming::Chunked && wrap == BodyEncoding::Plain);
         let keep_client = self.request.keep && !unframed;
 
         head.fields.strip_hop_by_hop();
-        if wrap == Wrap::Chunks {
+        if wrap == BodyEncoding::Chunks {
             head.fields.push("Transfer-Encoding", b"chunked");
         }
         if !keep_client {
             head.fields.push("Connection", b"close");
-        } else if self.request.client_version == Version::Http10 {
+        } else if self.request.client_version == HttpVersion::Http10 {
             head.fields.push("Connection", b"keep-alive");
         }
         self.write_head(&head).await?;
         self.body(framing, wrap).await?;
-        Ok(Ended::Answered {
+        Ok(ExchangeEnd::Answered {
             keep_client,
             keep_upstream,
         })
@@ -291,12 +298,16 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
             redactor.mask(&mut bytes);
         }
         *self.begun = true;
-        Ok(Wrap::Plain
+        Ok(BodyEncoding::Plain
             .write(&mut self.client, &bytes, self.limits.idle)
             .await?)
     }
 
-    async fn body(&mut self, framing: Framing, wrap: Wrap) -> Result<(), ExchangeError> {
+    async fn body(
+        &mut self,
+        framing: BodyFraming,
+        wrap: BodyEncoding,
+    ) -> Result<(), ExchangeError> {
         let idle = self.limits.idle;
         let mut body = BodyReader::new(framing, idle);
         while let Some(data) = body
@@ -316,7 +327,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Answer<'_, R, W> {
         let rest = self
             .redactor
             .as_mut()
-            .map(Redactor::finish)
+            .map(CredentialRedactor::finish)
             .unwrap_or_default();
         if !rest.is_empty() {
             wrap.write(&mut self.client, &rest, idle).await?;

@@ -2,7 +2,7 @@
 
 /// The header fields of one head, in the order they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fields(Vec<(String, Vec<u8>)>);
+pub struct HeaderFields(Vec<(String, Vec<u8>)>);
 
 /// Fields that speak about one hop and never travel on, besides those that `Connection` names.
 const HOP_BY_HOP: &[&str] = &[
@@ -14,7 +14,7 @@ const HOP_BY_HOP: &[&str] = &[
     "upgrade",
 ];
 
-impl Fields {
+impl HeaderFields {
     pub fn push(&mut self, name: &str, value: &[u8]) {
         self.0.push((name.to_owned(), value.to_vec()));
     }
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn hop_by_hop_fields_stay_behind() {
-        let mut fields = Fields::default();
+        let mut fields = HeaderFields::default();
         for (name, value) in [
             ("Host", "a"),
             ("Connection", "X-Private, close"),
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_doubled_field_is_not_the_only_one() {
-        let mut fields = Fields::default();
+        let mut fields = HeaderFields::default();
         fields.push("Host", b"a");
         assert_eq!(fields.only("host"), Some(&b"a"[..]));
         fields.push("host", b"a");

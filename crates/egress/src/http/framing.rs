@@ -2,11 +2,12 @@
 
 use thiserror::Error;
 
-use super::fields::Fields;
-use super::head::{RequestHead, ResponseHead, Version};
+use super::fields::HeaderFields;
+use super::head::{HttpVersion, RequestHead, ResponseHead};
 
+/// The way in which the end of a body is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub(crate) enum BodyFraming {
     Empty,
     Length(u64),
     Chunked,
@@ -14,6 +15,7 @@ pub(crate) enum Framing {
     UntilClose,
 }
 
+/// The error of a head that tells the end of its body in two ways, or in none we take.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum FramingError {
     #[error("both Content-Length and Transfer-Encoding are given")]
@@ -27,10 +29,10 @@ pub(crate) enum FramingError {
 /// More than any honest body; keeps sums far from overflow.
 const LARGEST: u64 = 1 << 53;
 
-impl Framing {
+impl BodyFraming {
     pub(crate) fn of_request(head: &RequestHead) -> Result<Self, FramingError> {
         let declared = declared(&head.fields)?;
-        if head.version == Version::Http10 && declared == Some(Self::Chunked) {
+        if head.version == HttpVersion::Http10 && declared == Some(Self::Chunked) {
             return Err(FramingError::Encoding);
         }
         Ok(match declared {
@@ -45,14 +47,14 @@ impl Framing {
         if method == "HEAD" || head.status < 200 || matches!(head.status, 204 | 304) {
             return Ok(Self::Empty);
         }
-        if head.version == Version::Http10 && declared == Some(Self::Chunked) {
+        if head.version == HttpVersion::Http10 && declared == Some(Self::Chunked) {
             return Err(FramingError::Encoding);
         }
         Ok(declared.unwrap_or(Self::UntilClose))
     }
 }
 
-fn declared(fields: &Fields) -> Result<Option<Framing>, FramingError> {
+fn declared(fields: &HeaderFields) -> Result<Option<BodyFraming>, FramingError> {
     match (
         fields.has("content-length"),
         fields.has("transfer-encoding"),
@@ -64,7 +66,7 @@ fn declared(fields: &Fields) -> Result<Option<Framing>, FramingError> {
             let chunked = |value: &[u8]| value.eq_ignore_ascii_case(b"chunked");
             let single = fields.only("transfer-encoding").is_some_and(chunked);
             if single {
-                Ok(Some(Framing::Chunked))
+                Ok(Some(BodyFraming::Chunked))
             } else {
                 Err(FramingError::Encoding)
             }
@@ -72,12 +74,12 @@ fn declared(fields: &Fields) -> Result<Option<Framing>, FramingError> {
     }
 }
 
-fn length(fields: &Fields) -> Result<Framing, FramingError> {
+fn length(fields: &HeaderFields) -> Result<BodyFraming, FramingError> {
     let value = fields.only("content-length").ok_or(FramingError::Length)?;
     let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let text = std::str::from_utf8(value).map_err(|_| FramingError::Length)?;
     match text.parse() {
-        Ok(length) if digits && length <= LARGEST => Ok(Framing::Length(length)),
+        Ok(length) if digits && length <= LARGEST => Ok(BodyFraming::Length(length)),
         _ => Err(FramingError::Length),
     }
 }
@@ -86,18 +88,18 @@ fn length(fields: &Fields) -> Result<Framing, FramingError> {
 mod tests {
     use super::*;
 
-    fn framing(fields: &str) -> Result<Framing, FramingError> {
+    fn framing(fields: &str) -> Result<BodyFraming, FramingError> {
         let text = format!("POST / HTTP/1.1\r\n{fields}\r\n");
-        Framing::of_request(&RequestHead::parse(text.as_bytes()).unwrap())
+        BodyFraming::of_request(&RequestHead::parse(text.as_bytes()).unwrap())
     }
 
     #[test]
     fn only_one_reading_is_accepted() {
-        assert_eq!(framing(""), Ok(Framing::Empty));
-        assert_eq!(framing("Content-Length: 5\r\n"), Ok(Framing::Length(5)));
+        assert_eq!(framing(""), Ok(BodyFraming::Empty));
+        assert_eq!(framing("Content-Length: 5\r\n"), Ok(BodyFraming::Length(5)));
         assert_eq!(
             framing("Transfer-Encoding: Chunked\r\n"),
-            Ok(Framing::Chunked)
+            Ok(BodyFraming::Chunked)
         );
         for (fields, error) in [
             (
@@ -139,9 +141,18 @@ mod tests {
     #[test]
     fn responses_without_a_body_have_none() {
         let head = ResponseHead::parse(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").unwrap();
-        assert_eq!(Framing::of_response(&head, "HEAD"), Ok(Framing::Empty));
-        assert_eq!(Framing::of_response(&head, "GET"), Ok(Framing::Length(5)));
+        assert_eq!(
+            BodyFraming::of_response(&head, "HEAD"),
+            Ok(BodyFraming::Empty)
+        );
+        assert_eq!(
+            BodyFraming::of_response(&head, "GET"),
+            Ok(BodyFraming::Length(5))
+        );
         let head = ResponseHead::parse(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
-        assert_eq!(Framing::of_response(&head, "GET"), Ok(Framing::UntilClose));
+        assert_eq!(
+            BodyFraming::of_response(&head, "GET"),
+            Ok(BodyFraming::UntilClose)
+        );
     }
 }

@@ -2,30 +2,34 @@
 
 use thiserror::Error;
 
-use super::fields::Fields;
+use super::fields::HeaderFields;
 
+/// The head of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHead {
     pub method: String,
     pub target: String,
-    pub version: Version,
-    pub fields: Fields,
+    pub version: HttpVersion,
+    pub fields: HeaderFields,
 }
 
+/// The head of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
-    pub version: Version,
+    pub version: HttpVersion,
     pub status: u16,
     pub reason: Vec<u8>,
-    pub fields: Fields,
+    pub fields: HeaderFields,
 }
 
+/// The versions of HTTP that are spoken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum HttpVersion {
     Http10,
     Http11,
 }
 
+/// The reason why a head is refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum HeadError {
     #[error("a line does not end with CR LF")]
@@ -91,7 +95,7 @@ impl RequestHead {
         Ok(Self {
             method: method.to_owned(),
             target: target.to_owned(),
-            version: Version::parse(version)?,
+            version: HttpVersion::parse(version)?,
             fields,
         })
     }
@@ -102,7 +106,7 @@ impl ResponseHead {
         let (start, fields) = lines(bytes)?;
         let (version, rest) = start.split_at_checked(8).ok_or(HeadError::StartLine)?;
         let version = std::str::from_utf8(version).map_err(|_| HeadError::StartLine)?;
-        let version = Version::parse(version)?;
+        let version = HttpVersion::parse(version)?;
         let [
             b' ',
             a @ b'1'..=b'9',
@@ -128,7 +132,7 @@ impl ResponseHead {
     }
 }
 
-impl Version {
+impl HttpVersion {
     fn parse(text: &str) -> Result<Self, HeadError> {
         match text {
             "HTTP/1.0" => Ok(Self::Http10),
@@ -138,7 +142,7 @@ impl Version {
     }
 }
 
-fn lines(bytes: &[u8]) -> Result<(&[u8], Fields), HeadError> {
+fn lines(bytes: &[u8]) -> Result<(&[u8], HeaderFields), HeadError> {
     let mut lines = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -160,7 +164,7 @@ fn lines(bytes: &[u8]) -> Result<(&[u8], Fields), HeadError> {
     if fields.len() > MOST_FIELDS {
         return Err(HeadError::TooManyFields);
     }
-    let mut parsed = Fields::default();
+    let mut parsed = HeaderFields::default();
     for line in fields {
         let (name, value) = field(line)?;
         parsed.push(name, value);

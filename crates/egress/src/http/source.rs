@@ -12,11 +12,13 @@ use tokio::time::{timeout, timeout_at};
 use super::head::EndSearch;
 use crate::stream::poll_read_into;
 
-pub(crate) struct Source<'a, R> {
+/// Reads a connection through the bytes that were read ahead of need.
+pub(crate) struct ReadAhead<'a, R> {
     reader: R,
     ahead: &'a mut Vec<u8>,
 }
 
+/// The error of a head that did not arrive.
 #[derive(Debug, Error)]
 pub(crate) enum ReadHeadError {
     #[error("the head is larger than {limit} bytes")]
@@ -32,7 +34,7 @@ pub(crate) enum ReadHeadError {
 /// Read at most so much ahead: enough for good throughput, little enough for many at once.
 const PORTION: usize = 64 * 1024;
 
-impl<'a, R: AsyncRead + Unpin> Source<'a, R> {
+impl<'a, R: AsyncRead + Unpin> ReadAhead<'a, R> {
     pub(crate) fn new(reader: R, ahead: &'a mut Vec<u8>) -> Self {
         Self { reader, ahead }
     }
@@ -111,7 +113,7 @@ mod tests {
         let bytes = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nrest";
         for cut in 1..bytes.len() {
             let mut ahead = bytes[..cut].to_vec();
-            let mut source = Source::new(&bytes[cut..], &mut ahead);
+            let mut source = ReadAhead::new(&bytes[cut..], &mut ahead);
             let head = source
                 .head(1000, Duration::from_secs(1))
                 .await

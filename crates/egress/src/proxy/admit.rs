@@ -5,55 +5,55 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Proxy;
-use crate::ask::{Asked, Question, Word};
-use crate::audit::{Decision, Entry, How, Ticket};
-use crate::conversation::Conversation;
+use crate::ask::{GrantLifetime, HostQuestion, QuestionOutcome};
+use crate::audit::{ConnectionRecord, EgressDecision, EgressEntry, EgressMethod};
+use crate::conversation::ConversationEgress;
 use crate::dial::dial;
-use crate::refusal::Refusal;
-use crate::resolve::{Located, locate};
-use crate::rules::{Allowed, Authority, Transport, Verdict, Via};
-use crate::stream::Wire;
+use crate::refusal::ProxyRefusal;
+use crate::resolve::{CheckedAddresses, locate};
+use crate::rules::{AllowedAccess, AllowedTransport, Authority, ProxyMethod, RuleVerdict};
+use crate::stream::PeekedStream;
 
-/// What stands in the place of a rule where a person decided.
+/// The text recorded in place of a rule where a person decided.
 const BY_A_PERSON: &str = "allowed by a person";
 
 /// A target the rules, or a person, have let through. Made by [`Proxy::admit`] and, for another request
 /// on the same connection, [`Proxy::admit_again`].
 #[derive(Clone)]
-pub(super) struct Admitted {
+pub(super) struct AdmittedTarget {
     target: Authority,
-    via: Via,
-    allowed: Allowed,
-    by: By,
+    via: ProxyMethod,
+    allowed: AllowedAccess,
+    by: AdmittedBy,
 }
 
-/// Who let it through.
+/// Who let the target through.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum AdmittedBy {
     Rule,
-    Person(Word),
+    Person(GrantLifetime),
 }
 
 /// An admitted target whose addresses have been checked. Made by [`Proxy::find`] only.
-pub(super) struct Found {
-    admitted: Admitted,
-    located: Located,
+pub(super) struct CheckedTarget {
+    admitted: AdmittedTarget,
+    located: CheckedAddresses,
 }
 
-impl Admitted {
+impl AdmittedTarget {
     pub(super) fn target(&self) -> &Authority {
         &self.target
     }
 
-    pub(super) fn via(&self) -> Via {
+    pub(super) fn via(&self) -> ProxyMethod {
         self.via
     }
 
-    pub(super) fn by(&self) -> By {
+    pub(super) fn by(&self) -> AdmittedBy {
         self.by
     }
 
-    pub(super) fn transport(&self) -> Transport {
+    pub(super) fn transport(&self) -> AllowedTransport {
         self.allowed.transport()
     }
 
@@ -62,12 +62,12 @@ impl Admitted {
     }
 }
 
-impl Found {
-    pub(super) fn admitted(&self) -> &Admitted {
+impl CheckedTarget {
+    pub(super) fn admitted(&self) -> &AdmittedTarget {
         &self.admitted
     }
 
-    pub(super) fn into_admitted(self) -> Admitted {
+    pub(super) fn into_admitted(self) -> AdmittedTarget {
         self.admitted
     }
 }
@@ -75,37 +75,43 @@ impl Found {
 impl Proxy {
     pub(super) async fn admit(
         &self,
-        conversation: &Conversation,
+        conversation: &ConversationEgress,
         target: Authority,
-        via: Via,
-    ) -> Result<Admitted, Refusal> {
+        via: ProxyMethod,
+    ) -> Result<AdmittedTarget, ProxyRefusal> {
         conversation
             .account()
             .check()
-            .map_err(|spent| Refusal::budget(&target, spent))?;
+            .map_err(|spent| ProxyRefusal::budget(&target, spent))?;
         let (allowed, by) = match conversation.rules().decide(&target, via) {
-            Verdict::Allow(allowed) => (allowed, By::Rule),
-            Verdict::Refuse(refused) => return Err(Refusal::by_rule(&target, via, &refused)),
-            Verdict::Unknown(refused) => {
+            RuleVerdict::Allow(allowed) => (allowed, AdmittedBy::Rule),
+            RuleVerdict::Refuse(refused) => {
+                return Err(ProxyRefusal::by_rule(&target, via, &refused));
+            }
+            RuleVerdict::Unknown(refused) => {
                 let Some(asker) = &self.0.asker else {
-                    return Err(Refusal::by_rule(&target, via, &refused));
+                    return Err(ProxyRefusal::by_rule(&target, via, &refused));
                 };
                 let question = question(conversation, &target);
                 let asked = conversation
                     .questions
                     .ask(asker, question, self.0.limits.ask);
                 match asked.await {
-                    Asked::Granted(word) => {
-                        let allowed = Allowed::granted(via, BY_A_PERSON.to_owned());
-                        (allowed, By::Person(word))
+                    QuestionOutcome::Granted(lifetime) => {
+                        let allowed = AllowedAccess::granted(via, BY_A_PERSON.to_owned());
+                        (allowed, AdmittedBy::Person(lifetime))
                     }
-                    Asked::Denied => return Err(Refusal::by_person(&target, true)),
-                    Asked::NoAnswer => return Err(Refusal::by_person(&target, false)),
-                    Asked::TooManyQuestions => return Err(Refusal::too_many_questions(&target)),
+                    QuestionOutcome::Denied => return Err(ProxyRefusal::by_person(&target, true)),
+                    QuestionOutcome::NoAnswer => {
+                        return Err(ProxyRefusal::by_person(&target, false));
+                    }
+                    QuestionOutcome::TooManyQuestions => {
+                        return Err(ProxyRefusal::too_many_questions(&target));
+                    }
                 }
             }
         };
-        Ok(Admitted {
+        Ok(AdmittedTarget {
             target,
             via,
             allowed,
@@ -117,97 +123,102 @@ impl Proxy {
     /// allowed for as long as they meant it to, unless a rule has come to forbid it.
     pub(super) async fn admit_again(
         &self,
-        conversation: &Conversation,
-        before: &Admitted,
-    ) -> Result<Admitted, Refusal> {
+        conversation: &ConversationEgress,
+        before: &AdmittedTarget,
+    ) -> Result<AdmittedTarget, ProxyRefusal> {
         let target = &before.target;
         conversation
             .account()
             .check()
-            .map_err(|spent| Refusal::budget(target, spent))?;
+            .map_err(|spent| ProxyRefusal::budget(target, spent))?;
         match conversation.rules().decide(target, before.via) {
-            Verdict::Allow(allowed) => Ok(Admitted {
+            RuleVerdict::Allow(allowed) => Ok(AdmittedTarget {
                 allowed,
-                by: By::Rule,
+                by: AdmittedBy::Rule,
                 ..before.clone()
             }),
-            Verdict::Unknown(_) if self.has_their_word(conversation, before).await => {
+            RuleVerdict::Unknown(_) if self.grant_holds(conversation, before).await => {
                 Ok(before.clone())
             }
-            Verdict::Refuse(refused) | Verdict::Unknown(refused) => {
-                Err(Refusal::by_rule(target, before.via, &refused))
+            RuleVerdict::Refuse(refused) | RuleVerdict::Unknown(refused) => {
+                Err(ProxyRefusal::by_rule(target, before.via, &refused))
             }
         }
     }
 
-    /// Whether a person let this through and what they said still counts.
-    pub(super) async fn has_their_word(
+    /// Tells whether a person let this through and their grant still holds.
+    pub(super) async fn grant_holds(
         &self,
-        conversation: &Conversation,
-        admitted: &Admitted,
+        conversation: &ConversationEgress,
+        admitted: &AdmittedTarget,
     ) -> bool {
         match (admitted.by, &self.0.asker) {
-            (By::Person(Word::ForThisConnection), _) => true,
-            (By::Person(Word::WhileItHolds), Some(asker)) => {
+            (AdmittedBy::Person(GrantLifetime::ForThisConnection), _) => true,
+            (AdmittedBy::Person(GrantLifetime::WhileItHolds), Some(asker)) => {
                 let question = question(conversation, &admitted.target);
                 asker.still_holds(question).await
             }
-            (By::Rule, _) | (By::Person(Word::WhileItHolds), None) => false,
+            (AdmittedBy::Rule, _) | (AdmittedBy::Person(GrantLifetime::WhileItHolds), None) => {
+                false
+            }
         }
     }
 
-    /// The one resolution of this connection.
+    /// Resolves the target: the one resolution of this connection.
     pub(super) async fn find(
         &self,
-        conversation: &Conversation,
-        admitted: Admitted,
-    ) -> Result<Found, Refusal> {
-        let Admitted {
+        conversation: &ConversationEgress,
+        admitted: AdmittedTarget,
+    ) -> Result<CheckedTarget, ProxyRefusal> {
+        let AdmittedTarget {
             target, allowed, ..
         } = &admitted;
         let (turns, within) = (&conversation.lookups, self.0.limits.resolve);
         let located = locate(&self.0.resolver, turns, target, allowed.ranges(), within)
             .await
-            .map_err(|error| Refusal::not_located(target, allowed.rule(), &error))?;
-        Ok(Found { admitted, located })
+            .map_err(|error| ProxyRefusal::not_located(target, allowed.rule(), &error))?;
+        Ok(CheckedTarget { admitted, located })
     }
 
-    pub(super) async fn reach(&self, found: &Found) -> Result<(Wire, SocketAddr), Refusal> {
+    pub(super) async fn reach(
+        &self,
+        found: &CheckedTarget,
+    ) -> Result<(PeekedStream, SocketAddr), ProxyRefusal> {
         let (stream, address) = dial(&found.located, self.0.limits.dial)
             .await
-            .map_err(|error| Refusal::not_dialled(&found.admitted.target, &error))?;
-        Ok((Wire::new(stream), address))
+            .map_err(|error| ProxyRefusal::not_dialled(&found.admitted.target, &error))?;
+        Ok((PeekedStream::new(stream), address))
     }
 
-    pub(super) fn ticket(
+    pub(super) fn open_record(
         &self,
-        conversation: &Conversation,
-        admitted: &Admitted,
+        conversation: &ConversationEgress,
+        admitted: &AdmittedTarget,
         address: SocketAddr,
-        how: How,
-    ) -> Ticket {
-        let entry = Entry {
+        how: EgressMethod,
+    ) -> ConnectionRecord {
+        let entry = EgressEntry {
             conversation: conversation.key().clone(),
             host: admitted.target.host.to_string(),
             port: admitted.target.port,
             address: Some(address),
             how,
             rule: admitted.rule().to_owned(),
-            verdict: Decision::Opened,
+            verdict: EgressDecision::Opened,
             bytes_up: 0,
             bytes_down: 0,
             duration: Duration::ZERO,
         };
-        Ticket::open(
-            Arc::clone(&self.0.record),
+        ConnectionRecord::open(
+            Arc::clone(&self.0.recorder),
             entry,
             Arc::clone(conversation.account()),
         )
     }
 }
 
-fn question(conversation: &Conversation, target: &Authority) -> Question {
-    Question {
+fn question(conversation: &ConversationEgress, target: &Authority) -> HostQuestion {
+    HostQuestion {
         conversation: conversation.key().clone(),
         target: target.clone(),
     }
@@ -218,41 +229,43 @@ mod tests {
     use hermetic_types::ConversationKey;
 
     use super::*;
-    use crate::audit::LogRecord;
-    use crate::limits::Limits;
+    use crate::audit::LogRecorder;
+    use crate::limits::EgressLimits;
     use crate::resolve::SystemResolver;
-    use crate::rules::{Rules, RulesText};
+    use crate::rules::{CompiledRules, RulesText};
 
     #[tokio::test]
     async fn a_persons_yes_holds_on_its_connection_until_a_rule_forbids_it() {
-        let limits = Limits::default();
+        let limits = EgressLimits::default();
         let proxy = Proxy::new(
             limits.clone(),
             Arc::new(SystemResolver::default()),
-            Arc::new(LogRecord),
+            Arc::new(LogRecorder),
         );
-        let conversation = Conversation::new(
+        let conversation = ConversationEgress::new(
             ConversationKey::new("test"),
-            Rules::default(),
+            CompiledRules::default(),
             Vec::new(),
             &limits,
         );
-        let before = |by| Admitted {
+        let before = |by| AdmittedTarget {
             target: Authority::parse("new.test:443").unwrap(),
-            via: Via::Tunnel,
-            allowed: Allowed::granted(Via::Tunnel, BY_A_PERSON.to_owned()),
+            via: ProxyMethod::Tunnel,
+            allowed: AllowedAccess::granted(ProxyMethod::Tunnel, BY_A_PERSON.to_owned()),
             by,
         };
-        let once = before(By::Person(Word::ForThisConnection));
+        let once = before(AdmittedBy::Person(GrantLifetime::ForThisConnection));
         assert!(proxy.admit_again(&conversation, &once).await.is_ok());
-        let by_rule = proxy.admit_again(&conversation, &before(By::Rule)).await;
+        let by_rule = proxy
+            .admit_again(&conversation, &before(AdmittedBy::Rule))
+            .await;
         assert!(by_rule.is_err(), "the rule is gone");
 
         let denied = RulesText {
             deny: vec!["new.test".into()],
             ..RulesText::default()
         };
-        conversation.set_rules(Rules::compile(&denied).unwrap());
+        conversation.set_rules(CompiledRules::compile(&denied).unwrap());
         assert!(proxy.admit_again(&conversation, &once).await.is_err());
     }
 }

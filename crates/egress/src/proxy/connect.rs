@@ -7,24 +7,24 @@ use tokio_util::sync::CancellationToken;
 
 use super::Proxy;
 use super::rewrite::wants_json;
-use super::tunnel::{Greeter, Tunnel};
-use crate::audit::How;
-use crate::conversation::Conversation;
-use crate::http::framing::Framing;
+use super::tunnel::{Tunnel, TunnelProtocol};
+use crate::audit::EgressMethod;
+use crate::conversation::ConversationEgress;
+use crate::http::framing::BodyFraming;
 use crate::http::head::RequestHead;
-use crate::refusal::Refusal;
+use crate::refusal::ProxyRefusal;
 use crate::rules::Authority;
-use crate::stream::Wire;
+use crate::stream::PeekedStream;
 
 impl Proxy {
     pub(super) async fn connect(
         &self,
-        client: Wire,
+        client: PeekedStream,
         head: RequestHead,
-        conversation: &Arc<Conversation>,
+        conversation: &Arc<ConversationEgress>,
         stop: &CancellationToken,
     ) -> Option<Tunnel> {
-        let greeter = Greeter::Http {
+        let greeter = TunnelProtocol::Http {
             as_json: wants_json(&head.fields),
         };
         match checked_target(&head) {
@@ -41,18 +41,24 @@ impl Proxy {
 
     pub(super) async fn say_no(
         &self,
-        mut client: Wire,
-        greeter: Greeter,
-        conversation: &Conversation,
-        refusal: &Refusal,
+        mut client: PeekedStream,
+        greeter: TunnelProtocol,
+        conversation: &ConversationEgress,
+        refusal: &ProxyRefusal,
     ) {
         match greeter {
-            Greeter::Http { as_json } => {
-                self.turn_away(client, conversation, How::Connect, refusal, as_json)
-                    .await;
+            TunnelProtocol::Http { as_json } => {
+                self.turn_away(
+                    client,
+                    conversation,
+                    EgressMethod::Connect,
+                    refusal,
+                    as_json,
+                )
+                .await;
             }
-            Greeter::Socks => {
-                self.note(conversation, How::Socks, refusal);
+            TunnelProtocol::Socks => {
+                self.note(conversation, EgressMethod::Socks, refusal);
                 let reply = super::socks::reply(refusal.socks_reply);
                 if client.write_all(&reply).await.is_ok() {
                     super::linger(client).await;
@@ -62,9 +68,9 @@ impl Proxy {
     }
 }
 
-fn checked_target(head: &RequestHead) -> Result<Authority, Refusal> {
+fn checked_target(head: &RequestHead) -> Result<Authority, ProxyRefusal> {
     let target = Authority::parse(&head.target)
-        .map_err(|error| Refusal::bad_target(&head.target, error.to_string()))?;
+        .map_err(|error| ProxyRefusal::bad_target(&head.target, error.to_string()))?;
     if head.fields.has("host") {
         let same = head
             .fields
@@ -73,18 +79,18 @@ fn checked_target(head: &RequestHead) -> Result<Authority, Refusal> {
             .and_then(|host| Authority::parse_with_default(host, target.port).ok())
             .is_some_and(|host| host == target);
         if !same {
-            return Err(Refusal::bad_request(
+            return Err(ProxyRefusal::bad_request(
                 &head.target,
                 "the Host header is not the CONNECT target",
             ));
         }
     }
-    match Framing::of_request(head) {
-        Ok(Framing::Empty) => Ok(target),
-        Ok(_) => Err(Refusal::bad_request(
+    match BodyFraming::of_request(head) {
+        Ok(BodyFraming::Empty) => Ok(target),
+        Ok(_) => Err(ProxyRefusal::bad_request(
             &head.target,
             "a CONNECT request has no body",
         )),
-        Err(error) => Err(Refusal::bad_request(&head.target, error.to_string())),
+        Err(error) => Err(ProxyRefusal::bad_request(&head.target, error.to_string())),
     }
 }

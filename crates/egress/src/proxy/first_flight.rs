@@ -10,26 +10,26 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use super::tunnel::Turned;
+use super::tunnel::TunnelRefusal;
 use crate::account::BudgetSpent;
-use crate::audit::Meter;
-use crate::rules::Host;
-use crate::stream::Wire;
-use crate::tls::alert::Alert;
-use crate::tls::hello::{Hello, HelloError, read};
-use crate::tls::retry::{Answer, RECORD_HEAD, answer, next_record};
+use crate::audit::ByteMeter;
+use crate::rules::HostName;
+use crate::stream::PeekedStream;
+use crate::tls::alert::TlsAlert;
+use crate::tls::hello::{ClientHello, HelloError, read};
+use crate::tls::retry::{HelloRetry, RECORD_HEAD, answer, next_record};
 
 /// Reads until the hello at the front of what `client` sent is complete, and compares its name.
 /// Returns its length; nothing is consumed.
 pub(super) async fn check_hello(
-    client: &mut Wire,
-    host: &Host,
+    client: &mut PeekedStream,
+    host: &HostName,
     within: Duration,
-) -> Result<usize, Turned> {
+) -> Result<usize, TunnelRefusal> {
     let late = |_| {
-        Turned::away(
+        TunnelRefusal::away(
             "the client sent no TLS ClientHello in time",
-            Alert::DecodeError,
+            TlsAlert::DecodeError,
         )
     };
     timeout(within, hello_for(client, host))
@@ -39,9 +39,9 @@ pub(super) async fn check_hello(
 
 /// The connections between which the first TLS messages go.
 pub(super) struct FirstFlight<'a> {
-    pub(super) client: &'a mut Wire,
-    pub(super) upstream: &'a mut Wire,
-    pub(super) meter: &'a Meter,
+    pub(super) client: &'a mut PeekedStream,
+    pub(super) upstream: &'a mut PeekedStream,
+    pub(super) meter: &'a ByteMeter,
 }
 
 impl FirstFlight<'_> {
@@ -49,24 +49,29 @@ impl FirstFlight<'_> {
     pub(super) async fn pass_on(
         mut self,
         length: usize,
-        host: &Host,
+        host: &HostName,
         within: Duration,
-    ) -> Result<(), Turned> {
-        let late = |_| Turned::away("the first TLS messages took too long", Alert::InternalError);
+    ) -> Result<(), TunnelRefusal> {
+        let late = |_| {
+            TunnelRefusal::away(
+                "the first TLS messages took too long",
+                TlsAlert::InternalError,
+            )
+        };
         timeout(within, self.settle(length, host))
             .await
             .map_err(late)?
     }
 
-    async fn settle(&mut self, length: usize, host: &Host) -> Result<(), Turned> {
+    async fn settle(&mut self, length: usize, host: &HostName) -> Result<(), TunnelRefusal> {
         self.send(length).await?;
         loop {
             match answer(self.upstream.ahead()) {
-                Answer::Partial => {
+                HelloRetry::Partial => {
                     more(self.upstream, "the server left before it answered").await?;
                 }
-                Answer::Settled => return Ok(()),
-                Answer::Retry => break,
+                HelloRetry::Settled => return Ok(()),
+                HelloRetry::Retry => break,
             }
         }
         // The client has to see the request for another hello before it can send one.
@@ -76,7 +81,7 @@ impl FirstFlight<'_> {
         self.second_hello(host).await
     }
 
-    async fn second_hello(&mut self, host: &Host) -> Result<(), Turned> {
+    async fn second_hello(&mut self, host: &HostName) -> Result<(), TunnelRefusal> {
         loop {
             match next_record(self.client.ahead()) {
                 None => more(self.client, "the client left before its second ClientHello").await?,
@@ -95,26 +100,26 @@ impl FirstFlight<'_> {
         }
     }
 
-    async fn send(&mut self, length: usize) -> Result<(), Turned> {
+    async fn send(&mut self, length: usize) -> Result<(), TunnelRefusal> {
         let bytes = self.client.take_ahead(length);
         self.meter.up(bytes.len()).map_err(spent)?;
         write(self.upstream, &bytes).await
     }
 }
 
-async fn hello_for(client: &mut Wire, host: &Host) -> Result<usize, Turned> {
+async fn hello_for(client: &mut PeekedStream, host: &HostName) -> Result<usize, TunnelRefusal> {
     loop {
         match read(client.ahead()) {
-            Ok(Hello::Complete {
+            Ok(ClientHello::Complete {
                 server_name,
                 length,
             }) if server_name == *host => return Ok(length),
-            Ok(Hello::Complete { server_name, .. }) => {
+            Ok(ClientHello::Complete { server_name, .. }) => {
                 let reason =
                     format!("the ClientHello asks for {server_name}, the tunnel for {host}");
-                return Err(Turned::away(reason, Alert::UnrecognizedName));
+                return Err(TunnelRefusal::away(reason, TlsAlert::UnrecognizedName));
             }
-            Ok(Hello::Partial) => {
+            Ok(ClientHello::Partial) => {
                 more(
                     client,
                     "the client left before its ClientHello was complete",
@@ -126,31 +131,31 @@ async fn hello_for(client: &mut Wire, host: &Host) -> Result<usize, Turned> {
     }
 }
 
-async fn write(to: &mut Wire, bytes: &[u8]) -> Result<(), Turned> {
-    let broken = |_| Turned::away("the connection broke", Alert::InternalError);
+async fn write(to: &mut PeekedStream, bytes: &[u8]) -> Result<(), TunnelRefusal> {
+    let broken = |_| TunnelRefusal::away("the connection broke", TlsAlert::InternalError);
     to.write_all(bytes).await.map_err(broken)?;
     to.flush().await.map_err(broken)
 }
 
-async fn more(from: &mut Wire, gone: &str) -> Result<(), Turned> {
+async fn more(from: &mut PeekedStream, gone: &str) -> Result<(), TunnelRefusal> {
     match from.read_more().await {
         Ok(1..) => Ok(()),
-        Ok(0) | Err(_) => Err(Turned::away(gone, Alert::DecodeError)),
+        Ok(0) | Err(_) => Err(TunnelRefusal::away(gone, TlsAlert::DecodeError)),
     }
 }
 
-fn turned(error: HelloError) -> Turned {
+fn turned(error: HelloError) -> TunnelRefusal {
     let alert = match error {
         HelloError::NoServerName
         | HelloError::SeveralNames
         | HelloError::BadServerName
-        | HelloError::Encrypted => Alert::UnrecognizedName,
-        HelloError::NotTls | HelloError::NotClientHello => Alert::AccessDenied,
-        HelloError::Malformed | HelloError::TooLarge => Alert::DecodeError,
+        | HelloError::Encrypted => TlsAlert::UnrecognizedName,
+        HelloError::NotTls | HelloError::NotClientHello => TlsAlert::AccessDenied,
+        HelloError::Malformed | HelloError::TooLarge => TlsAlert::DecodeError,
     };
-    Turned::away(error.to_string(), alert)
+    TunnelRefusal::away(error.to_string(), alert)
 }
 
-fn spent(error: BudgetSpent) -> Turned {
-    Turned::away(error.to_string(), Alert::AccessDenied)
+fn spent(error: BudgetSpent) -> TunnelRefusal {
+    TunnelRefusal::away(error.to_string(), TlsAlert::AccessDenied)
 }

@@ -7,9 +7,9 @@
 mod admit;
 mod connect;
 mod first_flight;
-mod footing;
 mod intercept;
 mod requests;
+mod revocation;
 mod rewrite;
 mod socks;
 mod tunnel;
@@ -23,61 +23,67 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::Asker;
-use crate::audit::{Decision, Entry, How, Record};
-use crate::conversation::Conversation;
-use crate::credential::{CertificateAuthority, Roots, RootsError};
-use crate::crowd::Crowd;
+use crate::ask::HostApprover;
+use crate::audit::{EgressDecision, EgressEntry, EgressMethod, EgressRecorder};
+use crate::connection_limit::ConnectionLimit;
+use crate::conversation::ConversationEgress;
+use crate::credential::{CertificateAuthority, TrustRoots, TrustRootsError};
 use crate::http::head::{HeadError, RequestHead};
-use crate::http::source::{ReadHeadError, Source};
-use crate::limits::Limits;
-use crate::refusal::Refusal;
-use crate::remedy::Allowing;
+use crate::http::source::{ReadAhead, ReadHeadError};
+use crate::limits::EgressLimits;
+use crate::refusal::ProxyRefusal;
+use crate::remedy::AllowInstructions;
 use crate::resolve::Resolver;
 use crate::rules::Authority;
-use crate::stream::{Buffered, Stream, Wire};
+use crate::stream::{BufferedStream, ByteStream, PeekedStream};
 
 use tunnel::Tunnel;
 
-/// The only way out. Cheap to clone.
+/// Serves connections of sandboxes: the only way out. Cheap to clone.
 #[derive(Clone)]
-pub struct Proxy(Arc<Inner>);
+pub struct Proxy(Arc<ProxyState>);
 
-struct Inner {
-    limits: Limits,
+/// What all clones of a proxy share.
+struct ProxyState {
+    limits: EgressLimits,
     resolver: Arc<dyn Resolver>,
-    record: Arc<dyn Record>,
-    asker: Option<Arc<dyn Asker>>,
-    interception: Option<Interception>,
-    allowing: Allowing,
-    crowd: Arc<Crowd>,
+    recorder: Arc<dyn EgressRecorder>,
+    asker: Option<Arc<dyn HostApprover>>,
+    interception: Option<TlsInterception>,
+    allowing: AllowInstructions,
+    connection_limit: Arc<ConnectionLimit>,
 }
 
-struct Interception {
+/// What it takes to end TLS here and to begin it anew.
+struct TlsInterception {
     authority: Arc<CertificateAuthority>,
     upstream: Arc<rustls::ClientConfig>,
 }
 
 impl Proxy {
-    pub fn new(limits: Limits, resolver: Arc<dyn Resolver>, record: Arc<dyn Record>) -> Self {
-        Self(Arc::new(Inner {
-            crowd: Crowd::new(limits.everybody),
+    pub fn new(
+        limits: EgressLimits,
+        resolver: Arc<dyn Resolver>,
+        recorder: Arc<dyn EgressRecorder>,
+    ) -> Self {
+        Self(Arc::new(ProxyState {
+            connection_limit: ConnectionLimit::new(limits.everybody),
             limits,
             resolver,
-            record,
+            recorder,
             asker: None,
             interception: None,
-            allowing: Allowing::default(),
+            allowing: AllowInstructions::default(),
         }))
     }
 
     /// Unknown hosts are put to `asker` instead of being refused at once.
-    pub fn asking(self, asker: Arc<dyn Asker>) -> Self {
+    pub fn asking(self, asker: Arc<dyn HostApprover>) -> Self {
         self.with(|inner| inner.asker = Some(asker))
     }
 
     /// Refusals tell how hosts are let through here.
-    pub fn advising(self, allowing: Allowing) -> Self {
+    pub fn advising(self, allowing: AllowInstructions) -> Self {
         self.with(|inner| inner.allowing = allowing)
     }
 
@@ -86,33 +92,33 @@ impl Proxy {
     pub fn intercepting(
         self,
         authority: Arc<CertificateAuthority>,
-        roots: &Roots,
-    ) -> Result<Self, RootsError> {
+        roots: &TrustRoots,
+    ) -> Result<Self, TrustRootsError> {
         let upstream = roots.client_config()?;
         Ok(self.with(|inner| {
-            inner.interception = Some(Interception {
+            inner.interception = Some(TlsInterception {
                 authority,
                 upstream,
             });
         }))
     }
 
-    fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
+    fn with(self, change: impl FnOnce(&mut ProxyState)) -> Self {
         let inner = &self.0;
-        let mut inner = Inner {
+        let mut inner = ProxyState {
             limits: inner.limits.clone(),
             resolver: Arc::clone(&inner.resolver),
-            record: Arc::clone(&inner.record),
+            recorder: Arc::clone(&inner.recorder),
             asker: inner.asker.clone(),
             interception: inner
                 .interception
                 .as_ref()
-                .map(|interception| Interception {
+                .map(|interception| TlsInterception {
                     authority: Arc::clone(&interception.authority),
                     upstream: Arc::clone(&interception.upstream),
                 }),
             allowing: inner.allowing,
-            crowd: Arc::clone(&inner.crowd),
+            connection_limit: Arc::clone(&inner.connection_limit),
         };
         change(&mut inner);
         Self(Arc::new(inner))
@@ -123,7 +129,7 @@ impl Proxy {
         self.0.asker.is_some()
     }
 
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &EgressLimits {
         &self.0.limits
     }
 
@@ -133,11 +139,12 @@ impl Proxy {
     /// Dropping the future cuts everything.
     pub async fn handle(
         &self,
-        stream: impl Stream + 'static,
-        conversation: Arc<Conversation>,
+        stream: impl ByteStream + 'static,
+        conversation: Arc<ConversationEgress>,
         stop: CancellationToken,
     ) {
-        self.tend(Wire::new(stream), conversation, stop).await;
+        self.tend(PeekedStream::new(stream), conversation, stop)
+            .await;
     }
 
     /// The same for a connection of a port that counts them. One that is cut to make room ends.
@@ -145,11 +152,11 @@ impl Proxy {
         &self,
         stream: TcpStream,
         tracked: TrackedConnection,
-        conversation: Arc<Conversation>,
+        conversation: Arc<ConversationEgress>,
         stop: CancellationToken,
     ) {
         let tracked = Arc::new(tracked);
-        let client = Wire::new(stream).tracked_by(Arc::clone(&tracked));
+        let client = PeekedStream::new(stream).tracked_by(Arc::clone(&tracked));
         tokio::select! {
             () = self.tend(client, conversation, stop) => {}
             () = tracked.cut() => {}
@@ -159,22 +166,23 @@ impl Proxy {
     /// The same for a stream whose bytes are in memory already, as those out of a warden are.
     pub async fn handle_buffered(
         &self,
-        stream: impl Buffered + 'static,
-        conversation: Arc<Conversation>,
+        stream: impl BufferedStream + 'static,
+        conversation: Arc<ConversationEgress>,
         stop: CancellationToken,
     ) {
-        self.tend(Wire::over(stream), conversation, stop).await;
+        self.tend(PeekedStream::over(stream), conversation, stop)
+            .await;
     }
 
     async fn tend(
         &self,
-        mut client: Wire,
-        conversation: Arc<Conversation>,
+        mut client: PeekedStream,
+        conversation: Arc<ConversationEgress>,
         stop: CancellationToken,
     ) {
-        let Some(_place) = self.0.crowd.enter(conversation.account()) else {
-            let refusal = Refusal::busy();
-            self.note(&conversation, How::Http, &refusal);
+        let Some(_permit) = self.0.connection_limit.enter(conversation.account()) else {
+            let refusal = ProxyRefusal::busy();
+            self.note(&conversation, EgressMethod::Http, &refusal);
             let response = refusal.response(false, self.0.allowing);
             let _ = timeout(self.0.limits.head_time, client.write_all(&response)).await;
             return;
@@ -188,8 +196,8 @@ impl Proxy {
 
     async fn open(
         &self,
-        mut client: Wire,
-        conversation: &Arc<Conversation>,
+        mut client: PeekedStream,
+        conversation: &Arc<ConversationEgress>,
         stop: &CancellationToken,
     ) -> Option<Tunnel> {
         let first = timeout(self.0.limits.head_time, client.read_more()).await;
@@ -206,7 +214,7 @@ impl Proxy {
                 let head = match self.read_request(&mut client).await {
                     Ok(head) => head?,
                     Err(refusal) => {
-                        self.turn_away(client, conversation, How::Http, &refusal, false)
+                        self.turn_away(client, conversation, EgressMethod::Http, &refusal, false)
                             .await;
                         return None;
                     }
@@ -217,7 +225,7 @@ impl Proxy {
                     self.requests(
                         client,
                         Some(head),
-                        requests::Front::Proxy,
+                        requests::RequestSource::Proxy,
                         conversation,
                         stop,
                     )
@@ -225,8 +233,9 @@ impl Proxy {
                 }
             }
             _ => {
-                let refusal = Refusal::bad_request("", "this port speaks HTTP and SOCKS5 only");
-                self.turn_away(client, conversation, How::Http, &refusal, false)
+                let refusal =
+                    ProxyRefusal::bad_request("", "this port speaks HTTP and SOCKS5 only");
+                self.turn_away(client, conversation, EgressMethod::Http, &refusal, false)
                     .await;
                 None
             }
@@ -234,32 +243,35 @@ impl Proxy {
     }
 
     /// The next request head; `None` where the connection ended before one began.
-    async fn read_request(&self, client: &mut Wire) -> Result<Option<RequestHead>, Refusal> {
+    async fn read_request(
+        &self,
+        client: &mut PeekedStream,
+    ) -> Result<Option<RequestHead>, ProxyRefusal> {
         let limits = &self.0.limits;
         let (stream, ahead) = client.parts();
-        let bytes = Source::new(stream, ahead)
+        let bytes = ReadAhead::new(stream, ahead)
             .head(limits.head_bytes, limits.head_time)
             .await;
         let bytes = match bytes {
             Ok(Some(bytes)) => bytes,
             Ok(None) | Err(ReadHeadError::Broken(_) | ReadHeadError::Cut) => return Ok(None),
-            Err(ReadHeadError::TooSlow) => return Err(Refusal::too_slow()),
+            Err(ReadHeadError::TooSlow) => return Err(ProxyRefusal::too_slow()),
             Err(error @ ReadHeadError::TooLarge { .. }) => {
-                return Err(Refusal::too_large(error.to_string()));
+                return Err(ProxyRefusal::too_large(error.to_string()));
             }
         };
         client.request_came();
-        let refuse = |error: HeadError| Refusal::bad_request("", error.to_string());
+        let refuse = |error: HeadError| ProxyRefusal::bad_request("", error.to_string());
         RequestHead::parse(&bytes).map(Some).map_err(refuse)
     }
 
     /// Says no over HTTP and writes it down.
     async fn turn_away(
         &self,
-        mut client: Wire,
-        conversation: &Conversation,
-        how: How,
-        refusal: &Refusal,
+        mut client: PeekedStream,
+        conversation: &ConversationEgress,
+        how: EgressMethod,
+        refusal: &ProxyRefusal,
         as_json: bool,
     ) {
         self.note(conversation, how, refusal);
@@ -270,21 +282,21 @@ impl Proxy {
         }
     }
 
-    fn note(&self, conversation: &Conversation, how: How, refusal: &Refusal) {
+    fn note(&self, conversation: &ConversationEgress, how: EgressMethod, refusal: &ProxyRefusal) {
         let target = Authority::parse(&refusal.target).ok();
         let (host, port) = match target {
             Some(target) => (target.host.to_string(), target.port),
             None => (refusal.target.clone(), 0),
         };
         let reason = format!("{}: {}", refusal.code, refusal.reason);
-        self.0.record.write(&Entry {
+        self.0.recorder.write(&EgressEntry {
             conversation: conversation.key().clone(),
             host,
             port,
             address: None,
             how,
             rule: refusal.rule.clone().unwrap_or_default(),
-            verdict: Decision::Refused { reason },
+            verdict: EgressDecision::Refused { reason },
             bytes_up: 0,
             bytes_down: 0,
             duration: std::time::Duration::ZERO,
@@ -293,8 +305,9 @@ impl Proxy {
 }
 
 /// Closes so that the last words arrive: closing a socket with unread bytes resets it.
-async fn linger(mut client: Wire) {
-    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+async fn linger(mut client: PeekedStream) {
+    // A client that closes properly needs a round trip; one that does not is not waited for.
+    const LINGER_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
     const MOST_BYTES: usize = 1024 * 1024;
     let drain = async {
         let _ = client.shutdown().await;
@@ -307,7 +320,7 @@ async fn linger(mut client: Wire) {
             }
         }
     };
-    let _ = timeout(PATIENCE, drain).await;
+    let _ = timeout(LINGER_TIMEOUT, drain).await;
 }
 
 impl fmt::Debug for Proxy {

@@ -8,38 +8,39 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::Proxy;
-use super::admit::Admitted;
-use super::footing::Footing;
-use super::intercept::Intercepted;
+use super::admit::AdmittedTarget;
+use super::intercept::InterceptedTunnel;
+use super::revocation::RevocationWatch;
 use super::rewrite::{absolute_target, check_host, origin_target, outgoing, wants_json};
 use super::tunnel::Tunnel;
-use crate::audit::How;
-use crate::conversation::Conversation;
-use crate::credential::{FrameRedactor, Redactor};
-use crate::http::exchange::{self, Ended, ExchangeError, Failed};
-use crate::http::framing::Framing;
+use crate::audit::EgressMethod;
+use crate::conversation::ConversationEgress;
+use crate::credential::{CredentialRedactor, FrameRedactor};
+use crate::http::exchange::{self, ExchangeEnd, ExchangeError, ExchangeFailure};
+use crate::http::framing::BodyFraming;
 use crate::http::head::RequestHead;
-use crate::http::source::Source;
-use crate::refusal::Refusal;
-use crate::rules::{Authority, Via};
-use crate::stream::Wire;
+use crate::http::source::ReadAhead;
+use crate::refusal::ProxyRefusal;
+use crate::rules::{Authority, ProxyMethod};
+use crate::stream::PeekedStream;
 
-/// Where requests come from.
-pub(super) enum Front {
+/// The connection that requests come from.
+pub(super) enum RequestSource {
     /// Straight from the sandbox: each names its own target.
     Proxy,
     /// Out of a tunnel whose TLS ended here: all have one target.
-    Intercepted(Box<Intercepted>),
+    Intercepted(Box<InterceptedTunnel>),
 }
 
 /// A connection that may serve the next request to the same target.
-struct Kept {
+struct IdleUpstream {
     target: Authority,
-    wire: Wire,
+    wire: PeekedStream,
     address: SocketAddr,
 }
 
-enum Next {
+/// What becomes of the connection after a request.
+enum AfterRequest {
     /// The connection may carry another request.
     Again,
     End,
@@ -51,10 +52,10 @@ enum Next {
 impl Proxy {
     pub(super) async fn requests(
         &self,
-        mut client: Wire,
+        mut client: PeekedStream,
         first: Option<RequestHead>,
-        front: Front,
-        conversation: &Arc<Conversation>,
+        front: RequestSource,
+        conversation: &Arc<ConversationEgress>,
         stop: &CancellationToken,
     ) -> Option<Tunnel> {
         let mut kept = None;
@@ -82,16 +83,18 @@ impl Proxy {
                         .serve(&mut client, head, &front, &mut kept, conversation)
                         .await
                     {
-                        Ok(Next::Again) if !stop.is_cancelled() => {
+                        Ok(AfterRequest::Again) if !stop.is_cancelled() => {
                             client.answered();
                             continue;
                         }
-                        Ok(Next::Again | Next::End) => {
+                        Ok(AfterRequest::Again | AfterRequest::End) => {
                             super::linger(client).await;
                             return None;
                         }
-                        Ok(Next::Broken) => return None,
-                        Ok(Next::Tunnel(parts)) => return Some(Tunnel { client, ..*parts }),
+                        Ok(AfterRequest::Broken) => return None,
+                        Ok(AfterRequest::Tunnel(parts)) => {
+                            return Some(Tunnel { client, ..*parts });
+                        }
                         Err(refusal) => (refusal, as_json),
                     }
                 }
@@ -105,11 +108,11 @@ impl Proxy {
 
     async fn next_request(
         &self,
-        client: &mut Wire,
+        client: &mut PeekedStream,
         stop: &CancellationToken,
-    ) -> Result<Option<RequestHead>, Refusal> {
+    ) -> Result<Option<RequestHead>, ProxyRefusal> {
         let (stream, ahead) = client.parts();
-        let mut source = Source::new(stream, ahead);
+        let mut source = ReadAhead::new(stream, ahead);
         let arrived = stop
             .run_until_cancelled(source.first_byte(self.0.limits.idle))
             .await;
@@ -121,25 +124,25 @@ impl Proxy {
 
     async fn serve(
         &self,
-        client: &mut Wire,
+        client: &mut PeekedStream,
         head: RequestHead,
-        front: &Front,
-        kept: &mut Option<Kept>,
-        conversation: &Arc<Conversation>,
-    ) -> Result<Next, Refusal> {
+        front: &RequestSource,
+        kept: &mut Option<IdleUpstream>,
+        conversation: &Arc<ConversationEgress>,
+    ) -> Result<AfterRequest, ProxyRefusal> {
         let (target, path) = front.target(&head)?;
         check_host(&head, &target, front.default_port())?;
         if matches!(head.method.as_str(), "TRACE" | "CONNECT") {
-            return Err(Refusal::method(&target, &head.method));
+            return Err(ProxyRefusal::method(&target, &head.method));
         }
-        let framing = Framing::of_request(&head)
-            .map_err(|error| Refusal::bad_request(&target.to_string(), error.to_string()))?;
+        let framing = BodyFraming::of_request(&head)
+            .map_err(|error| ProxyRefusal::bad_request(&target.to_string(), error.to_string()))?;
         let admitted = match front {
-            Front::Proxy => {
-                self.admit(conversation, target.clone(), Via::PlainHttp)
+            RequestSource::Proxy => {
+                self.admit(conversation, target.clone(), ProxyMethod::PlainHttp)
                     .await?
             }
-            Front::Intercepted(intercepted) => {
+            RequestSource::Intercepted(intercepted) => {
                 self.admit_again(conversation, intercepted.admitted())
                     .await?
             }
@@ -155,53 +158,57 @@ impl Proxy {
             framing,
             front.credentials(),
         );
-        let ticket = self.ticket(conversation, &admitted, address, front.how());
+        let record = self.open_record(conversation, &admitted, address, front.how());
         let redactor = front.redactor();
         let limits = &self.0.limits;
-        let footing = || Footing::new(self, conversation, &admitted, address);
+        let revocation = || RevocationWatch::new(self, conversation, &admitted, address);
         let exchanged = exchange::run(
             client,
             &mut upstream,
             &request,
-            &ticket.meter,
+            &record.meter,
             limits,
             redactor.clone(),
         );
         let ended = tokio::select! {
             ended = exchanged => ended,
-            why = footing().lost() => {
-                ticket.fault(why);
-                return Ok(Next::Broken);
+            why = revocation().ended() => {
+                record.fault(why);
+                return Ok(AfterRequest::Broken);
             }
         };
         match ended {
-            Ok(Ended::Upgraded) => {
-                let client = Wire::new(tokio::io::empty());
-                Ok(Next::Tunnel(Box::new(Tunnel {
+            Ok(ExchangeEnd::Upgraded) => {
+                let client = PeekedStream::new(tokio::io::empty());
+                Ok(AfterRequest::Tunnel(Box::new(Tunnel {
                     client,
                     upstream,
-                    ticket,
+                    record,
                     redactor: redactor.as_ref().map(FrameRedactor::new),
-                    footing: footing(),
+                    revocation: revocation(),
                 })))
             }
-            Ok(Ended::Answered {
+            Ok(ExchangeEnd::Answered {
                 keep_client,
                 keep_upstream,
             }) => {
                 if keep_upstream {
-                    *kept = Some(Kept {
+                    *kept = Some(IdleUpstream {
                         target,
                         wire: upstream,
                         address,
                     });
                 }
-                Ok(if keep_client { Next::Again } else { Next::End })
+                Ok(if keep_client {
+                    AfterRequest::Again
+                } else {
+                    AfterRequest::End
+                })
             }
-            Err(Failed { error, begun }) => {
-                ticket.fault(&error);
+            Err(ExchangeFailure { error, begun }) => {
+                record.fault(&error);
                 if begun {
-                    Ok(Next::Broken)
+                    Ok(AfterRequest::Broken)
                 } else {
                     Err(told(&target, &error))
                 }
@@ -212,23 +219,23 @@ impl Proxy {
     /// The kept connection where it is to the same target and still quiet, else a new one.
     async fn upstream(
         &self,
-        conversation: &Conversation,
-        admitted: Admitted,
-        front: &Front,
-        kept: &mut Option<Kept>,
-    ) -> Result<(Wire, SocketAddr, Admitted), Refusal> {
+        conversation: &ConversationEgress,
+        admitted: AdmittedTarget,
+        front: &RequestSource,
+        kept: &mut Option<IdleUpstream>,
+    ) -> Result<(PeekedStream, SocketAddr, AdmittedTarget), ProxyRefusal> {
         if let Some(mut kept) = kept.take().filter(|kept| kept.target == *admitted.target())
             && kept.wire.is_quiet().await
         {
             return Ok((kept.wire, kept.address, admitted));
         }
         match front {
-            Front::Proxy => {
+            RequestSource::Proxy => {
                 let found = self.find(conversation, admitted).await?;
                 let (wire, address) = self.reach(&found).await?;
                 Ok((wire, address, found.into_admitted()))
             }
-            Front::Intercepted(intercepted) => {
+            RequestSource::Intercepted(intercepted) => {
                 let (wire, address) = self.reach_over_tls(intercepted).await?;
                 Ok((wire, address, admitted))
             }
@@ -240,25 +247,28 @@ const HEALTHY: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n";
 
 /// What the sandbox learns of an exchange that failed before its answer began.
-fn told(target: &Authority, error: &ExchangeError) -> Refusal {
+fn told(target: &Authority, error: &ExchangeError) -> ProxyRefusal {
     match error {
         ExchangeError::Request(error) => {
-            Refusal::bad_request(&target.to_string(), error.to_string())
+            ProxyRefusal::bad_request(&target.to_string(), error.to_string())
         }
-        ExchangeError::Budget(spent) => Refusal::budget(target, *spent),
-        ExchangeError::Slow { .. } => Refusal::slow(target),
-        error => Refusal::bad_gateway(target, format!("{target}: {error}")),
+        ExchangeError::Budget(spent) => ProxyRefusal::budget(target, *spent),
+        ExchangeError::Slow { .. } => ProxyRefusal::slow(target),
+        error => ProxyRefusal::bad_gateway(target, format!("{target}: {error}")),
     }
 }
 
-impl Front {
-    fn target(&self, head: &RequestHead) -> Result<(Authority, String), Refusal> {
+impl RequestSource {
+    fn target(&self, head: &RequestHead) -> Result<(Authority, String), ProxyRefusal> {
         match self {
             Self::Proxy => absolute_target(&head.target),
             Self::Intercepted(intercepted) => {
                 let target = intercepted.target();
                 let path = origin_target(&head.target).ok_or_else(|| {
-                    Refusal::bad_request(&target.to_string(), "the request target is malformed")
+                    ProxyRefusal::bad_request(
+                        &target.to_string(),
+                        "the request target is malformed",
+                    )
                 })?;
                 Ok((target.clone(), path))
             }
@@ -276,10 +286,10 @@ impl Front {
         }
     }
 
-    fn how(&self) -> How {
+    fn how(&self) -> EgressMethod {
         match self {
-            Self::Proxy => How::Http,
-            Self::Intercepted(_) => How::Credential,
+            Self::Proxy => EgressMethod::Http,
+            Self::Intercepted(_) => EgressMethod::Credential,
         }
     }
 
@@ -290,7 +300,7 @@ impl Front {
         }
     }
 
-    fn redactor(&self) -> Option<Redactor> {
+    fn redactor(&self) -> Option<CredentialRedactor> {
         match self {
             Self::Proxy => None,
             Self::Intercepted(intercepted) => Some(intercepted.redactor()),

@@ -1,17 +1,17 @@
 //! From the request a sandbox sent to the one that goes out.
 
 use crate::credential::Credential;
-use crate::http::exchange::Outgoing;
-use crate::http::fields::Fields;
-use crate::http::framing::Framing;
-use crate::http::head::{RequestHead, Version};
-use crate::refusal::Refusal;
+use crate::http::exchange::OutgoingRequest;
+use crate::http::fields::HeaderFields;
+use crate::http::framing::BodyFraming;
+use crate::http::head::{HttpVersion, RequestHead};
+use crate::refusal::ProxyRefusal;
 use crate::rules::Authority;
 
 /// `http://host[:port]/path?query`, in the one form plain HTTP through a proxy has. A websocket begins as
 /// such a request, and some clients leave its own scheme there.
-pub(super) fn absolute_target(target: &str) -> Result<(Authority, String), Refusal> {
-    let refuse = |reason: &str| Refusal::bad_request(target, reason);
+pub(super) fn absolute_target(target: &str) -> Result<(Authority, String), ProxyRefusal> {
+    let refuse = |reason: &str| ProxyRefusal::bad_request(target, reason);
     let after = |scheme: &str| {
         let (begin, rest) = target.split_at_checked(scheme.len())?;
         begin.eq_ignore_ascii_case(scheme).then_some(rest)
@@ -27,7 +27,7 @@ pub(super) fn absolute_target(target: &str) -> Result<(Authority, String), Refus
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let authority = Authority::parse_with_default(authority, 80)
-        .map_err(|error| Refusal::bad_target(authority, error.to_string()))?;
+        .map_err(|error| ProxyRefusal::bad_target(authority, error.to_string()))?;
     checked_path(path)
         .map(|path| (authority, path))
         .ok_or_else(|| refuse("the path is malformed"))
@@ -56,12 +56,12 @@ pub(super) fn check_host(
     head: &RequestHead,
     target: &Authority,
     default_port: u16,
-) -> Result<(), Refusal> {
-    let refuse = |reason: &str| Err(Refusal::bad_request(&target.to_string(), reason));
+) -> Result<(), ProxyRefusal> {
+    let refuse = |reason: &str| Err(ProxyRefusal::bad_request(&target.to_string(), reason));
     if !head.fields.has("host") {
         return match head.version {
-            Version::Http10 => Ok(()),
-            Version::Http11 => refuse("the Host header is missing"),
+            HttpVersion::Http10 => Ok(()),
+            HttpVersion::Http11 => refuse("the Host header is missing"),
         };
     }
     let Some(host) = head.fields.only("host") else {
@@ -83,27 +83,27 @@ pub(super) fn outgoing(
     target: &Authority,
     default_port: u16,
     path: &str,
-    framing: Framing,
+    framing: BodyFraming,
     credentials: &[Credential],
-) -> Outgoing {
+) -> OutgoingRequest {
     let RequestHead {
         method,
         version,
         mut fields,
         ..
     } = head;
-    let upgrade = framing == Framing::Empty
-        && version == Version::Http11
+    let upgrade = framing == BodyFraming::Empty
+        && version == HttpVersion::Http11
         && method == "GET"
         && fields.lists("connection", "upgrade")
         && fields
             .only("upgrade")
             .is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"));
     let keep = match version {
-        Version::Http11 => !fields.lists("connection", "close"),
-        Version::Http10 => fields.lists("connection", "keep-alive"),
+        HttpVersion::Http11 => !fields.lists("connection", "close"),
+        HttpVersion::Http10 => fields.lists("connection", "keep-alive"),
     };
-    let empty_length = framing == Framing::Empty && fields.has("content-length");
+    let empty_length = framing == BodyFraming::Empty && fields.has("content-length");
 
     fields.strip_hop_by_hop();
     fields.remove("host");
@@ -115,10 +115,10 @@ pub(super) fn outgoing(
         fields.remove("expect");
     }
     match framing {
-        Framing::Length(length) => fields.push("Content-Length", length.to_string().as_bytes()),
-        Framing::Chunked => fields.push("Transfer-Encoding", b"chunked"),
-        Framing::Empty if empty_length => fields.push("Content-Length", b"0"),
-        Framing::Empty | Framing::UntilClose => {}
+        BodyFraming::Length(length) => fields.push("Content-Length", length.to_string().as_bytes()),
+        BodyFraming::Chunked => fields.push("Transfer-Encoding", b"chunked"),
+        BodyFraming::Empty if empty_length => fields.push("Content-Length", b"0"),
+        BodyFraming::Empty | BodyFraming::UntilClose => {}
     }
     if upgrade {
         fields.push("Connection", b"Upgrade");
@@ -135,7 +135,7 @@ pub(super) fn outgoing(
     };
     let mut bytes = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n").into_bytes();
     fields.write(&mut bytes);
-    Outgoing {
+    OutgoingRequest {
         head: bytes,
         method,
         framing,
@@ -146,7 +146,7 @@ pub(super) fn outgoing(
 }
 
 /// The answer will be searched for the secret, so it has to come whole and uncompressed.
-fn put_credentials(fields: &mut Fields, credentials: &[Credential]) {
+fn put_credentials(fields: &mut HeaderFields, credentials: &[Credential]) {
     // `Request-Range` is what Apache still takes for `Range`.
     for name in [
         "range",
@@ -163,7 +163,7 @@ fn put_credentials(fields: &mut Fields, credentials: &[Credential]) {
     }
 }
 
-pub(super) fn wants_json(fields: &Fields) -> bool {
+pub(super) fn wants_json(fields: &HeaderFields) -> bool {
     fields.all("accept").any(|value| {
         String::from_utf8_lossy(value)
             .to_ascii_lowercase()

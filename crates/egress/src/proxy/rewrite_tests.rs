@@ -60,7 +60,7 @@ fn the_outgoing_head_is_ours() {
     )
     .unwrap();
     let target = Authority::parse("a.test:80").unwrap();
-    let out = outgoing(head, &target, 80, "/x", Framing::Length(3), &[]);
+    let out = outgoing(head, &target, 80, "/x", BodyFraming::Length(3), &[]);
     insta::assert_snapshot!(String::from_utf8(out.head).unwrap().replace('\r', ""), @r"
     POST /x HTTP/1.1
     Host: a.test
@@ -84,7 +84,7 @@ fn only_websockets_upgrade() {
         );
         let head = RequestHead::parse(text.as_bytes()).unwrap();
         let target = Authority::parse("a.test:80").unwrap();
-        let out = outgoing(head, &target, 80, "/", Framing::Empty, &[]);
+        let out = outgoing(head, &target, 80, "/", BodyFraming::Empty, &[]);
         assert_eq!(out.upgrade, passes, "{upgrade}");
         assert_eq!(
             String::from_utf8(out.head).unwrap().contains("Upgrade"),

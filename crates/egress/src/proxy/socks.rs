@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::Proxy;
-use super::tunnel::{Greeter, Tunnel};
-use crate::conversation::Conversation;
-use crate::refusal::Refusal;
-use crate::rules::{Authority, Host};
-use crate::stream::Wire;
+use super::tunnel::{Tunnel, TunnelProtocol};
+use crate::conversation::ConversationEgress;
+use crate::refusal::ProxyRefusal;
+use crate::rules::{Authority, HostName};
+use crate::stream::PeekedStream;
 
 const VERSION: u8 = 5;
 const NO_AUTHENTICATION: u8 = 0;
@@ -34,9 +34,10 @@ pub(super) const fn reply(code: u8) -> [u8; 10] {
     [VERSION, code, 0, ADDRESS_V4, 0, 0, 0, 0, 0, 0]
 }
 
-enum Asked {
+/// What a SOCKS client asked for.
+enum SocksRequest {
     Target(Authority),
-    Refused(Refusal),
+    Refused(ProxyRefusal),
     /// Not worth an answer, or already answered.
     Gone,
 }
@@ -44,23 +45,23 @@ enum Asked {
 impl Proxy {
     pub(super) async fn socks(
         &self,
-        mut client: Wire,
-        conversation: &Arc<Conversation>,
+        mut client: PeekedStream,
+        conversation: &Arc<ConversationEgress>,
         stop: &CancellationToken,
     ) -> Option<Tunnel> {
         let asked = timeout(self.0.limits.head_time, negotiate(&mut client)).await;
-        match asked.unwrap_or(Asked::Gone) {
-            Asked::Target(target) => {
+        match asked.unwrap_or(SocksRequest::Gone) {
+            SocksRequest::Target(target) => {
                 client.request_came();
-                self.tunnel(client, target, Greeter::Socks, conversation, stop)
+                self.tunnel(client, target, TunnelProtocol::Socks, conversation, stop)
                     .await
             }
-            Asked::Refused(refusal) => {
-                self.say_no(client, Greeter::Socks, conversation, &refusal)
+            SocksRequest::Refused(refusal) => {
+                self.say_no(client, TunnelProtocol::Socks, conversation, &refusal)
                     .await;
                 None
             }
-            Asked::Gone => {
+            SocksRequest::Gone => {
                 let _ = timeout(Duration::from_secs(1), client.shutdown()).await;
                 None
             }
@@ -68,16 +69,16 @@ impl Proxy {
     }
 }
 
-async fn negotiate(client: &mut Wire) -> Asked {
+async fn negotiate(client: &mut PeekedStream) -> SocksRequest {
     match greet(client).await {
         Some(true) => {}
-        Some(false) | None => return Asked::Gone,
+        Some(false) | None => return SocksRequest::Gone,
     }
-    request(client).await.unwrap_or(Asked::Gone)
+    request(client).await.unwrap_or(SocksRequest::Gone)
 }
 
 /// `Some(true)` when the client accepts to come without authentication.
-async fn greet(client: &mut Wire) -> Option<bool> {
+async fn greet(client: &mut PeekedStream) -> Option<bool> {
     let [version, count] = take(client).await?;
     if version != VERSION {
         return None;
@@ -93,17 +94,17 @@ async fn greet(client: &mut Wire) -> Option<bool> {
     Some(accepted)
 }
 
-async fn request(client: &mut Wire) -> Option<Asked> {
+async fn request(client: &mut PeekedStream) -> Option<SocksRequest> {
     let [version, command, reserved, kind] = take(client).await?;
     if version != VERSION || reserved != 0 {
         return None;
     }
     let name = match kind {
-        ADDRESS_V4 => Address::Literal(take_some(client, 4).await?),
-        ADDRESS_V6 => Address::Literal(take_some(client, 16).await?),
+        ADDRESS_V4 => SocksAddress::Literal(take_some(client, 4).await?),
+        ADDRESS_V6 => SocksAddress::Literal(take_some(client, 16).await?),
         ADDRESS_NAME => {
             let [length] = take(client).await?;
-            Address::Name(take_some(client, length.into()).await?)
+            SocksAddress::Name(take_some(client, length.into()).await?)
         }
         _ => return Some(refused("", "unknown address type", REPLY_NO_ADDRESS_TYPE)),
     };
@@ -115,27 +116,30 @@ async fn request(client: &mut Wire) -> Option<Asked> {
             REPLY_NO_COMMAND,
         ));
     }
-    let Address::Name(bytes) = &name else {
+    let SocksAddress::Name(bytes) = &name else {
         let reason = "literal addresses are refused: let the proxy resolve names (socks5h)";
         return Some(refused(&name.text(), reason, REPLY_NO_ADDRESS_TYPE));
     };
-    let target = std::str::from_utf8(bytes).ok().map(Host::parse);
+    let target = std::str::from_utf8(bytes).ok().map(HostName::parse);
     Some(match target {
-        Some(Ok(host)) if port != 0 => Asked::Target(Authority::new(host, port)),
-        Some(Err(error)) => Asked::Refused(Refusal::bad_target(&name.text(), error.to_string())),
-        Some(Ok(_)) | None => Asked::Refused(Refusal::bad_target(
+        Some(Ok(host)) if port != 0 => SocksRequest::Target(Authority::new(host, port)),
+        Some(Err(error)) => {
+            SocksRequest::Refused(ProxyRefusal::bad_target(&name.text(), error.to_string()))
+        }
+        Some(Ok(_)) | None => SocksRequest::Refused(ProxyRefusal::bad_target(
             &name.text(),
             "the host or its port is malformed",
         )),
     })
 }
 
-enum Address {
+/// The kinds of addresses that a SOCKS client may send.
+enum SocksAddress {
     Name(Vec<u8>),
     Literal(Vec<u8>),
 }
 
-impl Address {
+impl SocksAddress {
     fn text(&self) -> String {
         match self {
             Self::Name(name) => String::from_utf8_lossy(name).into_owned(),
@@ -149,17 +153,17 @@ impl Address {
     }
 }
 
-fn refused(target: &str, reason: &str, reply: u8) -> Asked {
-    let mut refusal = Refusal::bad_target(target, reason);
+fn refused(target: &str, reason: &str, reply: u8) -> SocksRequest {
+    let mut refusal = ProxyRefusal::bad_target(target, reason);
     refusal.socks_reply = reply;
-    Asked::Refused(refusal)
+    SocksRequest::Refused(refusal)
 }
 
-async fn take<const N: usize>(client: &mut Wire) -> Option<[u8; N]> {
+async fn take<const N: usize>(client: &mut PeekedStream) -> Option<[u8; N]> {
     take_some(client, N).await?.try_into().ok()
 }
 
-async fn take_some(client: &mut Wire, length: usize) -> Option<Vec<u8>> {
+async fn take_some(client: &mut PeekedStream, length: usize) -> Option<Vec<u8>> {
     while client.ahead().len() < length {
         if client.read_more().await.ok()? == 0 {
             return None;

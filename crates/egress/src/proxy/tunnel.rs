@@ -12,30 +12,30 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::Proxy;
-use super::admit::Found;
+use super::admit::CheckedTarget;
 use super::first_flight::{FirstFlight, check_hello};
-use super::footing::Footing;
-use crate::audit::{How, Ticket};
-use crate::conversation::Conversation;
+use super::revocation::RevocationWatch;
+use crate::audit::{ConnectionRecord, EgressMethod};
+use crate::conversation::ConversationEgress;
 use crate::credential::FrameRedactor;
-use crate::refusal::Refusal;
+use crate::refusal::ProxyRefusal;
 use crate::relay::relay;
-use crate::rules::{Authority, Transport, Via};
-use crate::stream::Wire;
-use crate::tls::alert::{Alert, fatal};
+use crate::rules::{AllowedTransport, Authority, ProxyMethod};
+use crate::stream::PeekedStream;
+use crate::tls::alert::{TlsAlert, fatal};
 
-/// Two connections that may now talk.
+/// Two connections whose bytes may now be relayed.
 pub(super) struct Tunnel {
-    pub(super) client: Wire,
-    pub(super) upstream: Wire,
-    pub(super) ticket: Ticket,
+    pub(super) client: PeekedStream,
+    pub(super) upstream: PeekedStream,
+    pub(super) record: ConnectionRecord,
     pub(super) redactor: Option<FrameRedactor>,
-    pub(super) footing: Footing,
+    pub(super) revocation: RevocationWatch,
 }
 
-/// In which protocol the sandbox asked for the tunnel.
+/// The protocol in which the sandbox asked for the tunnel.
 #[derive(Clone, Copy)]
-pub(super) enum Greeter {
+pub(super) enum TunnelProtocol {
     Http { as_json: bool },
     Socks,
 }
@@ -45,17 +45,17 @@ impl Tunnel {
         let Self {
             client,
             upstream,
-            ticket,
+            record,
             redactor,
-            footing,
+            revocation,
         } = self;
         tokio::select! {
-            relayed = relay(client, upstream, &ticket.meter, idle, redactor) => {
+            relayed = relay(client, upstream, &record.meter, idle, redactor) => {
                 if let Err(error) = relayed {
-                    ticket.fault(error);
+                    record.fault(error);
                 }
             }
-            why = footing.lost() => ticket.fault(why),
+            why = revocation.ended() => record.fault(why),
         }
     }
 }
@@ -63,27 +63,27 @@ impl Tunnel {
 impl Proxy {
     pub(super) async fn tunnel(
         &self,
-        client: Wire,
+        client: PeekedStream,
         target: Authority,
-        greeter: Greeter,
-        conversation: &Arc<Conversation>,
+        protocol: TunnelProtocol,
+        conversation: &Arc<ConversationEgress>,
         stop: &CancellationToken,
     ) -> Option<Tunnel> {
-        let found = match self.admit(conversation, target, Via::Tunnel).await {
+        let found = match self.admit(conversation, target, ProxyMethod::Tunnel).await {
             Ok(admitted) => self.find(conversation, admitted).await,
             Err(refusal) => Err(refusal),
         };
         match found {
             Err(refusal) => {
-                self.say_no(client, greeter, conversation, &refusal).await;
+                self.say_no(client, protocol, conversation, &refusal).await;
                 None
             }
-            Ok(found) if found.admitted().transport() == Transport::Tcp => {
-                self.plain_tunnel(client, &found, greeter, conversation)
+            Ok(found) if found.admitted().transport() == AllowedTransport::Tcp => {
+                self.plain_tunnel(client, &found, protocol, conversation)
                     .await
             }
             Ok(found) => {
-                self.tls_tunnel(client, found, greeter, conversation, stop)
+                self.tls_tunnel(client, found, protocol, conversation, stop)
                     .await
             }
         }
@@ -92,25 +92,26 @@ impl Proxy {
     /// Any bytes, because a rule says so. The server may speak first, so it is dialled first.
     async fn plain_tunnel(
         &self,
-        mut client: Wire,
-        found: &Found,
-        greeter: Greeter,
-        conversation: &Arc<Conversation>,
+        mut client: PeekedStream,
+        found: &CheckedTarget,
+        protocol: TunnelProtocol,
+        conversation: &Arc<ConversationEgress>,
     ) -> Option<Tunnel> {
         match self.reach(found).await {
             Ok((upstream, address)) => {
-                client.write_all(greeter.yes()).await.ok()?;
-                let ticket = self.ticket(conversation, found.admitted(), address, greeter.how());
+                client.write_all(protocol.yes()).await.ok()?;
+                let record =
+                    self.open_record(conversation, found.admitted(), address, protocol.how());
                 Some(Tunnel {
                     client,
                     upstream,
-                    ticket,
+                    record,
                     redactor: None,
-                    footing: Footing::new(self, conversation, found.admitted(), address),
+                    revocation: RevocationWatch::new(self, conversation, found.admitted(), address),
                 })
             }
             Err(refusal) => {
-                self.say_no(client, greeter, conversation, &refusal).await;
+                self.say_no(client, protocol, conversation, &refusal).await;
                 None
             }
         }
@@ -118,20 +119,20 @@ impl Proxy {
 
     async fn tls_tunnel(
         &self,
-        mut client: Wire,
-        found: Found,
-        greeter: Greeter,
-        conversation: &Arc<Conversation>,
+        mut client: PeekedStream,
+        found: CheckedTarget,
+        protocol: TunnelProtocol,
+        conversation: &Arc<ConversationEgress>,
         stop: &CancellationToken,
     ) -> Option<Tunnel> {
-        client.write_all(greeter.yes()).await.ok()?;
+        client.write_all(protocol.yes()).await.ok()?;
         let host = found.admitted().target().host.clone();
         let head_time = self.0.limits.head_time;
         let length = match check_hello(&mut client, &host, head_time).await {
             Ok(length) => length,
             Err(turned) => {
                 let target = found.admitted().target();
-                self.cut(client, target, greeter.how(), conversation, turned)
+                self.cut(client, target, protocol.how(), conversation, turned)
                     .await;
                 return None;
             }
@@ -146,28 +147,28 @@ impl Proxy {
         let (mut upstream, address) = match self.reach(&found).await {
             Ok(reached) => reached,
             Err(refusal) => {
-                let turned = Turned::away(refusal.reason, Alert::InternalError);
-                self.cut(client, target, greeter.how(), conversation, turned)
+                let turned = TunnelRefusal::away(refusal.reason, TlsAlert::InternalError);
+                self.cut(client, target, protocol.how(), conversation, turned)
                     .await;
                 return None;
             }
         };
-        let ticket = self.ticket(conversation, found.admitted(), address, greeter.how());
+        let record = self.open_record(conversation, found.admitted(), address, protocol.how());
         let flight = FirstFlight {
             client: &mut client,
             upstream: &mut upstream,
-            meter: &ticket.meter,
+            meter: &record.meter,
         };
         match flight.pass_on(length, &target.host, head_time).await {
             Ok(()) => Some(Tunnel {
                 client,
                 upstream,
-                ticket,
+                record,
                 redactor: None,
-                footing: Footing::new(self, conversation, found.admitted(), address),
+                revocation: RevocationWatch::new(self, conversation, found.admitted(), address),
             }),
             Err(turned) => {
-                ticket.fault(&turned.reason);
+                record.fault(&turned.reason);
                 self.hang_up(client, turned.alert).await;
                 None
             }
@@ -177,19 +178,19 @@ impl Proxy {
     /// Ends a tunnel that already got its yes: all that is left is a TLS alert.
     pub(super) async fn cut(
         &self,
-        client: Wire,
+        client: PeekedStream,
         target: &Authority,
-        how: How,
-        conversation: &Conversation,
-        turned: Turned,
+        how: EgressMethod,
+        conversation: &ConversationEgress,
+        turned: TunnelRefusal,
     ) {
-        let mut refusal = Refusal::bad_gateway(target, turned.reason);
+        let mut refusal = ProxyRefusal::bad_gateway(target, turned.reason);
         refusal.code = "tunnel";
         self.note(conversation, how, &refusal);
         self.hang_up(client, turned.alert).await;
     }
 
-    async fn hang_up(&self, mut client: Wire, alert: Alert) {
+    async fn hang_up(&self, mut client: PeekedStream, alert: TlsAlert) {
         let alert = fatal(alert);
         let written = timeout(self.0.limits.head_time, client.write_all(&alert)).await;
         if matches!(written, Ok(Ok(()))) {
@@ -198,14 +199,14 @@ impl Proxy {
     }
 }
 
-/// Why a tunnel ends, and how a TLS client is told.
-pub(super) struct Turned {
+/// The reason why a tunnel ends, and the alert that tells a TLS client.
+pub(super) struct TunnelRefusal {
     pub(super) reason: String,
-    pub(super) alert: Alert,
+    pub(super) alert: TlsAlert,
 }
 
-impl Turned {
-    pub(super) fn away(reason: impl Into<String>, alert: Alert) -> Self {
+impl TunnelRefusal {
+    pub(super) fn away(reason: impl Into<String>, alert: TlsAlert) -> Self {
         Self {
             reason: reason.into(),
             alert,
@@ -213,7 +214,7 @@ impl Turned {
     }
 }
 
-impl Greeter {
+impl TunnelProtocol {
     fn yes(self) -> &'static [u8] {
         match self {
             Self::Http { .. } => b"HTTP/1.1 200 Connection established\r\n\r\n",
@@ -221,10 +222,10 @@ impl Greeter {
         }
     }
 
-    fn how(self) -> How {
+    fn how(self) -> EgressMethod {
         match self {
-            Self::Http { .. } => How::Connect,
-            Self::Socks => How::Socks,
+            Self::Http { .. } => EgressMethod::Connect,
+            Self::Socks => EgressMethod::Socks,
         }
     }
 }

@@ -4,14 +4,16 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::host::{Host, InvalidHost};
+use super::host::{HostName, InvalidHost};
 
+/// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Authority {
-    pub host: Host,
+    pub host: HostName,
     pub port: u16,
 }
 
+/// The reason why a text is no host with a port.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum InvalidAuthority {
     #[error("a user name or password before the host is refused")]
@@ -25,7 +27,7 @@ pub enum InvalidAuthority {
 }
 
 impl Authority {
-    pub fn new(host: Host, port: u16) -> Self {
+    pub fn new(host: HostName, port: u16) -> Self {
         Self { host, port }
     }
 
@@ -43,7 +45,7 @@ impl Authority {
     }
 }
 
-pub(super) fn split(text: &str) -> Result<(Host, Option<u16>), InvalidAuthority> {
+pub(super) fn split(text: &str) -> Result<(HostName, Option<u16>), InvalidAuthority> {
     if text.contains('@') {
         return Err(InvalidAuthority::Userinfo);
     }
@@ -52,8 +54,8 @@ pub(super) fn split(text: &str) -> Result<(Host, Option<u16>), InvalidAuthority>
         return Err(InvalidHost::Literal.into());
     }
     match text.split_once(':') {
-        None => Ok((Host::parse(text)?, None)),
-        Some((host, port)) => Ok((Host::parse(host)?, Some(parse_port(port)?))),
+        None => Ok((HostName::parse(text)?, None)),
+        Some((host, port)) => Ok((HostName::parse(host)?, Some(parse_port(port)?))),
     }
 }
 

@@ -12,8 +12,9 @@ use thiserror::Error;
 
 /// A DNS name: lower-case ASCII, no trailing dot, labels of 1 to 63 bytes, 253 in all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Host(Box<str>);
+pub struct HostName(Box<str>);
 
+/// The reason why a text is no host name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum InvalidHost {
     #[error("the host is empty")]
@@ -37,7 +38,7 @@ const RAW_LIMIT: usize = 1024;
 const NAME_LIMIT: usize = 253;
 const LABEL_LIMIT: usize = 63;
 
-impl Host {
+impl HostName {
     pub fn parse(text: &str) -> Result<Self, InvalidHost> {
         if text.is_empty() {
             return Err(InvalidHost::Empty);
@@ -117,7 +118,7 @@ fn reads_as_number(label: &str) -> bool {
     hex.unwrap_or_else(|| label.bytes().all(|b| b.is_ascii_digit()))
 }
 
-impl FromStr for Host {
+impl FromStr for HostName {
     type Err = InvalidHost;
 
     fn from_str(text: &str) -> Result<Self, InvalidHost> {
@@ -125,13 +126,13 @@ impl FromStr for Host {
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for HostName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Borrow<str> for Host {
+impl Borrow<str> for HostName {
     fn borrow(&self) -> &str {
         &self.0
     }

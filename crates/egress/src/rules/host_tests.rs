@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn host(text: &str) -> Result<String, InvalidHost> {
-    Host::parse(text).map(|host| host.to_string())
+    HostName::parse(text).map(|host| host.to_string())
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn malformed_names_are_refused() {
 
 #[test]
 fn parents_go_outwards() {
-    let host = Host::parse("a.b.example.com").unwrap();
+    let host = HostName::parse("a.b.example.com").unwrap();
     assert_eq!(
         host.parents().collect::<Vec<_>>(),
         ["b.example.com", "example.com", "com"]
@@ -104,8 +104,8 @@ fn parents_go_outwards() {
 proptest! {
     #[test]
     fn what_is_accepted_is_a_fixed_point(text in "\\PC{0,80}") {
-        if let Ok(first) = Host::parse(&text) {
-            prop_assert_eq!(Host::parse(first.as_str()), Ok(first.clone()));
+        if let Ok(first) = HostName::parse(&text) {
+            prop_assert_eq!(HostName::parse(first.as_str()), Ok(first.clone()));
             prop_assert!(first.as_str().parse::<std::net::IpAddr>().is_err());
             prop_assert!(first.as_str().len() <= NAME_LIMIT);
         }
@@ -113,6 +113,6 @@ proptest! {
 
     #[test]
     fn ordinary_names_are_accepted(text in "[a-z][a-z0-9]{0,20}(\\.[a-z][a-z0-9]{0,20}){0,5}") {
-        prop_assert_eq!(Host::parse(&text.to_uppercase()).unwrap().to_string(), text);
+        prop_assert_eq!(HostName::parse(&text.to_uppercase()).unwrap().to_string(), text);
     }
 }

@@ -16,36 +16,39 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 pub use authority::{Authority, InvalidAuthority};
-pub use host::{Host, InvalidHost};
-pub use presets::{Preset, UnknownPreset};
-pub use rule::{DEFAULT_PORT, InvalidRule, Rule, RuleProblem};
-pub use text::{InvalidRules, Mode, RuleText, RulesText};
-pub use verdict::{Allowed, Ground, Refused, Transport, Verdict, Via};
+pub use host::{HostName, InvalidHost};
+pub use presets::{RulePreset, UnknownPreset};
+pub use rule::{DEFAULT_PORT, HostRule, InvalidRule, RuleProblem};
+pub use text::{InvalidRules, RuleMode, RuleText, RulesText};
+pub use verdict::{
+    AllowedAccess, AllowedTransport, ProxyMethod, RefusalGround, RefusedAccess, RuleVerdict,
+};
 
-use rule::{Carries, Pattern};
+use rule::{AllowedProtocol, HostPattern};
 
 /// A compiled set of rules, looked up by name and by each of its parents.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
-    mode: Mode,
-    allow: Table,
-    deny: Table,
+pub struct CompiledRules {
+    mode: RuleMode,
+    allow: RuleTable,
+    deny: RuleTable,
 }
 
+/// The rules of one list, by the name they speak of.
 #[derive(Clone, Debug, Default)]
-struct Table {
-    exact: HashMap<Host, Vec<Arc<Listed>>>,
-    below: HashMap<Host, Vec<Arc<Listed>>>,
+struct RuleTable {
+    exact: HashMap<HostName, Vec<Arc<ListedRule>>>,
+    below: HashMap<HostName, Vec<Arc<ListedRule>>>,
 }
 
 /// A rule and where it was written.
 #[derive(Debug)]
-struct Listed {
-    rule: Rule,
+struct ListedRule {
+    rule: HostRule,
     preset: Option<&'static str>,
 }
 
-impl Rules {
+impl CompiledRules {
     pub fn compile(text: &RulesText) -> Result<Self, InvalidRules> {
         text.compile()
     }
@@ -53,14 +56,14 @@ impl Rules {
     /// Nothing may be reached.
     pub fn closed() -> Self {
         Self {
-            mode: Mode::Closed,
+            mode: RuleMode::Closed,
             ..Self::default()
         }
     }
 
     /// Every rule that allows something, as it was written, in the order of the alphabet.
     pub fn allowed_rules(&self) -> Vec<String> {
-        if self.mode == Mode::Closed {
+        if self.mode == RuleMode::Closed {
             return Vec::new();
         }
         let tables = self.allow.exact.values().chain(self.allow.below.values());
@@ -73,110 +76,112 @@ impl Rules {
         rules
     }
 
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> RuleMode {
         self.mode
     }
 
-    pub fn decide(&self, target: &Authority, via: Via) -> Verdict {
-        if self.mode == Mode::Closed {
-            return Verdict::Refuse(Refused::new(Ground::Closed));
+    pub fn decide(&self, target: &Authority, via: ProxyMethod) -> RuleVerdict {
+        if self.mode == RuleMode::Closed {
+            return RuleVerdict::Refuse(RefusedAccess::new(RefusalGround::Closed));
         }
         if let Some(listed) = self
             .deny
             .matching(&target.host)
             .find(|l| l.denies(target.port))
         {
-            return Verdict::Refuse(Refused::new(Ground::Denied {
+            return RuleVerdict::Refuse(RefusedAccess::new(RefusalGround::Denied {
                 rule: listed.describe(),
             }));
         }
-        if via == Via::PlainHttp && target.port == DEFAULT_PORT {
-            return Verdict::Refuse(Refused::new(Ground::TlsOnly));
+        if via == ProxyMethod::PlainHttp && target.port == DEFAULT_PORT {
+            return RuleVerdict::Refuse(RefusedAccess::new(RefusalGround::TlsOnly));
         }
         if let Some(allowed) = self.allowed(target, via) {
-            return Verdict::Allow(allowed);
+            return RuleVerdict::Allow(allowed);
         }
         self.unlisted(target, via)
     }
 
-    fn allowed(&self, target: &Authority, via: Via) -> Option<Allowed> {
-        let mut found: Option<Allowed> = None;
+    fn allowed(&self, target: &Authority, via: ProxyMethod) -> Option<AllowedAccess> {
+        let mut found: Option<AllowedAccess> = None;
         for listed in self
             .allow
             .matching(&target.host)
             .filter(|l| l.allows(target.port, via))
         {
             let transport = listed.transport(via);
-            let allowed = found.get_or_insert_with(|| Allowed::new(transport, listed.describe()));
+            let allowed =
+                found.get_or_insert_with(|| AllowedAccess::new(transport, listed.describe()));
             allowed.add(transport, &listed.rule.ranges);
         }
         found
     }
 
-    fn unlisted(&self, target: &Authority, via: Via) -> Verdict {
+    fn unlisted(&self, target: &Authority, via: ProxyMethod) -> RuleVerdict {
         let usual = match via {
-            Via::Tunnel => DEFAULT_PORT,
-            Via::PlainHttp => 80,
+            ProxyMethod::Tunnel => DEFAULT_PORT,
+            ProxyMethod::PlainHttp => 80,
         };
-        if self.mode == Mode::Open && target.port == usual {
-            return Verdict::Allow(Allowed::new(via.into(), "mode: open".to_owned()));
+        if self.mode == RuleMode::Open && target.port == usual {
+            return RuleVerdict::Allow(AllowedAccess::new(via.into(), "mode: open".to_owned()));
         }
         let listed: Vec<String> = self
             .allow
             .matching(&target.host)
             .map(|listed| listed.describe())
             .collect();
-        let ground = if listed.is_empty() && self.mode != Mode::Open {
-            Ground::NotListed
+        let ground = if listed.is_empty() && self.mode != RuleMode::Open {
+            RefusalGround::NotListed
         } else {
-            Ground::PortNotListed { rules: listed }
+            RefusalGround::PortNotListed { rules: listed }
         };
-        Verdict::Unknown(Refused::new(ground))
+        RuleVerdict::Unknown(RefusedAccess::new(ground))
     }
 
-    fn insert(&mut self, list: List, rule: Rule, preset: Option<&'static str>) {
+    fn insert(&mut self, list: RuleTableKind, rule: HostRule, preset: Option<&'static str>) {
         let table = match list {
-            List::Allow => &mut self.allow,
-            List::Deny => &mut self.deny,
+            RuleTableKind::Allow => &mut self.allow,
+            RuleTableKind::Deny => &mut self.deny,
         };
         let map = match rule.pattern {
-            Pattern::Exact(_) => &mut table.exact,
-            Pattern::Below(_) => &mut table.below,
+            HostPattern::Exact(_) => &mut table.exact,
+            HostPattern::Below(_) => &mut table.below,
         };
         map.entry(rule.host().clone())
             .or_default()
-            .push(Arc::new(Listed { rule, preset }));
+            .push(Arc::new(ListedRule { rule, preset }));
     }
 }
 
+/// Tells which list a rule belongs to.
 #[derive(Clone, Copy)]
-enum List {
+enum RuleTableKind {
     Allow,
     Deny,
 }
 
-impl Table {
-    fn matching(&self, host: &Host) -> impl Iterator<Item = &Listed> {
+impl RuleTable {
+    fn matching(&self, host: &HostName) -> impl Iterator<Item = &ListedRule> {
         let exact = self.exact.get(host.as_str());
         let below = host.parents().filter_map(|parent| self.below.get(parent));
         exact.into_iter().chain(below).flatten().map(AsRef::as_ref)
     }
 }
 
-impl Listed {
+impl ListedRule {
     fn denies(&self, port: u16) -> bool {
         self.rule.port.is_none_or(|denied| denied == port)
     }
 
-    fn allows(&self, port: u16, via: Via) -> bool {
-        let carried = via == Via::Tunnel || self.rule.carries == Carries::TlsOrHttp;
+    fn allows(&self, port: u16, via: ProxyMethod) -> bool {
+        let carried = via == ProxyMethod::Tunnel || self.rule.carries == AllowedProtocol::TlsOrHttp;
         carried && self.rule.port.unwrap_or(DEFAULT_PORT) == port
     }
 
-    fn transport(&self, via: Via) -> Transport {
+    fn transport(&self, via: ProxyMethod) -> AllowedTransport {
         match self.rule.carries {
-            Carries::AnyBytes => Transport::Tcp,
-            Carries::TlsOrHttp => via.into(),
+            AllowedProtocol::AnyBytes => AllowedTransport::Tcp,
+            AllowedProtocol::TlsOrHttp => via.into(),
         }
     }
 
@@ -188,8 +193,8 @@ impl Listed {
     }
 }
 
-impl Allowed {
-    fn new(transport: Transport, rule: String) -> Self {
+impl AllowedAccess {
+    fn new(transport: AllowedTransport, rule: String) -> Self {
         Self {
             transport,
             rule,
@@ -198,13 +203,13 @@ impl Allowed {
     }
 
     /// A person's answer counts as a rule for that host and port, without any range.
-    pub(crate) fn granted(via: Via, rule: String) -> Self {
+    pub(crate) fn granted(via: ProxyMethod, rule: String) -> Self {
         Self::new(via.into(), rule)
     }
 
-    fn add(&mut self, transport: Transport, ranges: &[IpNet]) {
-        if transport == Transport::Tcp {
-            self.transport = Transport::Tcp;
+    fn add(&mut self, transport: AllowedTransport, ranges: &[IpNet]) {
+        if transport == AllowedTransport::Tcp {
+            self.transport = AllowedTransport::Tcp;
         }
         self.ranges.extend_from_slice(ranges);
     }

@@ -2,56 +2,60 @@
 
 use thiserror::Error;
 
-use super::rule::Rule;
+use super::rule::HostRule;
 
 /// A named set of rules that comes with us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Preset {
+pub struct RulePreset {
     name: &'static str,
     about: &'static str,
     text: &'static str,
 }
 
+/// The error of a preset that does not exist.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("there is no egress preset {name:?}; known are {}", Preset::names())]
+#[error(
+    "there is no egress preset {name:?}; known are {}",
+    RulePreset::names()
+)]
 pub struct UnknownPreset {
     pub name: String,
 }
 
-const PRESETS: &[Preset] = &[
-    Preset {
+const PRESETS: &[RulePreset] = &[
+    RulePreset {
         name: "python",
         about: "pip and uv: packages from PyPI",
         text: include_str!("../../presets/python.txt"),
     },
-    Preset {
+    RulePreset {
         name: "node",
         about: "npm, yarn and pnpm: packages and Node.js itself",
         text: include_str!("../../presets/node.txt"),
     },
-    Preset {
+    RulePreset {
         name: "rust",
         about: "cargo and rustup: crates and toolchains",
         text: include_str!("../../presets/rust.txt"),
     },
-    Preset {
+    RulePreset {
         name: "debian",
         about: "apt: Debian and Ubuntu archives",
         text: include_str!("../../presets/debian.txt"),
     },
-    Preset {
+    RulePreset {
         name: "github",
         about: "GitHub: git over https and ssh, API, releases",
         text: include_str!("../../presets/github.txt"),
     },
-    Preset {
+    RulePreset {
         name: "llm",
         about: "APIs of model providers",
         text: include_str!("../../presets/llm.txt"),
     },
 ];
 
-impl Preset {
+impl RulePreset {
     pub fn all() -> &'static [Self] {
         PRESETS
     }
@@ -79,9 +83,9 @@ impl Preset {
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
     }
 
-    pub(super) fn rules(&self) -> impl Iterator<Item = Rule> + use<> {
+    pub(super) fn rules(&self) -> impl Iterator<Item = HostRule> + use<> {
         // A test parses every line of every preset, so nothing is dropped here.
-        self.lines().filter_map(|line| Rule::parse(line).ok())
+        self.lines().filter_map(|line| HostRule::parse(line).ok())
     }
 
     fn names() -> String {
@@ -99,10 +103,10 @@ mod tests {
 
     #[test]
     fn every_line_of_every_preset_is_a_rule() {
-        for preset in Preset::all() {
+        for preset in RulePreset::all() {
             assert!(preset.lines().count() > 0, "{} is empty", preset.name());
             for line in preset.lines() {
-                Rule::parse(line).unwrap_or_else(|error| panic!("{}: {error}", preset.name()));
+                HostRule::parse(line).unwrap_or_else(|error| panic!("{}: {error}", preset.name()));
             }
             assert_eq!(preset.rules().count(), preset.lines().count());
         }
@@ -111,7 +115,7 @@ mod tests {
     #[test]
     fn an_unknown_preset_lists_the_known_ones() {
         insta::assert_snapshot!(
-            Preset::named("pyhton").unwrap_err(),
+            RulePreset::named("pyhton").unwrap_err(),
             @r#"there is no egress preset "pyhton"; known are python, node, rust, debian, github, llm"#
         );
     }

@@ -15,33 +15,37 @@ use ipnet::IpNet;
 use thiserror::Error;
 
 use super::authority::{self, InvalidAuthority};
-use super::host::Host;
+use super::host::HostName;
 
 pub const DEFAULT_PORT: u16 = 443;
 
+/// One rule: a host or all names below one, a port, and what may be carried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    pub(super) pattern: Pattern,
+pub struct HostRule {
+    pub(super) pattern: HostPattern,
     /// `None` is the default: 443 for an allow rule, every port for a deny rule.
     pub(super) port: Option<u16>,
-    pub(super) carries: Carries,
+    pub(super) carries: AllowedProtocol,
     pub(super) ranges: Vec<IpNet>,
     text: String,
 }
 
+/// The names that a rule speaks of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Pattern {
-    Exact(Host),
+pub(super) enum HostPattern {
+    Exact(HostName),
     /// Names with at least one label in front of this.
-    Below(Host),
+    Below(HostName),
 }
 
+/// What a rule lets a connection carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Carries {
+pub(super) enum AllowedProtocol {
     TlsOrHttp,
     AnyBytes,
 }
 
+/// A text that is no rule, and why.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{text:?} is not an egress rule: {problem}")]
 pub struct InvalidRule {
@@ -49,6 +53,7 @@ pub struct InvalidRule {
     pub problem: RuleProblem,
 }
 
+/// The reason why a text is no rule.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RuleProblem {
     #[error("a single * would match everything; say `mode: open` or `mode: closed` instead")]
@@ -67,7 +72,7 @@ pub enum RuleProblem {
     Authority(#[from] InvalidAuthority),
 }
 
-impl Rule {
+impl HostRule {
     pub fn parse(text: &str) -> Result<Self, InvalidRule> {
         parse(text.trim()).map_err(|problem| InvalidRule {
             text: text.to_owned(),
@@ -91,15 +96,15 @@ impl Rule {
         Ok(self)
     }
 
-    pub fn host(&self) -> &Host {
+    pub fn host(&self) -> &HostName {
         match &self.pattern {
-            Pattern::Exact(host) | Pattern::Below(host) => host,
+            HostPattern::Exact(host) | HostPattern::Below(host) => host,
         }
     }
 
     /// Whether the name itself is meant, and not those below it.
     pub fn is_exact(&self) -> bool {
-        matches!(self.pattern, Pattern::Exact(_))
+        matches!(self.pattern, HostPattern::Exact(_))
     }
 
     pub fn port(&self) -> Option<u16> {
@@ -107,7 +112,7 @@ impl Rule {
     }
 
     pub fn is_plain_tcp(&self) -> bool {
-        self.carries == Carries::AnyBytes
+        self.carries == AllowedProtocol::AnyBytes
     }
 
     pub fn ranges(&self) -> &[IpNet] {
@@ -116,23 +121,23 @@ impl Rule {
 }
 
 /// `host[:port]` or `*.host[:port]`, with `tcp://` in front or `in RANGE,RANGE` behind.
-fn parse(text: &str) -> Result<Rule, RuleProblem> {
+fn parse(text: &str) -> Result<HostRule, RuleProblem> {
     let (target, ranges) = match text.split_once(" in ") {
         Some((target, ranges)) => (target.trim(), parse_ranges(ranges)?),
         None => (text, Vec::new()),
     };
     let (carries, target) = match target.strip_prefix("tcp://") {
-        Some(target) => (Carries::AnyBytes, target),
-        None => (Carries::TlsOrHttp, target),
+        Some(target) => (AllowedProtocol::AnyBytes, target),
+        None => (AllowedProtocol::TlsOrHttp, target),
     };
     if target.contains('/') {
         return Err(RuleProblem::Scheme);
     }
     let (pattern, port) = parse_target(target)?;
-    if carries == Carries::AnyBytes && port.is_none() {
+    if carries == AllowedProtocol::AnyBytes && port.is_none() {
         return Err(RuleProblem::TcpWithoutPort);
     }
-    Ok(Rule {
+    Ok(HostRule {
         pattern,
         port,
         carries,
@@ -141,7 +146,7 @@ fn parse(text: &str) -> Result<Rule, RuleProblem> {
     })
 }
 
-fn parse_target(target: &str) -> Result<(Pattern, Option<u16>), RuleProblem> {
+fn parse_target(target: &str) -> Result<(HostPattern, Option<u16>), RuleProblem> {
     if target == "*" || target.starts_with("*:") {
         return Err(RuleProblem::Everything);
     }
@@ -154,9 +159,9 @@ fn parse_target(target: &str) -> Result<(Pattern, Option<u16>), RuleProblem> {
     }
     let (host, port) = authority::split(name)?;
     let pattern = if below {
-        Pattern::Below(host)
+        HostPattern::Below(host)
     } else {
-        Pattern::Exact(host)
+        HostPattern::Exact(host)
     };
     Ok((pattern, port))
 }
@@ -189,7 +194,7 @@ fn bounded(range: IpNet) -> Result<IpNet, RuleProblem> {
     Ok(range)
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for HostRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -210,7 +215,7 @@ mod tests {
             "registry.lan in 10.2.0.0/16",
             "a.lan:81 in 10.0.0.1, fd00::/8",
         ] {
-            assert_eq!(Rule::parse(text).unwrap().to_string(), text);
+            assert_eq!(HostRule::parse(text).unwrap().to_string(), text);
         }
     }
 
@@ -236,7 +241,7 @@ mod tests {
             "a.com:0",
             "a com",
         ] {
-            assert!(Rule::parse(text).is_err(), "{text:?} was accepted");
+            assert!(HostRule::parse(text).is_err(), "{text:?} was accepted");
         }
     }
 }

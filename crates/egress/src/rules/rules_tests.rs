@@ -2,18 +2,21 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn rules(allow: &[&str], deny: &[&str]) -> Rules {
+fn rules(allow: &[&str], deny: &[&str]) -> CompiledRules {
     let mut text = RulesText::allowing(allow.iter().copied());
     text.deny = deny.iter().map(|&rule| rule.into()).collect();
-    Rules::compile(&text).unwrap()
+    CompiledRules::compile(&text).unwrap()
 }
 
-fn decide(rules: &Rules, target: &str, via: Via) -> Verdict {
+fn decide(rules: &CompiledRules, target: &str, via: ProxyMethod) -> RuleVerdict {
     rules.decide(&Authority::parse(target).unwrap(), via)
 }
 
-fn allowed(rules: &Rules, target: &str) -> bool {
-    matches!(decide(rules, target, Via::Tunnel), Verdict::Allow(_))
+fn allowed(rules: &CompiledRules, target: &str) -> bool {
+    matches!(
+        decide(rules, target, ProxyMethod::Tunnel),
+        RuleVerdict::Allow(_)
+    )
 }
 
 #[test]
@@ -53,9 +56,9 @@ fn deny_beats_allow_on_every_port() {
     );
     assert!(allowed(&rules, "good.example.com:443"));
     for target in ["bad.example.com:443", "bad.example.com:80"] {
-        let verdict = decide(&rules, target, Via::Tunnel);
+        let verdict = decide(&rules, target, ProxyMethod::Tunnel);
         assert!(
-            matches!(verdict, Verdict::Refuse(_)),
+            matches!(verdict, RuleVerdict::Refuse(_)),
             "{target}: {verdict:?}"
         );
     }
@@ -65,61 +68,65 @@ fn deny_beats_allow_on_every_port() {
 fn port_80_needs_a_rule_that_says_so() {
     let some = rules(&["a.test", "b.test:80"], &[]);
     assert!(matches!(
-        decide(&some, "a.test:80", Via::PlainHttp),
-        Verdict::Unknown(_)
+        decide(&some, "a.test:80", ProxyMethod::PlainHttp),
+        RuleVerdict::Unknown(_)
     ));
     assert!(matches!(
-        decide(&some, "b.test:80", Via::PlainHttp),
-        Verdict::Allow(_)
+        decide(&some, "b.test:80", ProxyMethod::PlainHttp),
+        RuleVerdict::Allow(_)
     ));
     assert!(matches!(
-        decide(&some, "a.test:443", Via::PlainHttp),
-        Verdict::Refuse(_)
+        decide(&some, "a.test:443", ProxyMethod::PlainHttp),
+        RuleVerdict::Refuse(_)
     ));
 }
 
 #[test]
 fn plain_tcp_is_for_tunnels_and_its_own_port() {
     let rules = rules(&["tcp://git.test:22", "git.test"], &[]);
-    let Verdict::Allow(ssh) = decide(&rules, "git.test:22", Via::Tunnel) else {
+    let RuleVerdict::Allow(ssh) = decide(&rules, "git.test:22", ProxyMethod::Tunnel) else {
         panic!("ssh refused")
     };
     assert_eq!(
         (ssh.transport(), ssh.rule()),
-        (Transport::Tcp, "tcp://git.test:22")
+        (AllowedTransport::Tcp, "tcp://git.test:22")
     );
-    let Verdict::Allow(https) = decide(&rules, "git.test:443", Via::Tunnel) else {
+    let RuleVerdict::Allow(https) = decide(&rules, "git.test:443", ProxyMethod::Tunnel) else {
         panic!("https refused")
     };
-    assert_eq!(https.transport(), Transport::Tls);
+    assert_eq!(https.transport(), AllowedTransport::Tls);
     assert!(!matches!(
-        decide(&rules, "git.test:22", Via::PlainHttp),
-        Verdict::Allow(_)
+        decide(&rules, "git.test:22", ProxyMethod::PlainHttp),
+        RuleVerdict::Allow(_)
     ));
 }
 
 #[test]
 fn closed_refuses_and_open_allows_the_usual_ports() {
     let text = RulesText {
-        mode: Some(Mode::Closed),
+        mode: Some(RuleMode::Closed),
         ..RulesText::allowing(["a.test"])
     };
     assert!(matches!(
-        decide(&Rules::compile(&text).unwrap(), "a.test:443", Via::Tunnel),
-        Verdict::Refuse(_)
+        decide(
+            &CompiledRules::compile(&text).unwrap(),
+            "a.test:443",
+            ProxyMethod::Tunnel
+        ),
+        RuleVerdict::Refuse(_)
     ));
     let text = RulesText {
-        mode: Some(Mode::Open),
+        mode: Some(RuleMode::Open),
         deny: vec!["*.bad.test".into()],
         ..RulesText::default()
     };
-    let open = Rules::compile(&text).unwrap();
+    let open = CompiledRules::compile(&text).unwrap();
     assert!(allowed(&open, "any.test:443"));
     assert!(!allowed(&open, "x.bad.test:443"));
     assert!(!allowed(&open, "any.test:22"));
     assert!(matches!(
-        decide(&open, "any.test:80", Via::PlainHttp),
-        Verdict::Allow(_)
+        decide(&open, "any.test:80", ProxyMethod::PlainHttp),
+        RuleVerdict::Allow(_)
     ));
 }
 
@@ -129,9 +136,11 @@ fn presets_count_as_rules_and_say_so() {
         presets: vec!["python".into()],
         ..RulesText::default()
     };
-    let Verdict::Allow(allowed) =
-        decide(&Rules::compile(&text).unwrap(), "pypi.org:443", Via::Tunnel)
-    else {
+    let RuleVerdict::Allow(allowed) = decide(
+        &CompiledRules::compile(&text).unwrap(),
+        "pypi.org:443",
+        ProxyMethod::Tunnel,
+    ) else {
         panic!()
     };
     assert_eq!(allowed.rule(), "pypi.org (preset python)");
@@ -149,9 +158,11 @@ fn ranges_of_all_matching_rules_count() {
         ],
         ..RulesText::default()
     };
-    let Verdict::Allow(allowed) =
-        decide(&Rules::compile(&text).unwrap(), "a.test:443", Via::Tunnel)
-    else {
+    let RuleVerdict::Allow(allowed) = decide(
+        &CompiledRules::compile(&text).unwrap(),
+        "a.test:443",
+        ProxyMethod::Tunnel,
+    ) else {
         panic!()
     };
     assert_eq!(allowed.ranges().len(), 2);
@@ -160,26 +171,26 @@ fn ranges_of_all_matching_rules_count() {
 #[test]
 fn a_narrower_scope_can_only_tighten_the_mode() {
     let open = RulesText {
-        mode: Some(Mode::Open),
+        mode: Some(RuleMode::Open),
         ..RulesText::default()
     };
     let listed = RulesText::allowing(["a.test"]);
     let closed = RulesText {
-        mode: Some(Mode::Closed),
+        mode: Some(RuleMode::Closed),
         ..RulesText::default()
     };
     let strict = RulesText {
-        mode: Some(Mode::Allowlist),
+        mode: Some(RuleMode::Allowlist),
         ..RulesText::default()
     };
-    assert_eq!(listed.clone().and(&open).mode, Some(Mode::Allowlist));
+    assert_eq!(listed.clone().and(&open).mode, Some(RuleMode::Allowlist));
     assert_eq!(
         open.clone().and(&listed).mode,
-        Some(Mode::Open),
+        Some(RuleMode::Open),
         "additions leave the mode alone"
     );
-    assert_eq!(open.clone().and(&strict).mode, Some(Mode::Allowlist));
-    assert_eq!(open.and(&closed).mode, Some(Mode::Closed));
+    assert_eq!(open.clone().and(&strict).mode, Some(RuleMode::Allowlist));
+    assert_eq!(open.and(&closed).mode, Some(RuleMode::Closed));
 }
 
 #[test]
@@ -189,7 +200,7 @@ fn all_problems_are_told_at_once() {
         presets: vec!["nope".into()],
         ..RulesText::default()
     };
-    assert_eq!(Rules::compile(&text).unwrap_err().problems.len(), 3);
+    assert_eq!(CompiledRules::compile(&text).unwrap_err().problems.len(), 3);
 }
 
 #[test]
@@ -198,7 +209,10 @@ fn rules_read_from_a_file_with_strings_and_ranges() {
         r#"{"mode":"allowlist","allow":["a.test",{"host":"b.test:8080","addresses":["10.0.0.0/8"]}]}"#,
     )
     .unwrap();
-    assert!(allowed(&Rules::compile(&text).unwrap(), "b.test:8080"));
+    assert!(allowed(
+        &CompiledRules::compile(&text).unwrap(),
+        "b.test:8080"
+    ));
     assert!(serde_json::from_str::<RulesText>(r#"{"alow":[]}"#).is_err());
 }
 
@@ -211,9 +225,9 @@ proptest! {
         if let Ok(target) = Authority::parse(&format!("{other}:443")) {
             let name = target.host.as_str();
             let listed = name == "only.example.com" || name.ends_with(".below.example.com");
-            prop_assert_eq!(matches!(rules.decide(&target, Via::Tunnel), Verdict::Allow(_)), listed);
+            prop_assert_eq!(matches!(rules.decide(&target, ProxyMethod::Tunnel), RuleVerdict::Allow(_)), listed);
         }
         let target = Authority::parse(&format!("{label}.below.example.com:443")).unwrap();
-        prop_assert!(matches!(rules.decide(&target, Via::Tunnel), Verdict::Allow(_)));
+        prop_assert!(matches!(rules.decide(&target, ProxyMethod::Tunnel), RuleVerdict::Allow(_)));
     }
 }

@@ -4,24 +4,25 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::presets::{Preset, UnknownPreset};
-use super::rule::{InvalidRule, Rule};
-use super::{List, Rules};
+use super::presets::{RulePreset, UnknownPreset};
+use super::rule::{HostRule, InvalidRule};
+use super::{CompiledRules, RuleTableKind};
 
 /// The rules of one conversation, before they are compiled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RulesText {
     /// `allowlist` where nothing is said.
-    pub mode: Option<Mode>,
+    pub mode: Option<RuleMode>,
     pub allow: Vec<RuleText>,
     pub deny: Vec<RuleText>,
     pub presets: Vec<String>,
 }
 
+/// What happens to hosts that no rule speaks of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum RuleMode {
     #[default]
     Allowlist,
     /// Every public host on its usual port, minus what is denied.
@@ -29,6 +30,7 @@ pub enum Mode {
     Closed,
 }
 
+/// A rule as it is written: a line, or a host with ranges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RuleText {
@@ -64,7 +66,7 @@ impl RulesText {
     pub fn and(mut self, more: &Self) -> Self {
         self.mode = match (self.mode, more.mode) {
             (Some(wide), Some(narrow)) => Some(wide.stricter(narrow)),
-            (wide, narrow) => wide.or(narrow.map(|mode| Mode::default().stricter(mode))),
+            (wide, narrow) => wide.or(narrow.map(|mode| RuleMode::default().stricter(mode))),
         };
         self.allow.extend_from_slice(&more.allow);
         self.deny.extend_from_slice(&more.deny);
@@ -72,13 +74,16 @@ impl RulesText {
         self
     }
 
-    pub(super) fn compile(&self) -> Result<Rules, InvalidRules> {
-        let mut rules = Rules {
+    pub(super) fn compile(&self) -> Result<CompiledRules, InvalidRules> {
+        let mut rules = CompiledRules {
             mode: self.mode.unwrap_or_default(),
-            ..Rules::default()
+            ..CompiledRules::default()
         };
         let mut problems = Vec::new();
-        for (list, texts) in [(List::Allow, &self.allow), (List::Deny, &self.deny)] {
+        for (list, texts) in [
+            (RuleTableKind::Allow, &self.allow),
+            (RuleTableKind::Deny, &self.deny),
+        ] {
             for text in texts {
                 match text.parse() {
                     Ok(rule) => rules.insert(list, rule, None),
@@ -87,10 +92,10 @@ impl RulesText {
             }
         }
         for name in &self.presets {
-            match Preset::named(name) {
+            match RulePreset::named(name) {
                 Ok(preset) => preset
                     .rules()
-                    .for_each(|rule| rules.insert(List::Allow, rule, Some(preset.name()))),
+                    .for_each(|rule| rules.insert(RuleTableKind::Allow, rule, Some(preset.name()))),
                 Err(UnknownPreset { .. }) => {
                     problems.push(UnknownPreset { name: name.clone() }.to_string());
                 }
@@ -104,7 +109,7 @@ impl RulesText {
     }
 }
 
-impl Mode {
+impl RuleMode {
     fn stricter(self, other: Self) -> Self {
         match (self, other) {
             (Self::Closed, _) | (_, Self::Closed) => Self::Closed,
@@ -115,10 +120,10 @@ impl Mode {
 }
 
 impl RuleText {
-    fn parse(&self) -> Result<Rule, InvalidRule> {
+    fn parse(&self) -> Result<HostRule, InvalidRule> {
         match self {
-            Self::Line(text) => Rule::parse(text),
-            Self::Ranged { host, addresses } => Rule::parse(host)?.with_ranges(addresses),
+            Self::Line(text) => HostRule::parse(text),
+            Self::Ranged { host, addresses } => HostRule::parse(host)?.with_ranges(addresses),
         }
     }
 }

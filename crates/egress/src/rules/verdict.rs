@@ -4,9 +4,9 @@ use std::fmt;
 
 use ipnet::IpNet;
 
-/// How the sandbox wants to talk.
+/// The way in which the sandbox wants to talk to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Via {
+pub enum ProxyMethod {
     /// CONNECT or SOCKS: bytes end to end.
     Tunnel,
     /// A plain HTTP request in absolute form.
@@ -15,7 +15,7 @@ pub enum Via {
 
 /// What may flow once the connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub enum AllowedTransport {
     /// Only TLS whose SNI is the host.
     Tls,
     /// HTTP, parsed by us, whose Host is the host.
@@ -24,29 +24,33 @@ pub enum Transport {
     Tcp,
 }
 
+/// What the rules decide about a target.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    Allow(Allowed),
+pub enum RuleVerdict {
+    Allow(AllowedAccess),
     /// Final: nobody is asked.
-    Refuse(Refused),
+    Refuse(RefusedAccess),
     /// No rule speaks of it. Refused, unless a person says otherwise.
-    Unknown(Refused),
+    Unknown(RefusedAccess),
 }
 
+/// What a target may be reached for, and the rule that says so.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Allowed {
-    pub(super) transport: Transport,
+pub struct AllowedAccess {
+    pub(super) transport: AllowedTransport,
     pub(super) rule: String,
     pub(super) ranges: Vec<IpNet>,
 }
 
+/// A refusal by the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    ground: Ground,
+pub struct RefusedAccess {
+    ground: RefusalGround,
 }
 
+/// The reason why the rules refuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ground {
+pub enum RefusalGround {
     /// The mode is `closed`.
     Closed,
     Denied {
@@ -61,8 +65,8 @@ pub enum Ground {
     TlsOnly,
 }
 
-impl Allowed {
-    pub fn transport(&self) -> Transport {
+impl AllowedAccess {
+    pub fn transport(&self) -> AllowedTransport {
         self.transport
     }
 
@@ -77,17 +81,17 @@ impl Allowed {
     }
 }
 
-impl Refused {
-    pub(super) fn new(ground: Ground) -> Self {
+impl RefusedAccess {
+    pub(super) fn new(ground: RefusalGround) -> Self {
         Self { ground }
     }
 
-    pub fn ground(&self) -> &Ground {
+    pub fn ground(&self) -> &RefusalGround {
         &self.ground
     }
 }
 
-impl fmt::Display for Ground {
+impl fmt::Display for RefusalGround {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => f.write_str("mode: closed"),
@@ -108,11 +112,11 @@ impl fmt::Display for Ground {
     }
 }
 
-impl From<Via> for Transport {
-    fn from(via: Via) -> Self {
+impl From<ProxyMethod> for AllowedTransport {
+    fn from(via: ProxyMethod) -> Self {
         match via {
-            Via::Tunnel => Self::Tls,
-            Via::PlainHttp => Self::Http,
+            ProxyMethod::Tunnel => Self::Tls,
+            ProxyMethod::PlainHttp => Self::Http,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Reading big-endian numbers and length-prefixed parts, never past the end.
 
+/// Reads from the front of a slice.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cursor<'a>(&'a [u8]);
+pub(crate) struct ByteCursor<'a>(&'a [u8]);
 
-impl<'a> Cursor<'a> {
+impl<'a> ByteCursor<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }

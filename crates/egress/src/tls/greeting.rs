@@ -25,12 +25,12 @@ pub fn client_hello(host: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tls::hello::{self, Hello};
+    use crate::tls::hello::{self, ClientHello};
 
     #[test]
     fn it_is_read_back_as_that_name() {
         let bytes = client_hello("a.test");
-        let Ok(Hello::Complete { server_name, .. }) = hello::read(&bytes) else {
+        let Ok(ClientHello::Complete { server_name, .. }) = hello::read(&bytes) else {
             panic!("{bytes:?}");
         };
         assert_eq!(server_name.as_str(), "a.test");

@@ -6,21 +6,22 @@
 
 use thiserror::Error;
 
-use super::cursor::Cursor;
-use crate::rules::Host;
+use super::cursor::ByteCursor;
+use crate::rules::HostName;
 
-/// What the bytes so far amount to.
+/// What the bytes so far tell of a ClientHello.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hello {
+pub enum ClientHello {
     /// Nothing wrong yet, but not all of it.
     Partial,
     Complete {
-        server_name: Host,
+        server_name: HostName,
         /// Of the records it came in.
         length: usize,
     },
 }
 
+/// The reason why a ClientHello is refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum HelloError {
     #[error("the first bytes are not TLS")]
@@ -54,14 +55,14 @@ const EXTENSION_ENCRYPTED_HELLO: u16 = 0xfe0d;
 const NAME_HOST: u8 = 0;
 
 /// Reads the hello at the front of `bytes`; what follows it is not looked at.
-pub fn read(bytes: &[u8]) -> Result<Hello, HelloError> {
+pub fn read(bytes: &[u8]) -> Result<ClientHello, HelloError> {
     let (message, length) = match handshake(bytes)? {
         Some(found) => found,
         None if bytes.len() > LARGEST => return Err(HelloError::TooLarge),
-        None => return Ok(Hello::Partial),
+        None => return Ok(ClientHello::Partial),
     };
     let server_name = server_name(&message)?;
-    Ok(Hello::Complete {
+    Ok(ClientHello::Complete {
         server_name,
         length,
     })
@@ -99,10 +100,10 @@ fn handshake(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, HelloError> {
 }
 
 /// A record's content, and what follows it.
-type Split<'a> = (&'a [u8], &'a [u8]);
+type RecordSplit<'a> = (&'a [u8], &'a [u8]);
 
 /// One record and what follows it. Bytes that cannot begin one are refused as soon as they show.
-fn record(bytes: &[u8]) -> Result<Option<Split<'_>>, HelloError> {
+fn record(bytes: &[u8]) -> Result<Option<RecordSplit<'_>>, HelloError> {
     if bytes.first().is_some_and(|&kind| kind != RECORD_HANDSHAKE)
         || bytes.get(1).is_some_and(|&major| major != 3)
         || bytes.get(2).is_some_and(|&minor| minor > 4)
@@ -119,7 +120,7 @@ fn record(bytes: &[u8]) -> Result<Option<Split<'_>>, HelloError> {
     Ok(rest.split_at_checked(length))
 }
 
-fn server_name(body: &[u8]) -> Result<Host, HelloError> {
+fn server_name(body: &[u8]) -> Result<HostName, HelloError> {
     let extensions = extensions(body).ok_or(HelloError::Malformed)?;
     let mut seen = Vec::new();
     let mut name = None;
@@ -141,8 +142,8 @@ fn server_name(body: &[u8]) -> Result<Host, HelloError> {
 }
 
 /// Everything before the extensions, checked for shape and skipped.
-fn extensions(body: &[u8]) -> Option<Cursor<'_>> {
-    let mut cursor = Cursor::new(body);
+fn extensions(body: &[u8]) -> Option<ByteCursor<'_>> {
+    let mut cursor = ByteCursor::new(body);
     let version = cursor.u16()?;
     let _random = cursor.take(32)?;
     let session = cursor.part8()?;
@@ -157,13 +158,13 @@ fn extensions(body: &[u8]) -> Option<Cursor<'_>> {
         return None;
     }
     if cursor.is_empty() {
-        return Some(Cursor::new(&[]));
+        return Some(ByteCursor::new(&[]));
     }
     let extensions = cursor.part16()?;
     cursor.is_empty().then_some(extensions)
 }
 
-fn only_name(data: Cursor<'_>) -> Result<Host, HelloError> {
+fn only_name(data: ByteCursor<'_>) -> Result<HostName, HelloError> {
     let mut data = data;
     let mut list = data.part16().ok_or(HelloError::Malformed)?;
     let kind = list.u8().ok_or(HelloError::Malformed)?;
@@ -179,7 +180,7 @@ fn only_name(data: Cursor<'_>) -> Result<Host, HelloError> {
     if !text.is_ascii() || text.ends_with('.') {
         return Err(HelloError::BadServerName);
     }
-    Host::parse(text).map_err(|_| HelloError::BadServerName)
+    HostName::parse(text).map_err(|_| HelloError::BadServerName)
 }
 
 #[cfg(test)]

@@ -49,9 +49,9 @@ fn hello(extensions: &[u8]) -> Vec<u8> {
     records(&message(extensions), 4096)
 }
 
-fn named(name: &str, bytes: &[u8]) -> Result<Hello, HelloError> {
-    Ok(Hello::Complete {
-        server_name: Host::parse(name).unwrap(),
+fn named(name: &str, bytes: &[u8]) -> Result<ClientHello, HelloError> {
+    Ok(ClientHello::Complete {
+        server_name: HostName::parse(name).unwrap(),
         length: bytes.len(),
     })
 }
@@ -78,7 +78,7 @@ fn fragments_are_put_together() {
         for end in 0..bytes.len() {
             assert_eq!(
                 read(&bytes[..end]),
-                Ok(Hello::Partial),
+                Ok(ClientHello::Partial),
                 "records of {piece}, {end} bytes"
             );
         }
@@ -173,7 +173,7 @@ proptest! {
         let mut bytes = hello(&sni(&["example.com"]));
         let at = at % bytes.len();
         bytes[at] = to;
-        if let Ok(Hello::Complete { server_name, .. }) = read(&bytes) {
+        if let Ok(ClientHello::Complete { server_name, .. }) = read(&bytes) {
             let text = server_name.to_string();
             prop_assert!(bytes.windows(text.len()).any(|w| w.eq_ignore_ascii_case(text.as_bytes())));
         }

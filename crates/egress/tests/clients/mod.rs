@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_egress::{
-    CertificateAuthority, Conversation, Credential, Limits, Proxy, Roots, Rules, RulesText, Trust,
-    sandbox_env, serve,
+    CertificateAuthority, CertificateTrust, CompiledRules, ConversationEgress, Credential,
+    EgressLimits, Proxy, RulesText, TrustRoots, sandbox_env, serve,
 };
 use hermetic_listen::{BoundedListener, ConnectionBounds};
 use hermetic_types::ConversationKey;
@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::lab::origin::{Origin, head};
 use crate::lab::tls::Identity;
-use crate::lab::{Journal, Liar, PATIENCE};
+use crate::lab::{Journal, Liar, TEST_TIMEOUT};
 
 /// For programs that take long to get going.
 const LONG: Duration = Duration::from_secs(120);
@@ -54,7 +54,7 @@ async fn listen(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let listener = BoundedListener::new(listener, ConnectionBounds::of(64));
-    let limits = Limits::default();
+    let limits = EgressLimits::default();
     let folder = tempfile::tempdir().unwrap();
     let mut proxy = Proxy::new(
         limits.clone(),
@@ -65,12 +65,12 @@ async fn listen(
     if let Some(identity) = trusted {
         let authority = Arc::new(CertificateAuthority::open(folder.path()).unwrap());
         bundle = format!("{}{}", authority.certificate(), identity.pem);
-        let roots = Roots::Only(vec![identity.certificate.clone()]);
+        let roots = TrustRoots::Only(vec![identity.certificate.clone()]);
         proxy = proxy.intercepting(authority, &roots).unwrap();
     }
     std::fs::write(folder.path().join("bundle.pem"), bundle).unwrap();
-    let rules = Rules::compile(&RulesText::allowing(rules.iter().cloned())).unwrap();
-    let conversation = Conversation::new(
+    let rules = CompiledRules::compile(&RulesText::allowing(rules.iter().cloned())).unwrap();
+    let conversation = ConversationEgress::new(
         ConversationKey::new("standalone"),
         rules,
         credentials,
@@ -94,7 +94,7 @@ impl Listening {
 
     /// The program with exactly the environment a sandbox would have.
     async fn run(&self, program: &Path, arguments: &[&str]) -> Output {
-        self.run_for(PATIENCE, program, arguments).await
+        self.run_for(TEST_TIMEOUT, program, arguments).await
     }
 
     async fn run_for(&self, patience: Duration, program: &Path, arguments: &[&str]) -> Output {
@@ -117,7 +117,7 @@ impl Listening {
             .env("HOME", self.folder.path())
             .envs(sandbox_env(
                 self.at.port(),
-                Trust::Bundle(&bundle.to_string_lossy()),
+                CertificateTrust::Bundle(&bundle.to_string_lossy()),
             ))
             .envs(variables.iter().copied())
             .current_dir(self.folder.path())

@@ -7,7 +7,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::out;
-use crate::lab::PATIENCE;
+use crate::lab::TEST_TIMEOUT;
 
 #[tokio::test]
 async fn squid_reads_the_list_without_a_word() {
@@ -32,7 +32,7 @@ async fn squid_reads_the_list_without_a_word() {
         .args(["-k", "parse", "-f"])
         .arg(&file)
         .kill_on_drop(true);
-    let output = timeout(PATIENCE, command.output())
+    let output = timeout(TEST_TIMEOUT, command.output())
         .await
         .expect("squid hangs")
         .unwrap();

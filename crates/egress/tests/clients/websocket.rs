@@ -1,7 +1,7 @@
 //! Websockets, in the open and over TLS.
 
 use futures::{SinkExt, StreamExt};
-use hermetic_egress::Stream;
+use hermetic_egress::ByteStream;
 
 use super::{LONG, find, library, listen, out};
 use crate::lab::local;
@@ -9,7 +9,7 @@ use crate::lab::origin::Origin;
 use crate::lab::tls::Identity;
 
 /// Says everything back, until the client says goodbye.
-async fn echo(stream: impl Stream) {
+async fn echo(stream: impl ByteStream) {
     let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else {
         return;
     };

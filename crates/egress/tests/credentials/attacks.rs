@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hermetic_egress::{Conversation, Credential, Limits, Rules, RulesText};
+use hermetic_egress::{CompiledRules, ConversationEgress, Credential, EgressLimits, RulesText};
 use hermetic_types::{ConversationKey, Secret};
 use tokio::io::AsyncWriteExt;
 
@@ -91,7 +91,7 @@ impl Bench {
         other: &Origin,
         secret: &str,
         placeholder: &str,
-    ) -> Arc<Conversation> {
+    ) -> Arc<ConversationEgress> {
         let credential = Credential::new(
             &self.target(),
             "Authorization",
@@ -105,11 +105,11 @@ impl Bench {
             local("other.test", self.origin.at),
             local("other.test", other.at),
         ]);
-        Conversation::new(
+        ConversationEgress::new(
             ConversationKey::new("agent:main:test:dm:2"),
-            Rules::compile(&rules).unwrap(),
+            CompiledRules::compile(&rules).unwrap(),
             vec![credential],
-            &Limits::default(),
+            &EgressLimits::default(),
         )
     }
 }
@@ -144,7 +144,7 @@ async fn a_client_that_follows_a_redirect_takes_only_the_placeholder_along() {
 
 async fn tunnel(
     lab: &Lab,
-    conversation: &Arc<Conversation>,
+    conversation: &Arc<ConversationEgress>,
     target: &str,
 ) -> tokio::io::DuplexStream {
     let mut stream = lab.dial_as(conversation);
@@ -200,7 +200,7 @@ async fn another_port_of_the_host_is_another_host() {
     bench
         .lab
         .conversation
-        .set_rules(Rules::compile(&rules).unwrap());
+        .set_rules(CompiledRules::compile(&rules).unwrap());
     let target = format!("api.test:{}", beside.at.port());
     let stream = bench.lab.tunnel(&target).await;
     let mut stream = tls::connect(stream, "api.test", &identity.certificate)

@@ -7,7 +7,8 @@ mod upstream;
 use std::sync::{Arc, Mutex};
 
 use hermetic_egress::{
-    CertificateAuthority, Conversation, Credential, How, Limits, Roots, Rules, RulesText,
+    CertificateAuthority, CompiledRules, ConversationEgress, Credential, EgressLimits,
+    EgressMethod, RulesText, TrustRoots,
 };
 use hermetic_types::{ConversationKey, Secret};
 use rustls::pki_types::CertificateDer;
@@ -81,7 +82,7 @@ async fn bench_of(
     let lab = Lab::new(Setup {
         rules: RulesText::allowing([local("api.test", origin.at), local("other.test", origin.at)]),
         credentials: vec![credential],
-        interception: Some((authority, Roots::Only(vec![trusted]))),
+        interception: Some((authority, TrustRoots::Only(vec![trusted]))),
         ..Setup::default()
     });
     Bench {
@@ -101,7 +102,7 @@ impl Bench {
         self.get_as(&self.lab.conversation, extra).await
     }
 
-    async fn get_as(&self, conversation: &Arc<Conversation>, extra: &str) -> String {
+    async fn get_as(&self, conversation: &Arc<ConversationEgress>, extra: &str) -> String {
         let mut stream = self.lab.dial_as(conversation);
         let connect = format!("CONNECT {} HTTP/1.1\r\n\r\n", self.target());
         stream.write_all(connect.as_bytes()).await.unwrap();
@@ -144,7 +145,7 @@ async fn the_header_is_put_in_and_its_echo_taken_out() {
         "{answer}"
     );
     let entries = bench.lab.finished().await;
-    assert_eq!(entries[0].how, How::Credential);
+    assert_eq!(entries[0].how, EgressMethod::Credential);
     assert!(!format!("{entries:?}").contains("realtoken"));
 }
 
@@ -169,11 +170,11 @@ async fn a_compressed_answer_is_refused() {
 #[tokio::test]
 async fn another_conversation_does_not_get_it() {
     let bench = bench(ECHO).await;
-    let stranger = Conversation::new(
+    let stranger = ConversationEgress::new(
         ConversationKey::new("agent:main:test:dm:2"),
-        Rules::compile(&RulesText::allowing([local("api.test", bench.origin.at)])).unwrap(),
+        CompiledRules::compile(&RulesText::allowing([local("api.test", bench.origin.at)])).unwrap(),
         Vec::new(),
-        &Limits::default(),
+        &EgressLimits::default(),
     );
     // For it the tunnel is end to end: our certificate is not what it sees.
     let mut stream = bench.lab.dial_as(&stranger);
@@ -255,7 +256,7 @@ async fn plain_http_never_carries_the_secret() {
         ],
         interception: Some((
             authority,
-            Roots::Only(vec![Identity::of("x.test").certificate]),
+            TrustRoots::Only(vec![Identity::of("x.test").certificate]),
         )),
         ..Setup::default()
     });
@@ -290,7 +291,10 @@ async fn a_cut_answer_does_not_look_whole() {
     let lab = Lab::new(Setup {
         rules: RulesText::allowing([local("api.test", origin.at)]),
         credentials: vec![credential],
-        interception: Some((authority, Roots::Only(vec![identity.certificate.clone()]))),
+        interception: Some((
+            authority,
+            TrustRoots::Only(vec![identity.certificate.clone()]),
+        )),
         ..Setup::default()
     });
     let tunnel = lab.tunnel(&host).await;

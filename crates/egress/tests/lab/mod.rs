@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use hermetic_egress::{
-    CertificateAuthority, Conversation, Credential, Entry, Host, Limits, Proxy, Record, Resolver,
-    Roots, Rules, RulesText,
+    CertificateAuthority, CompiledRules, ConversationEgress, Credential, EgressEntry, EgressLimits,
+    EgressRecorder, HostName, Proxy, Resolver, RulesText, TrustRoots,
 };
 use hermetic_types::ConversationKey;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -22,11 +22,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Far more than anything here takes; only a hang reaches it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Lab {
     pub proxy: Proxy,
-    pub conversation: Arc<Conversation>,
+    pub conversation: Arc<ConversationEgress>,
     pub resolver: Arc<Liar>,
     pub journal: Arc<Journal>,
     pub stop: CancellationToken,
@@ -37,9 +37,9 @@ pub(crate) struct Lab {
 #[derive(Default)]
 pub(crate) struct Setup {
     pub rules: RulesText,
-    pub limits: Limits,
+    pub limits: EgressLimits,
     pub credentials: Vec<Credential>,
-    pub interception: Option<(Arc<CertificateAuthority>, Roots)>,
+    pub interception: Option<(Arc<CertificateAuthority>, TrustRoots)>,
 }
 
 impl Lab {
@@ -60,9 +60,9 @@ impl Lab {
         if let Some((authority, roots)) = setup.interception {
             proxy = proxy.intercepting(authority, &roots).unwrap();
         }
-        let conversation = Conversation::new(
+        let conversation = ConversationEgress::new(
             ConversationKey::new("agent:main:test:dm:1"),
-            Rules::compile(&setup.rules).unwrap(),
+            CompiledRules::compile(&setup.rules).unwrap(),
             setup.credentials,
             &setup.limits,
         );
@@ -84,7 +84,7 @@ impl Lab {
         self.dial_as(&self.conversation)
     }
 
-    pub(crate) fn dial_as(&self, conversation: &Arc<Conversation>) -> DuplexStream {
+    pub(crate) fn dial_as(&self, conversation: &Arc<ConversationEgress>) -> DuplexStream {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (proxy, conversation, stop) =
             (self.proxy.clone(), conversation.clone(), self.stop.clone());
@@ -114,9 +114,9 @@ impl Lab {
     }
 
     /// Waits until every connection has ended, and tells what was written down.
-    pub(crate) async fn finished(&self) -> Vec<Entry> {
+    pub(crate) async fn finished(&self) -> Vec<EgressEntry> {
         self.tasks.close();
-        timeout(PATIENCE, self.tasks.wait())
+        timeout(TEST_TIMEOUT, self.tasks.wait())
             .await
             .expect("a connection never ended");
         self.tasks.reopen();
@@ -148,7 +148,7 @@ impl Drop for Lab {
 
 pub(crate) async fn read_all(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut bytes = Vec::new();
-    timeout(PATIENCE, stream.read_to_end(&mut bytes))
+    timeout(TEST_TIMEOUT, stream.read_to_end(&mut bytes))
         .await
         .expect("the proxy hangs")
         .unwrap();
@@ -158,7 +158,7 @@ pub(crate) async fn read_all(stream: &mut (impl AsyncReadExt + Unpin)) -> String
 pub(crate) async fn read_head(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut bytes = Vec::new();
     while !bytes.ends_with(b"\r\n\r\n") {
-        let byte = timeout(PATIENCE, stream.read_u8())
+        let byte = timeout(TEST_TIMEOUT, stream.read_u8())
             .await
             .expect("the proxy hangs");
         match byte {
@@ -192,7 +192,7 @@ impl Liar {
 }
 
 impl Resolver for Liar {
-    fn resolve<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, host: &'a HostName) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             self.asked.lock().unwrap().push(host.to_string());
             let mut answers = self.answers.lock().unwrap();
@@ -209,16 +209,16 @@ impl Resolver for Liar {
 }
 
 #[derive(Default)]
-pub(crate) struct Journal(Mutex<Vec<Entry>>);
+pub(crate) struct Journal(Mutex<Vec<EgressEntry>>);
 
 impl Journal {
-    pub(crate) fn entries(&self) -> Vec<Entry> {
+    pub(crate) fn entries(&self) -> Vec<EgressEntry> {
         self.0.lock().unwrap().clone()
     }
 }
 
-impl Record for Journal {
-    fn write(&self, entry: &Entry) {
+impl EgressRecorder for Journal {
+    fn write(&self, entry: &EgressEntry) {
         self.0.lock().unwrap().push(entry.clone());
     }
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 use super::origin::Origin;
-use hermetic_egress::Stream;
+use hermetic_egress::ByteStream;
 
 /// A self-signed certificate that clients are told to trust.
 pub(crate) struct Identity {
@@ -79,7 +79,7 @@ impl Identity {
 }
 
 /// TLS over an open tunnel, believing this one certificate.
-pub(crate) async fn connect<S: Stream>(
+pub(crate) async fn connect<S: ByteStream>(
     stream: S,
     name: &str,
     trusted: &CertificateDer<'static>,
@@ -88,7 +88,7 @@ pub(crate) async fn connect<S: Stream>(
 }
 
 /// The same, offering these protocols.
-pub(crate) async fn connect_speaking<S: Stream>(
+pub(crate) async fn connect_speaking<S: ByteStream>(
     stream: S,
     name: &str,
     trusted: &CertificateDer<'static>,

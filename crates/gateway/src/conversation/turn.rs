@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use hermetic_agent::{
     Agent, CallId, Ended, Input, Message, Observer, Turn, TurnError, mend, prompt,
 };
-use hermetic_egress::{Mode, Reach};
+use hermetic_egress::{ReachSummary, RuleMode};
 use hermetic_store::{End, MessageRow, StoreError};
 use hermetic_tools::Terminal;
 use hermetic_types::Boundary;
@@ -188,14 +188,14 @@ impl Session<'_> {
 }
 
 /// What the model is told it can reach: what it can reach now.
-pub fn network(reach: Option<Reach>) -> prompt::Network {
+pub fn network(reach: Option<ReachSummary>) -> prompt::Network {
     match reach {
         None => prompt::Network::Closed,
         Some(reach) => match (reach.mode, reach.asks) {
-            (Mode::Closed, _) => prompt::Network::Closed,
-            (Mode::Open, _) => prompt::Network::Public,
-            (Mode::Allowlist, true) => prompt::Network::Ask(reach.allowed),
-            (Mode::Allowlist, false) => prompt::Network::Allow(reach.allowed),
+            (RuleMode::Closed, _) => prompt::Network::Closed,
+            (RuleMode::Open, _) => prompt::Network::Public,
+            (RuleMode::Allowlist, true) => prompt::Network::Ask(reach.allowed),
+            (RuleMode::Allowlist, false) => prompt::Network::Allow(reach.allowed),
         },
     }
 }

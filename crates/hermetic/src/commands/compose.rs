@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use hermetic_config::Config;
-use hermetic_egress::deploy::{Compose, Variant, dockerfile, squid_allowlist};
-use hermetic_egress::{Rules, RulesText};
+use hermetic_egress::deploy::{ComposeFile, ComposeVariant, dockerfile, squid_allowlist};
+use hermetic_egress::{CompiledRules, RulesText};
 
 use super::load;
 use crate::cli::Cli;
@@ -73,12 +73,12 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         presets: presets.clone(),
         ..RulesText::allowing(allow.iter().cloned())
     };
-    Rules::compile(&rules)
+    CompiledRules::compile(&rules)
         .map_err(|error| Failure::new(error.to_string(), "see `hermetic egress serve --help`"))?;
-    let compose = Compose {
+    let compose = ComposeFile {
         variant: match args.variant {
-            Which::Tight => Variant::Tight,
-            Which::Plain => Variant::Plain,
+            Which::Tight => ComposeVariant::Tight,
+            Which::Plain => ComposeVariant::Plain,
         },
         image: args.image.clone(),
         allow,

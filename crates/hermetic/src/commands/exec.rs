@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hermetic_app::{self as app, Caller};
 use hermetic_config::{Config, resolve_cli_backend};
-use hermetic_egress::Gate;
+use hermetic_egress::Egress;
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{
     Backend, FoundState, Lifeline, Mount, MountMode, Network, Sandbox, Spec, SystemView,
@@ -175,7 +175,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 async fn run_leaving(
     sandbox: &Sandbox,
     spec: &Spec,
-    gate: Option<&Arc<Gate>>,
+    gate: Option<&Arc<Egress>>,
     cleared: Cleared,
     tty: bool,
 ) -> Result<Exit, Failure> {

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use hermetic_app as app;
 use hermetic_config::{Config, Resolved, resolve_gateway_backend};
-use hermetic_egress::Mode;
+use hermetic_egress::RuleMode;
 use hermetic_types::{ConversationKey, PartHealth, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
@@ -207,15 +207,15 @@ fn egress(config: &Config, resolved: &Resolved) -> String {
         Ok(Some(gate)) => {
             let reach = gate.reach(&nobody);
             match (reach.mode, reach.allowed.len()) {
-                (Mode::Open, _) => "open: public hosts, through the proxy".to_owned(),
-                (Mode::Closed, _) => {
+                (RuleMode::Open, _) => "open: public hosts, through the proxy".to_owned(),
+                (RuleMode::Closed, _) => {
                     "closed: hermetic/egress.rules cannot be understood".to_owned()
                 }
-                (Mode::Allowlist, 0) if config.egress().ask => {
+                (RuleMode::Allowlist, 0) if config.egress().ask => {
                     "allowlist: empty, people are asked about each host".to_owned()
                 }
-                (Mode::Allowlist, 0) => "allowlist: empty, sandboxes reach nothing".to_owned(),
-                (Mode::Allowlist, count) => {
+                (RuleMode::Allowlist, 0) => "allowlist: empty, sandboxes reach nothing".to_owned(),
+                (RuleMode::Allowlist, count) => {
                     let shown = reach.allowed[..count.min(5)].join(", ");
                     let more = if count > 5 {
                         format!(" and {} more", count - 5)

@@ -5,17 +5,17 @@ use super::names::{ends_in_another_name, line_of};
 use super::random::{is_random, is_uuid};
 use super::services::is_named_in;
 use super::value::is_placeholder;
-use crate::class::Class;
-use crate::window::{Ahead, Found};
+use crate::byte_class::ByteClass;
+use crate::window::{RuleMatch, TextAhead};
 
 /// Shorter ones are ids and names more often than keys.
 const LEAST: usize = 20;
 
-pub(super) fn look(behind: &[u8], ahead: Ahead<'_>) -> Found {
+pub(super) fn look(behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
     if !is_assigned(behind) {
         return Ok(None);
     }
-    let end = ahead.run(0, Class::Drawn)?;
+    let end = ahead.run(0, ByteClass::Drawn)?;
     let token = ahead.slice(0..end);
     let line = line_of(behind);
     let fits = is_random(token, LEAST)

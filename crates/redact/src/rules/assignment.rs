@@ -5,12 +5,12 @@
 
 use std::ops::Range;
 
-use super::names::{Name, Suffix, ends_in_another_name, joined_value, mentions, suffix};
+use super::names::{NameSuffix, ValueName, ends_in_another_name, joined_value, mentions, suffix};
 use super::random::{is_random, is_uuid};
-use super::value::{Claim, Style, has_digit, is_secret, quote, spaces};
+use super::value::{NameClaim, ValueStyle, has_digit, is_secret, quote, spaces};
 use crate::MASK;
-use crate::class::Class;
-use crate::window::{Ahead, Found, NeedMore};
+use crate::byte_class::ByteClass;
+use crate::window::{NeedMore, RuleMatch, TextAhead};
 
 /// A longer string is a document, not a password.
 const LONGEST: usize = 4096;
@@ -28,7 +28,7 @@ const LEAST_NEXT: usize = 12;
 pub(super) fn look(
     word: &str,
     behind: &[u8],
-    ahead: Ahead<'_>,
+    ahead: TextAhead<'_>,
 ) -> Result<Vec<Range<usize>>, NeedMore> {
     if !ahead.folds_to(0, word)? {
         return Ok(Vec::new());
@@ -36,18 +36,18 @@ pub(super) fn look(
     let Some((end, suffix)) = suffix(ahead, word.len())? else {
         return Ok(Vec::new());
     };
-    let name = Name::new(behind, ahead.slice(0..word.len()));
+    let name = ValueName::new(behind, ahead.slice(0..word.len()));
     let mere_key = name.is_mere_key(word);
     if !mere_key && !name.tells(word) {
         return Ok(Vec::new());
     }
     let claim = match suffix {
-        Suffix::Plural => Claim::Doubtful,
-        _ if mere_key => Claim::Doubtful,
-        Suffix::None if is_password(word) => Claim::Password,
-        _ => Claim::Key,
+        NameSuffix::Plural => NameClaim::Doubtful,
+        _ if mere_key => NameClaim::Doubtful,
+        NameSuffix::None if is_password(word) => NameClaim::Password,
+        _ => NameClaim::Key,
     };
-    let assignment = Assignment {
+    let assignment = AssignedValue {
         word,
         name,
         end,
@@ -58,13 +58,13 @@ pub(super) fn look(
     match assignment.value()? {
         Some(value) => {
             // Another one beside it: `token = '…' | '…'`.
-            found.extend(near(ahead, value.end, Gap::SameLine)?);
+            found.extend(near(ahead, value.end, ValueGap::SameLine)?);
             found.push(value);
         }
-        None if claim == Claim::Doubtful => {}
+        None if claim == NameClaim::Doubtful => {}
         None => match joined_value(ahead.slice(word.len()..end)) {
             Some(value) => found.push(value.start + word.len()..value.end + word.len()),
-            None => found.extend(near(ahead, end, Gap::TwoLines)?),
+            None => found.extend(near(ahead, end, ValueGap::TwoLines)?),
         },
     }
     Ok(found)
@@ -75,42 +75,46 @@ fn is_password(word: &str) -> bool {
     word.starts_with("pass") || ["pw", "pwd", "psk", "secret"].contains(&word)
 }
 
-struct Assignment<'a> {
+/// A value and the name that it is assigned to.
+struct AssignedValue<'a> {
     word: &'a str,
-    name: Name<'a>,
+    name: ValueName<'a>,
     /// Where the name ends.
     end: usize,
-    claim: Claim,
-    ahead: Ahead<'a>,
+    claim: NameClaim,
+    ahead: TextAhead<'a>,
 }
 
+/// What stands between a name and its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Separator {
+enum AssignmentSeparator {
     Equals,
     Colon,
     Space,
 }
 
-impl Assignment<'_> {
-    fn value(&self) -> Found {
+impl AssignedValue<'_> {
+    fn value(&self) -> RuleMatch {
         let Self { ahead, end, .. } = *self;
         let after = quote(ahead, end)?;
         let at = spaces(ahead, after)?;
         let next = ahead.at(at + 1)?;
         let (from, separator) = match ahead.at(at)? {
             Some(b'=') if next == Some(b'=') => return Ok(None),
-            Some(b'=') if next == Some(b'>') => (at + 2, Separator::Equals),
-            Some(b'=') => (at + 1, Separator::Equals),
-            Some(b':' | b'?') if next == Some(b'=') => (at + 2, Separator::Equals),
-            Some(b'-') if next == Some(b'>') && at > end => (at + 2, Separator::Equals),
-            Some(b'%') if ahead.folds_to(at, "%3d")? => (at + 3, Separator::Equals),
+            Some(b'=') if next == Some(b'>') => (at + 2, AssignmentSeparator::Equals),
+            Some(b'=') => (at + 1, AssignmentSeparator::Equals),
+            Some(b':' | b'?') if next == Some(b'=') => (at + 2, AssignmentSeparator::Equals),
+            Some(b'-') if next == Some(b'>') && at > end => (at + 2, AssignmentSeparator::Equals),
+            Some(b'%') if ahead.folds_to(at, "%3d")? => (at + 3, AssignmentSeparator::Equals),
             Some(b':') if next == Some(b':') => return Ok(None),
-            Some(b':') => (at + 1, Separator::Colon),
+            Some(b':') => (at + 1, AssignmentSeparator::Colon),
             Some(b'>') if at == end && self.name.is_tag() || after > end && at == after => {
                 return self.in_tag(at + 1);
             }
             Some(b'|') => return self.in_cell(at + 1),
-            Some(_) if at > end && after == end && self.takes_space() => (at, Separator::Space),
+            Some(_) if at > end && after == end && self.takes_space() => {
+                (at, AssignmentSeparator::Space)
+            }
             Some(b'i' | b'w') if at > after => return self.in_prose(at),
             _ => return self.beside(after),
         };
@@ -120,44 +124,48 @@ impl Assignment<'_> {
         if opened > start {
             return self.quoted(opened);
         }
-        let mere_key = self.word == "key" && self.claim == Claim::Doubtful;
+        let mere_key = self.word == "key" && self.claim == NameClaim::Doubtful;
         if mere_key && !(tight && start == from) {
             return Ok(None);
         }
         let query = self.name.follows_query_mark();
         let style = match separator {
-            Separator::Equals if tight && start == from && query => Style::Query,
-            Separator::Equals if tight && start == from && self.name.is_upper() => {
-                Style::Environment
+            AssignmentSeparator::Equals if tight && start == from && query => ValueStyle::Query,
+            AssignmentSeparator::Equals if tight && start == from && self.name.is_upper() => {
+                ValueStyle::Environment
             }
-            Separator::Colon if start > from && self.name.starts_line() => Style::Line,
-            Separator::Space if !self.name.is_flag() => Style::Environment,
-            _ if self.claim == Claim::Password
+            AssignmentSeparator::Colon if start > from && self.name.starts_line() => {
+                ValueStyle::Line
+            }
+            AssignmentSeparator::Space if !self.name.is_flag() => ValueStyle::Environment,
+            _ if self.claim == NameClaim::Password
                 && (self.name.is_flag() || self.name.starts_line()) =>
             {
-                Style::Password
+                ValueStyle::Password
             }
-            _ => Style::Bare,
+            _ => ValueStyle::Bare,
         };
         let end = match style {
-            Style::Environment if self.name.starts_line() => ahead.run(start, Class::Line)?,
-            Style::Line => ahead.run(start, Class::Line)?,
-            _ => ahead.run(start, Class::Bare)?,
+            ValueStyle::Environment if self.name.starts_line() => {
+                ahead.run(start, ByteClass::Line)?
+            }
+            ValueStyle::Line => ahead.run(start, ByteClass::Line)?,
+            _ => ahead.run(start, ByteClass::Bare)?,
         };
         let bytes = up_to_escape(ahead.slice(start..end)).trim_ascii_end();
-        if bytes.len() > LONGEST && style == Style::Bare {
+        if bytes.len() > LONGEST && style == ValueStyle::Bare {
             return Ok(None);
         }
         // `private_key: PrivatePkcs8KeyDer<'_>` declares one, and so does `SECRET: kind_3 = 1`.
         let declares = ahead.at(end)? == Some(b'<')
-            || separator == Separator::Colon && start > from && ahead.is(end, " = ")?;
+            || separator == AssignmentSeparator::Colon && start > from && ahead.is(end, " = ")?;
         if declares && !is_random(bytes, LEAST_NEAR) {
             return Ok(None);
         }
         // `OTHER_KEY=Some Value`: a key that the name says nothing more of is drawn.
         let mere = self.word == "key" && !self.name.is_of_a_door();
         if mere
-            && style == Style::Environment
+            && style == ValueStyle::Environment
             && !has_digit(&bytes[..bytes.len().min(LONGEST_LINE)])
             && !is_random(bytes, LEAST_NEXT)
         {
@@ -165,7 +173,7 @@ impl Assignment<'_> {
         }
         // More than one word after a colon is a sentence.
         let beginning = &bytes[..bytes.len().min(LONGEST_LINE)];
-        if style == Style::Line && beginning.contains(&b' ') {
+        if style == ValueStyle::Line && beginning.contains(&b' ') {
             return Ok(None);
         }
         Ok(is_secret(bytes, style, self.claim).then_some(start..start + bytes.len()))
@@ -182,15 +190,15 @@ impl Assignment<'_> {
                 && mentions(self.name.behind(), &["login "])
     }
 
-    fn quoted(&self, from: usize) -> Found {
+    fn quoted(&self, from: usize) -> RuleMatch {
         let ahead = self.ahead;
-        if self.word == "key" && self.claim == Claim::Doubtful {
+        if self.word == "key" && self.claim == NameClaim::Doubtful {
             return Ok(None);
         }
         let class = match ahead.slice(from - 1..from) {
-            b"\"" => Class::InDouble,
-            b"'" => Class::InSingle,
-            _ => Class::InBacktick,
+            b"\"" => ByteClass::InDouble,
+            b"'" => ByteClass::InSingle,
+            _ => ByteClass::InBacktick,
         };
         let escaped = ahead.slice(from.saturating_sub(2)..from - 1) == b"\\";
         let mut end = ahead.run(from, class)?;
@@ -199,12 +207,12 @@ impl Assignment<'_> {
             end = ahead.run(end + 2, class)?;
         }
         let bytes = ahead.slice(from..end);
-        let fits = bytes.len() <= LONGEST && is_secret(bytes, Style::Quoted, self.claim);
+        let fits = bytes.len() <= LONGEST && is_secret(bytes, ValueStyle::Quoted, self.claim);
         Ok(fits.then_some(from..from + bytes.len()))
     }
 
     /// `<password>…</password>`, `<entry key="password">…</entry>`.
-    fn in_tag(&self, from: usize) -> Found {
+    fn in_tag(&self, from: usize) -> RuleMatch {
         let ahead = self.ahead;
         let end = ahead.short_run(from, LONGEST_LINE, |byte| {
             byte != b'<' && byte != b'\n' && byte != b'\r'
@@ -214,23 +222,23 @@ impl Assignment<'_> {
         let start = from + bytes.len() - bytes.trim_ascii_start().len();
         let closed = ahead.at(end)? == Some(b'<');
         Ok(
-            (closed && !value.contains(&b' ') && is_secret(value, Style::Quoted, self.claim))
+            (closed && !value.contains(&b' ') && is_secret(value, ValueStyle::Quoted, self.claim))
                 .then_some(start..start + value.len()),
         )
     }
 
     /// `| name | value |`, as tables of Markdown and of database clients have it.
-    fn in_cell(&self, from: usize) -> Found {
+    fn in_cell(&self, from: usize) -> RuleMatch {
         let ahead = self.ahead;
         let start = spaces(ahead, from)?;
         let start = quote(ahead, start)?;
-        let end = ahead.run(start, Class::Bare)?;
+        let end = ahead.run(start, ByteClass::Bare)?;
         let value = ahead.slice(start..end);
-        Ok(is_secret(value, Style::Bare, self.claim).then_some(start..end))
+        Ok(is_secret(value, ValueStyle::Bare, self.claim).then_some(start..end))
     }
 
     /// `the password is …`.
-    fn in_prose(&self, at: usize) -> Found {
+    fn in_prose(&self, at: usize) -> RuleMatch {
         let ahead = self.ahead;
         let mut from = at;
         for verb in ["is ", "is:", "was ", "was:"] {
@@ -248,14 +256,14 @@ impl Assignment<'_> {
         if opened > start {
             return self.quoted(opened);
         }
-        let end = ahead.run(start, Class::Bare)?;
+        let end = ahead.run(start, ByteClass::Bare)?;
         let bytes = ahead.slice(start..end);
         let value = bytes.strip_suffix(b".").unwrap_or(bytes);
-        Ok(is_secret(value, Style::Bare, self.claim).then_some(start..start + value.len()))
+        Ok(is_secret(value, ValueStyle::Bare, self.claim).then_some(start..start + value.len()))
     }
 
     /// `name="PASSWORD" value="…"`, `- name: PASSWORD` with `value: …` on the next line.
-    fn beside(&self, from: usize) -> Found {
+    fn beside(&self, from: usize) -> RuleMatch {
         const WORD: &str = "value";
         let ahead = self.ahead;
         let at = ahead.short_run(from, 40, |byte| byte.is_ascii_whitespace() || byte == b',')?;
@@ -273,9 +281,9 @@ impl Assignment<'_> {
         if opened > start {
             return self.quoted(opened);
         }
-        let end = ahead.run(start, Class::Bare)?;
+        let end = ahead.run(start, ByteClass::Bare)?;
         let value = ahead.slice(start..end);
-        Ok(is_secret(value, Style::Line, self.claim).then_some(start..end))
+        Ok(is_secret(value, ValueStyle::Line, self.claim).then_some(start..end))
     }
 }
 
@@ -287,15 +295,15 @@ fn up_to_escape(value: &[u8]) -> &[u8] {
     &value[..end]
 }
 
-/// How far a value may stand behind what tells of it.
+/// How far a value may stand behind the word that tells of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Gap {
+enum ValueGap {
     SameLine,
     TwoLines,
 }
 
 /// A value that looks drawn, shortly behind a name that tells.
-fn near(ahead: Ahead<'_>, from: usize, lines: Gap) -> Found {
+fn near(ahead: TextAhead<'_>, from: usize, lines: ValueGap) -> RuleMatch {
     let until = ahead.short_run(from, NEAR, |_| true)?;
     let gap = ahead.slice(from..until);
     let mut at = from;
@@ -304,7 +312,7 @@ fn near(ahead: Ahead<'_>, from: usize, lines: Gap) -> Found {
         let offset = at - from;
         let byte = gap[offset];
         breaks += usize::from(byte == b'\n');
-        if breaks > usize::from(lines == Gap::TwoLines)
+        if breaks > usize::from(lines == ValueGap::TwoLines)
             || gap[offset..].starts_with(&MASK.as_bytes()[..4])
         {
             return Ok(None);
@@ -313,11 +321,11 @@ fn near(ahead: Ahead<'_>, from: usize, lines: Gap) -> Found {
             at += 1;
             continue;
         }
-        let end = ahead.run(at, Class::Drawn)?;
+        let end = ahead.run(at, ByteClass::Drawn)?;
         let token = ahead.slice(at..end);
         let between = &gap[..offset];
         let next =
-            lines == Gap::TwoLines && between.iter().all(|byte| !byte.is_ascii_alphanumeric());
+            lines == ValueGap::TwoLines && between.iter().all(|byte| !byte.is_ascii_alphanumeric());
         let least = if next { LEAST_NEXT } else { LEAST_NEAR };
         // What a mask stands beside is the rest of something.
         let cut = touches_mask(ahead.slice(at.saturating_sub(1)..at), ahead, end)?;
@@ -337,7 +345,11 @@ fn near(ahead: Ahead<'_>, from: usize, lines: Gap) -> Found {
 }
 
 /// Whether a mask stands right before these bytes, which end at `end`, or behind them.
-pub(super) fn touches_mask(before: &[u8], ahead: Ahead<'_>, end: usize) -> Result<bool, NeedMore> {
+pub(super) fn touches_mask(
+    before: &[u8],
+    ahead: TextAhead<'_>,
+    end: usize,
+) -> Result<bool, NeedMore> {
     Ok(before.ends_with(b"]") || ahead.is(end, &MASK[..4])?)
 }
 

@@ -11,11 +11,11 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::assignment::{is_of_a_hash, touches_mask};
 use super::names::{line_of, mentions};
-use super::random::{Mixture, is_random, mixture};
+use super::random::{CharacterMix, is_random, mixture};
 use super::value::is_placeholder;
-use super::vendor::Prefix;
-use crate::class::Class;
-use crate::window::{Ahead, NeedMore, ends_in_colour};
+use super::vendor::VendorPrefix;
+use crate::byte_class::ByteClass;
+use crate::window::{NeedMore, TextAhead, ends_in_colour};
 
 /// A longer run is data: an image, a certificate, a program.
 const LONGEST: usize = 400;
@@ -38,16 +38,16 @@ const LONGEST_PART: usize = 12;
 /// Data in base64 is folded into lines of this length and more.
 const LEAST_FOLDED: usize = 60;
 
-pub(super) fn look(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
+pub(super) fn look(behind: &[u8], ahead: TextAhead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
     let found = drawn_pieces(behind, ahead)?;
-    let end = ahead.run(0, Class::Drawn)?;
+    let end = ahead.run(0, ByteClass::Drawn)?;
     let other =
         !found.is_empty() && (touches_mask(behind, ahead, end)? || is_of_a_hash(line_of(behind)));
     Ok(if other { Vec::new() } else { found })
 }
 
-fn drawn_pieces(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
-    let end = ahead.run(0, Class::Drawn)?;
+fn drawn_pieces(behind: &[u8], ahead: TextAhead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
+    let end = ahead.run(0, ByteClass::Drawn)?;
     if end > LONGEST {
         return Ok(Vec::new());
     }
@@ -65,10 +65,10 @@ fn drawn_pieces(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<usize>>, Ne
     let start = length_of_escape(behind, run);
     let (mut at, whole) = (start, &run[start..]);
     if hides_key(whole) {
-        let end = ahead.run(start, Class::Base64)?;
+        let end = ahead.run(start, ByteClass::Base64)?;
         return Ok(iter::once(start..end).collect());
     }
-    if is_key(whole, Stands::Alone) && whole.contains(&b'_') && !is_placeholder(whole) {
+    if is_key(whole, RunContext::Alone) && whole.contains(&b'_') && !is_placeholder(whole) {
         return Ok(iter::once(start..end).collect());
     }
     let line = line_of(behind);
@@ -80,9 +80,9 @@ fn drawn_pieces(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<usize>>, Ne
         let place = at..at + piece.len();
         at = place.end + 1;
         let stands = if piece.len() == whole.len() && !in_address {
-            Stands::Alone
+            RunContext::Alone
         } else {
-            Stands::InPath
+            RunContext::InPath
         };
         if is_key(piece, stands) && !is_placeholder(piece) && !is_of_a_hash(piece) {
             found.push(place);
@@ -104,7 +104,7 @@ fn hides_key(run: &[u8]) -> bool {
     let whole = &run[..run.len().min(LOOKED_AT) / 4 * 4];
     STANDARD
         .decode(whole)
-        .is_ok_and(|text| Prefix::begins(&text))
+        .is_ok_and(|text| VendorPrefix::begins(&text))
 }
 
 /// The end of an escape that the run begins with: `\n` in JSON, or a colour, `ESC [ 31 m`.
@@ -117,32 +117,33 @@ fn length_of_escape(behind: &[u8], run: &[u8]) -> usize {
     if colour { digits + 1 } else { 0 }
 }
 
+/// What stands around a run of characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stands {
+enum RunContext {
     Alone,
     /// Between the slashes of an address or a path, where ids look drawn as well.
     InPath,
 }
 
-fn is_key(piece: &[u8], stands: Stands) -> bool {
+fn is_key(piece: &[u8], stands: RunContext) -> bool {
     if piece.len() < LEAST_BEHIND_PREFIX {
         return false;
     }
-    let Prefixed { body, divider } = Prefixed::of(piece);
+    let PrefixedKey { body, divider } = PrefixedKey::of(piece);
     if body.len() == piece.len() {
-        return stands == Stands::Alone && (is_drawn_alone(body) || is_mailchimp(body));
+        return stands == RunContext::Alone && (is_drawn_alone(body) || is_mailchimp(body));
     }
     // A checksum behind words is one, however many words there are.
     let made_of = match mixture(longest_part(body)) {
-        Mixture::Hex => Mixture::Hex,
+        CharacterMix::Hex => CharacterMix::Hex,
         _ => mixture(body),
     };
     let least = match made_of {
-        Mixture::Cases | Mixture::LettersAndDigits => LEAST_BEHIND_PREFIX,
-        Mixture::Hex if divider == b'_' => LEAST_HEX,
+        CharacterMix::Cases | CharacterMix::LettersAndDigits => LEAST_BEHIND_PREFIX,
+        CharacterMix::Hex if divider == b'_' => LEAST_HEX,
         _ => return false,
     };
-    (stands == Stands::Alone || divider == b'_')
+    (stands == RunContext::Alone || divider == b'_')
         && is_random(body, least)
         && is_made_up(longest_part(body))
 }
@@ -161,15 +162,15 @@ fn longest_part(body: &[u8]) -> &[u8] {
 
 fn is_drawn_alone(body: &[u8]) -> bool {
     match mixture(body) {
-        Mixture::Cases => {
+        CharacterMix::Cases => {
             is_random(body, LEAST_ALONE) && is_random(longest_part(body), LEAST_PART_ALONE)
         }
         // The alphabet of base32.
-        Mixture::LettersAndDigits => {
+        CharacterMix::LettersAndDigits => {
             let base32 = |byte: &u8| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(byte);
             body.iter().all(base32) && is_random(body, LEAST_HEX)
         }
-        Mixture::Hex | Mixture::Letters => false,
+        CharacterMix::Hex | CharacterMix::Letters => false,
     }
 }
 
@@ -185,13 +186,13 @@ fn is_mailchimp(body: &[u8]) -> bool {
 }
 
 /// A key without the words in front of it that tell whose it is.
-struct Prefixed<'a> {
+struct PrefixedKey<'a> {
     body: &'a [u8],
     /// What stands between them.
     divider: u8,
 }
 
-impl<'a> Prefixed<'a> {
+impl<'a> PrefixedKey<'a> {
     fn of(piece: &'a [u8]) -> Self {
         let mut prefixed = Self {
             body: piece,

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::names::{line_of, mentions};
 use super::value::{has_digit, has_letter, is_placeholder, quote, spaces};
-use crate::class::Class;
-use crate::window::{Ahead, Found};
+use crate::byte_class::ByteClass;
+use crate::window::{RuleMatch, TextAhead};
 
 /// A short option that takes a password, and the programs that have it.
 #[derive(Debug)]
@@ -46,7 +46,11 @@ pub(crate) static OPTIONS: [PasswordOption; 5] = [
     },
 ];
 
-pub(super) fn password_option(option: &PasswordOption, behind: &[u8], ahead: Ahead<'_>) -> Found {
+pub(super) fn password_option(
+    option: &PasswordOption,
+    behind: &[u8],
+    ahead: TextAhead<'_>,
+) -> RuleMatch {
     if !ahead.is(0, option.text)? || !mentions(line_of(behind), option.programs) {
         return Ok(None);
     }
@@ -60,7 +64,7 @@ pub(super) fn password_option(option: &PasswordOption, behind: &[u8], ahead: Ahe
 }
 
 /// `curl -u user:password`, `--user user:password`, `smbclient -U user%password`.
-pub(super) fn user_option(text: &str, behind: &[u8], ahead: Ahead<'_>) -> Found {
+pub(super) fn user_option(text: &str, behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
     if !ahead.folds_to(0, text)? {
         return Ok(None);
     }
@@ -84,16 +88,16 @@ pub(super) fn user_option(text: &str, behind: &[u8], ahead: Ahead<'_>) -> Found 
 }
 
 /// The rest of a word on a command line.
-fn value_at(ahead: Ahead<'_>, start: usize) -> Found {
+fn value_at(ahead: TextAhead<'_>, start: usize) -> RuleMatch {
     let start = quote(ahead, start)?;
-    let end = ahead.run(start, Class::Bare)?;
+    let end = ahead.run(start, ByteClass::Bare)?;
     let value = ahead.slice(start..end);
     let fits = value.len() >= 4 && !value.starts_with(b"-") && !is_placeholder(value);
     Ok((fits && (value.len() >= 6 || has_digit(value))).then_some(start..end))
 }
 
 /// `host:5432:database:user:password`, a line of `.pgpass`.
-pub(super) fn pgpass(behind: &[u8], ahead: Ahead<'_>) -> Found {
+pub(super) fn pgpass(behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
     let line = behind
         .rsplit(|byte| *byte == b'\n')
         .next()
@@ -116,14 +120,14 @@ pub(super) fn pgpass(behind: &[u8], ahead: Ahead<'_>) -> Found {
         }
         at = end;
     }
-    let end = ahead.run(at + 1, Class::Line)?;
+    let end = ahead.run(at + 1, ByteClass::Line)?;
     let value = ahead.slice(at + 1..end).trim_ascii_end();
     let fits = value.len() >= 4 && !value.contains(&b' ') && !is_placeholder(value);
     Ok(fits.then_some(at + 1..at + 1 + value.len()))
 }
 
 /// `"auth": "dXNlcjpwYXNzd29yZA=="` of a registry, `_auth=…` of npm: base64 of `user:password`.
-pub(super) fn registry_auth(behind: &[u8], ahead: Ahead<'_>) -> Found {
+pub(super) fn registry_auth(behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
     const WORD: &str = "auth";
     let opens = matches!(behind, [.., b'"' | b'\'' | b'_' | b':']) || behind.is_empty();
     if !opens || !ahead.folds_to(0, WORD)? {
@@ -136,7 +140,7 @@ pub(super) fn registry_auth(behind: &[u8], ahead: Ahead<'_>) -> Found {
     }
     let at = spaces(ahead, at + 1)?;
     let start = quote(ahead, at)?;
-    let end = ahead.run(start, Class::Base64)?;
+    let end = ahead.run(start, ByteClass::Base64)?;
     let value = ahead.slice(start..end);
     let told = STANDARD.decode(value.get(..value.len().min(1024)).unwrap_or_default());
     let pair = told.is_ok_and(|told| told.contains(&b':') && told.iter().all(u8::is_ascii));
@@ -149,11 +153,11 @@ pub(super) static HASHES: [&str; 17] = [
     "$scrypt$", "$pbkdf2", "$sha1$", "$md5", "$P$",
 ];
 
-pub(super) fn password_hash(start: &str, ahead: Ahead<'_>) -> Found {
+pub(super) fn password_hash(start: &str, ahead: TextAhead<'_>) -> RuleMatch {
     if !ahead.is(0, start)? {
         return Ok(None);
     }
-    let end = ahead.run(1, Class::Crypt)?;
+    let end = ahead.run(1, ByteClass::Crypt)?;
     let value = ahead.slice(0..end);
     let divided = value.iter().filter(|byte| **byte == b'$').count() >= 3 || start == "$P$";
     Ok((value.len() >= 22 && divided && has_letter(value)).then_some(0..end))

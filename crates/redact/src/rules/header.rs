@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::random::is_random;
 use super::value::{is_placeholder, quote, spaces};
-use crate::class::Class;
-use crate::window::{Ahead, Found, starts_word};
+use crate::byte_class::ByteClass;
+use crate::window::{RuleMatch, TextAhead, starts_word};
 
 /// A cookie's name is shorter.
 const LONGEST_NAME: usize = 128;
@@ -17,7 +17,7 @@ const LOOKED_AT: usize = 512;
 const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "digest", "apikey", "bot"];
 
 /// `Authorization: Bearer …`, also as JSON, in a curl command, or with the scheme left out.
-pub(super) fn authorization(ahead: Ahead<'_>) -> Found {
+pub(super) fn authorization(ahead: TextAhead<'_>) -> RuleMatch {
     const NAME: &str = "authorization";
     if !ahead.folds_to(0, NAME)? {
         return Ok(None);
@@ -35,9 +35,9 @@ pub(super) fn authorization(ahead: Ahead<'_>) -> Found {
         if ahead.folds_to(at, scheme)? && ahead.at(at + scheme.len())? == Some(b' ') {
             let from = spaces(ahead, at + scheme.len())?;
             let class = if scheme == "digest" {
-                Class::Line
+                ByteClass::Line
             } else {
-                Class::Credential
+                ByteClass::Credential
             };
             let end = ahead.run(from, class)?;
             let value = ahead.slice(from..end);
@@ -45,7 +45,7 @@ pub(super) fn authorization(ahead: Ahead<'_>) -> Found {
             return Ok((end - from >= 4 && !plain).then_some(from..end));
         }
     }
-    let end = ahead.run(at, Class::Credential)?;
+    let end = ahead.run(at, ByteClass::Credential)?;
     let value = ahead.slice(at..end);
     Ok((value.len() >= 16 && has_digit(value)).then_some(at..end))
 }
@@ -60,12 +60,12 @@ fn is_plain_pair(encoded: &[u8]) -> bool {
 }
 
 /// `Bearer …` wherever it stands.
-pub(super) fn bearer(behind: &[u8], ahead: Ahead<'_>) -> Found {
+pub(super) fn bearer(behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
     const WORD: &str = "bearer ";
     if !starts_word(behind) || !ahead.folds_to(0, WORD)? {
         return Ok(None);
     }
-    let end = ahead.run(WORD.len(), Class::Credential)?;
+    let end = ahead.run(WORD.len(), ByteClass::Credential)?;
     let value = ahead.slice(WORD.len()..end);
     Ok(
         (value.len() >= 16 && (has_digit(value) || is_random(value, 16)))
@@ -74,12 +74,12 @@ pub(super) fn bearer(behind: &[u8], ahead: Ahead<'_>) -> Found {
 }
 
 /// `Cookie: a=b` and `Set-Cookie: a=b`, to the end of the line.
-pub(super) fn cookie(ahead: Ahead<'_>) -> Found {
+pub(super) fn cookie(ahead: TextAhead<'_>) -> RuleMatch {
     const NAME: &str = "cookie: ";
     if !ahead.folds_to(0, NAME)? {
         return Ok(None);
     }
-    let end = ahead.run(NAME.len(), Class::Unquoted)?;
+    let end = ahead.run(NAME.len(), ByteClass::Unquoted)?;
     let value = ahead.slice(NAME.len()..end);
     let name = value
         .iter()

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::window::{Ahead, NeedMore};
+use crate::window::{NeedMore, TextAhead};
 
 /// No Secret has more entries worth a look.
 const MOST: usize = 64;
@@ -11,7 +11,10 @@ const MOST: usize = 64;
 const CERTIFICATE: &[u8] = b"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t";
 
 /// `kind: Secret`, with its values below it.
-pub(super) fn below_kind(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
+pub(super) fn below_kind(
+    behind: &[u8],
+    ahead: TextAhead<'_>,
+) -> Result<Vec<Range<usize>>, NeedMore> {
     const KIND: &str = "kind: Secret";
     if !starts_line(behind) || !ahead.is(0, KIND)? || !ends_line(ahead, KIND.len())? {
         return Ok(Vec::new());
@@ -27,7 +30,10 @@ pub(super) fn below_kind(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<us
 }
 
 /// `data:`, with `kind: Secret` below it, as `kubectl` prints it.
-pub(super) fn above_kind(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
+pub(super) fn above_kind(
+    behind: &[u8],
+    ahead: TextAhead<'_>,
+) -> Result<Vec<Range<usize>>, NeedMore> {
     const TITLE: &str = "data:";
     if !starts_line(behind) || !ahead.is(0, TITLE)? || !ends_line(ahead, TITLE.len())? {
         return Ok(Vec::new());
@@ -41,7 +47,7 @@ pub(super) fn above_kind(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<us
 }
 
 /// The rest of one document of a file.
-fn document(ahead: Ahead<'_>) -> Result<&[u8], NeedMore> {
+fn document(ahead: TextAhead<'_>) -> Result<&[u8], NeedMore> {
     let end = match ahead.find(0, "\n---")? {
         Some(end) => end,
         None => ahead.len(),
@@ -83,7 +89,7 @@ fn starts_line(behind: &[u8]) -> bool {
     matches!(behind, [] | [.., b'\n'])
 }
 
-fn ends_line(ahead: Ahead<'_>, at: usize) -> Result<bool, NeedMore> {
+fn ends_line(ahead: TextAhead<'_>, at: usize) -> Result<bool, NeedMore> {
     Ok(matches!(ahead.at(at)?, None | Some(b'\n' | b'\r')))
 }
 

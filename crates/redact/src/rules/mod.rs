@@ -23,13 +23,14 @@ use std::ops::Range;
 
 pub(crate) use value::is_identifier;
 
-use crate::filter::{Key, Start, fold, key};
-use crate::window::{Ahead, NeedMore};
+use crate::filter::{FoldedKey, KnownStart, fold, key};
+use crate::window::{NeedMore, TextAhead};
 
+/// A rule that recognises one shape of secrets.
 #[derive(Clone, Copy)]
-pub(crate) enum Rule {
+pub(crate) enum SecretRule {
     /// A row of the table in [`vendor`].
-    Vendor(&'static vendor::Prefix),
+    Vendor(&'static vendor::VendorPrefix),
     Assignment(&'static str),
     Authorization,
     Bearer,
@@ -50,11 +51,11 @@ pub(crate) enum Rule {
     WebhookPath(&'static str),
 }
 
-impl Rule {
+impl SecretRule {
     pub(crate) fn look(
         self,
         behind: &[u8],
-        ahead: Ahead<'_>,
+        ahead: TextAhead<'_>,
     ) -> Result<Vec<Range<usize>>, NeedMore> {
         let found = match self {
             Self::Vendor(prefix) => prefix.look(behind, ahead),
@@ -82,19 +83,19 @@ impl Rule {
 }
 
 /// What is a key because it is long and looks drawn. `ahead` begins with a long run.
-pub(crate) fn long_run(behind: &[u8], ahead: Ahead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
+pub(crate) fn long_run(behind: &[u8], ahead: TextAhead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
     if let Some(found) = assigned::look(behind, ahead)? {
         return Ok(vec![found]);
     }
     bare::look(behind, ahead)
 }
 
-/// Which rules start where: a table by the hash of their first bytes.
-pub(crate) struct Triggers(Vec<Vec<(Start, Rule)>>);
+/// The rules that may start at a byte: a table by the hash of their first bytes.
+pub(crate) struct RuleTriggers(Vec<Vec<(KnownStart, SecretRule)>>);
 
 const SLOTS: usize = 1 << 12;
 
-impl Triggers {
+impl RuleTriggers {
     pub(crate) fn none() -> Self {
         Self(vec![Vec::new(); SLOTS])
     }
@@ -102,66 +103,66 @@ impl Triggers {
     pub(crate) fn all() -> Self {
         let mut table = Self::none();
         for (start, rule) in [
-            (start_of("authorization"), Rule::Authorization),
-            (start_of("bearer"), Rule::Bearer),
-            (start_of("cookie"), Rule::Cookie),
-            (start_of("eyj"), Rule::Jwt),
-            (start_of("ewo"), Rule::Jwt),
-            (start_of("-----begin"), Rule::PrivateKey),
-            (start_of("kind"), Rule::KubernetesKind),
-            (start_of("data"), Rule::KubernetesData),
-            (start_of("auth"), Rule::RegistryAuth),
-            (start_of(":54"), Rule::Pgpass),
-            (start_of(":64"), Rule::Pgpass),
-            (start_of(":*:"), Rule::Pgpass),
-            (start_of(":aa"), Rule::TelegramToken),
-            (start_of("://"), Rule::Userinfo),
+            (start_of("authorization"), SecretRule::Authorization),
+            (start_of("bearer"), SecretRule::Bearer),
+            (start_of("cookie"), SecretRule::Cookie),
+            (start_of("eyj"), SecretRule::Jwt),
+            (start_of("ewo"), SecretRule::Jwt),
+            (start_of("-----begin"), SecretRule::PrivateKey),
+            (start_of("kind"), SecretRule::KubernetesKind),
+            (start_of("data"), SecretRule::KubernetesData),
+            (start_of("auth"), SecretRule::RegistryAuth),
+            (start_of(":54"), SecretRule::Pgpass),
+            (start_of(":64"), SecretRule::Pgpass),
+            (start_of(":*:"), SecretRule::Pgpass),
+            (start_of(":aa"), SecretRule::TelegramToken),
+            (start_of("://"), SecretRule::Userinfo),
         ] {
             table.add(start, rule);
         }
         for row in vendor::PREFIXES {
             for start in row.starts() {
-                table.add(start, Rule::Vendor(row));
+                table.add(start, SecretRule::Vendor(row));
             }
         }
         for word in &names::WORDS {
-            table.add(start_of(word), Rule::Assignment(word));
+            table.add(start_of(word), SecretRule::Assignment(word));
         }
         // Too short a word to look for without what may follow it.
         for start in ["pw:", "pw=", "pw "] {
-            table.add(start_of(start), Rule::Assignment("pw"));
+            table.add(start_of(start), SecretRule::Assignment("pw"));
         }
         for path in &platform::WEBHOOK_PATHS {
-            table.add(start_of(path), Rule::WebhookPath(path));
+            table.add(start_of(path), SecretRule::WebhookPath(path));
         }
         for three in platform::discord_starts() {
-            table.add(Start::Three(key(three)), Rule::DiscordToken);
+            table.add(KnownStart::Three(key(three)), SecretRule::DiscordToken);
         }
         for start in &command::HASHES {
-            table.add(start_of(start), Rule::PasswordHash(start));
+            table.add(start_of(start), SecretRule::PasswordHash(start));
         }
         for option in &command::OPTIONS {
-            table.add(start_of(option.text), Rule::PasswordOption(option));
+            table.add(start_of(option.text), SecretRule::PasswordOption(option));
         }
         for text in [" -u", " --user"] {
-            table.add(start_of(text), Rule::UserOption(text));
+            table.add(start_of(text), SecretRule::UserOption(text));
         }
         for title in pem::PUTTY_TITLES {
-            table.add(start_of(title), Rule::PuttyKey(title));
+            table.add(start_of(title), SecretRule::PuttyKey(title));
         }
         table
     }
 
-    fn add(&mut self, start: Start, rule: Rule) {
+    fn add(&mut self, start: KnownStart, rule: SecretRule) {
         self.0[slot(start.key())].push((start, rule));
     }
 
-    pub(crate) fn starts(&self) -> impl Iterator<Item = Start> {
+    pub(crate) fn starts(&self) -> impl Iterator<Item = KnownStart> {
         self.0.iter().flatten().map(|(start, _)| *start)
     }
 
     /// The rules that may have something to say about a text that begins so.
-    pub(crate) fn at(&self, text: &[u8]) -> impl Iterator<Item = Rule> {
+    pub(crate) fn at(&self, text: &[u8]) -> impl Iterator<Item = SecretRule> {
         let three = text.first_chunk().map(|three| key(*three));
         let four = text
             .first_chunk()
@@ -174,11 +175,11 @@ impl Triggers {
     }
 }
 
-fn slot(key: Key) -> usize {
+fn slot(key: FoldedKey) -> usize {
     (key.wrapping_mul(0x9E37_79B1) >> 16) as usize % SLOTS
 }
 
-fn start_of(text: &str) -> Start {
+fn start_of(text: &str) -> KnownStart {
     // No table holds a shorter start; this one matches nothing but itself.
-    Start::of(text.as_bytes()).unwrap_or(Start::Three(key([0, 0, 0])))
+    KnownStart::of(text.as_bytes()).unwrap_or(KnownStart::Three(key([0, 0, 0])))
 }

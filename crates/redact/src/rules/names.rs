@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::random::{is_random, is_uuid};
 use super::services::{is_named_in, is_service};
-use crate::window::{Ahead, NeedMore, is_token};
+use crate::window::{NeedMore, TextAhead, is_token};
 
 /// What tells that a name holds a secret.
 pub(super) static WORDS: [&str; 15] = [
@@ -163,7 +163,7 @@ const LONGEST_SUFFIX: usize = 48;
 
 /// What a name says by the words behind its telling one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Suffix {
+pub(super) enum NameSuffix {
     /// None, or a number: the name ends in the telling word.
     None,
     /// `_PROD`, `_CI`, `Staging`: which one it is.
@@ -175,7 +175,10 @@ pub(super) enum Suffix {
 /// Where the name ends whose telling word ends at `from`, and what the rest of it says. `None` where
 /// the word only goes on (`tokenizer`, `keyboard`), or where the name speaks of something else
 /// (`password_file`).
-pub(super) fn suffix(ahead: Ahead<'_>, from: usize) -> Result<Option<(usize, Suffix)>, NeedMore> {
+pub(super) fn suffix(
+    ahead: TextAhead<'_>,
+    from: usize,
+) -> Result<Option<(usize, NameSuffix)>, NeedMore> {
     let end = ahead.short_run(from, LONGEST_SUFFIX, |byte| is_token(byte) || byte == b'.')?;
     let rest = ahead.slice(from..end);
     // A dot at the end closes a sentence, or opens a call.
@@ -186,8 +189,8 @@ pub(super) fn suffix(ahead: Ahead<'_>, from: usize) -> Result<Option<(usize, Suf
     let end = from + rest.len();
     let last = ahead.slice(from.saturating_sub(1)..from);
     let opens = match rest {
-        [] => return Ok(Some((end, Suffix::None))),
-        [b's' | b'S'] => return Ok(Some((end, Suffix::Plural))),
+        [] => return Ok(Some((end, NameSuffix::None))),
+        [b's' | b'S'] => return Ok(Some((end, NameSuffix::Plural))),
         [b'_' | b'-' | b'.', ..] => true,
         [first, ..] if first.is_ascii_digit() => true,
         [first, ..] => first.is_ascii_uppercase() && last.iter().all(u8::is_ascii_lowercase),
@@ -195,7 +198,7 @@ pub(super) fn suffix(ahead: Ahead<'_>, from: usize) -> Result<Option<(usize, Suf
     if !opens {
         return Ok(None);
     }
-    let mut says = Suffix::None;
+    let mut says = NameSuffix::None;
     for word in words(rest) {
         if word.iter().all(u8::is_ascii_digit) && word.len() <= 3 {
             continue;
@@ -205,7 +208,7 @@ pub(super) fn suffix(ahead: Ahead<'_>, from: usize) -> Result<Option<(usize, Suf
             return Ok(None);
         }
         if !["base", "base64", "b64", "value"].iter().any(is) {
-            says = Suffix::Which;
+            says = NameSuffix::Which;
         }
     }
     Ok(Some((end, says)))
@@ -252,7 +255,7 @@ fn words(name: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The name in front of a value, as far as it can be seen.
-pub(super) struct Name<'a> {
+pub(super) struct ValueName<'a> {
     /// Up to the telling word.
     before: &'a [u8],
     word: &'a [u8],
@@ -260,7 +263,7 @@ pub(super) struct Name<'a> {
     behind: &'a [u8],
 }
 
-impl<'a> Name<'a> {
+impl<'a> ValueName<'a> {
     pub(super) fn new(behind: &'a [u8], word: &'a [u8]) -> Self {
         let length = behind
             .iter()
@@ -276,7 +279,7 @@ impl<'a> Name<'a> {
     }
 
     pub(super) fn tells(&self, word: &str) -> bool {
-        // `Kind::Secret => …` is a case of something.
+        // `CharacterKind::Secret => …` is a case of something.
         if self.behind.ends_with(b"::") {
             return false;
         }

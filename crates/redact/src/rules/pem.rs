@@ -1,8 +1,8 @@
 //! Private key blocks, also indented, quoted, escaped into one line, or cut off.
 
-use crate::window::{Ahead, Found};
+use crate::window::{RuleMatch, TextAhead};
 
-pub(super) fn look(ahead: Ahead<'_>) -> Found {
+pub(super) fn look(ahead: TextAhead<'_>) -> RuleMatch {
     const BEGIN: &str = "-----BEGIN ";
     const MARK: &str = "PRIVATE KEY";
     if !ahead.is(0, BEGIN)? {
@@ -40,7 +40,7 @@ pub(super) fn look(ahead: Ahead<'_>) -> Found {
 /// The parts of a PuTTY key file that are secret, and how each begins.
 pub(super) const PUTTY_TITLES: [&str; 2] = ["Private-Lines: ", "Private-MAC: "];
 
-pub(super) fn putty(title: &str, ahead: Ahead<'_>) -> Found {
+pub(super) fn putty(title: &str, ahead: TextAhead<'_>) -> RuleMatch {
     if !ahead.is(0, title)? {
         return Ok(None);
     }

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::class::Class;
-use crate::window::{Ahead, Found, is_token, starts_word};
+use crate::byte_class::ByteClass;
+use crate::window::{RuleMatch, TextAhead, is_token, starts_word};
 
 /// Whoever knows the rest of such an address may write there.
 pub(super) static WEBHOOK_PATHS: [&str; 24] = [
@@ -34,19 +34,19 @@ pub(super) static WEBHOOK_PATHS: [&str; 24] = [
     "hooks.chime.aws/incomingwebhooks/",
 ];
 
-pub(super) fn webhook(path: &str, ahead: Ahead<'_>) -> Found {
+pub(super) fn webhook(path: &str, ahead: TextAhead<'_>) -> RuleMatch {
     if !ahead.is(0, path)? {
         return Ok(None);
     }
     let end = ahead.short_run(path.len(), 1024, |byte| {
-        Class::Path.fits(byte) || byte == b'@' || byte == b'.'
+        ByteClass::Path.fits(byte) || byte == b'@' || byte == b'.'
     })?;
     Ok((end - path.len() >= 20).then_some(path.len()..end))
 }
 
 /// `123456789:AA…`: the number is the bot's public id, the rest is the secret. In an API address the
 /// number follows the word `bot`.
-pub(super) fn telegram_token(behind: &[u8], ahead: Ahead<'_>) -> Found {
+pub(super) fn telegram_token(behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
     let digits = behind
         .iter()
         .rev()
@@ -55,12 +55,12 @@ pub(super) fn telegram_token(behind: &[u8], ahead: Ahead<'_>) -> Found {
     if !(6..=12).contains(&digits) || !ahead.is(0, ":AA")? {
         return Ok(None);
     }
-    let end = ahead.run(1, Class::Token)?;
+    let end = ahead.run(1, ByteClass::Token)?;
     Ok((end > 30).then_some(1..end))
 }
 
 /// The owner's id in base64, a time, a signature.
-pub(super) fn discord_token(behind: &[u8], ahead: Ahead<'_>) -> Found {
+pub(super) fn discord_token(behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
     if !starts_word(behind) {
         return Ok(None);
     }

@@ -6,9 +6,9 @@
 /// A token is judged by its beginning.
 const LOOKED_AT: usize = 128;
 
-/// What a token is made of. Only letters and digits count.
+/// The kinds of characters in a token. Only letters and digits count.
 #[derive(Clone, Copy, Default)]
-struct Makeup {
+struct TokenMakeup {
     total: usize,
     digits: usize,
     upper: usize,
@@ -27,7 +27,7 @@ pub(super) fn is_random(token: &[u8], least: usize) -> bool {
     if token.len() < least || is_path(token) {
         return false;
     }
-    let made = Makeup::of(token);
+    let made = TokenMakeup::of(token);
     if made.total < least || made.distinct < 8 || made.total * 4 < token.len() * 3 {
         return false;
     }
@@ -64,7 +64,7 @@ fn words(token: &[u8]) -> usize {
 
 /// What kinds of characters a token mixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mixture {
+pub(super) enum CharacterMix {
     /// Capitals, small letters and digits.
     Cases,
     /// Letters of one case, beyond those of hexadecimal, and digits.
@@ -74,16 +74,16 @@ pub(super) enum Mixture {
     Letters,
 }
 
-pub(super) fn mixture(token: &[u8]) -> Mixture {
-    let made = Makeup::of(&token[..token.len().min(LOOKED_AT)]);
+pub(super) fn mixture(token: &[u8]) -> CharacterMix {
+    let made = TokenMakeup::of(&token[..token.len().min(LOOKED_AT)]);
     if made.digits == 0 {
-        Mixture::Letters
+        CharacterMix::Letters
     } else if made.hex == made.total && (made.upper == 0 || made.lower == 0) {
-        Mixture::Hex
+        CharacterMix::Hex
     } else if made.upper >= 2 && made.lower >= 2 {
-        Mixture::Cases
+        CharacterMix::Cases
     } else {
-        Mixture::LettersAndDigits
+        CharacterMix::LettersAndDigits
     }
 }
 
@@ -109,10 +109,10 @@ fn is_path(token: &[u8]) -> bool {
     token.starts_with(b"/") && slashes > 1 || longest.len() < 8 || !is_random(longest, 6)
 }
 
-impl Makeup {
+impl TokenMakeup {
     fn of(token: &[u8]) -> Self {
         #[derive(Clone, Copy, PartialEq)]
-        enum Kind {
+        enum CharacterKind {
             Digit,
             Upper,
             Lower,
@@ -120,20 +120,21 @@ impl Makeup {
         }
         let mut made = Self::default();
         let mut seen = 0_u64;
-        let mut last = Kind::Other;
+        let mut last = CharacterKind::Other;
         // The run of letters that may be a word, and whether it has a vowel.
         let (mut run, mut vowel) = (0, false);
         for byte in token {
             let kind = match byte {
-                b'0'..=b'9' => Kind::Digit,
-                b'A'..=b'Z' => Kind::Upper,
-                b'a'..=b'z' => Kind::Lower,
-                _ => Kind::Other,
+                b'0'..=b'9' => CharacterKind::Digit,
+                b'A'..=b'Z' => CharacterKind::Upper,
+                b'a'..=b'z' => CharacterKind::Lower,
+                _ => CharacterKind::Other,
             };
-            let letter = matches!(kind, Kind::Upper | Kind::Lower);
-            let goes_on = kind == last || kind == Kind::Lower && last == Kind::Upper;
+            let letter = matches!(kind, CharacterKind::Upper | CharacterKind::Lower);
+            let goes_on =
+                kind == last || kind == CharacterKind::Lower && last == CharacterKind::Upper;
             // A word is small letters, with a capital before them at the most.
-            if !letter || kind == Kind::Upper || last == Kind::Digit {
+            if !letter || kind == CharacterKind::Upper || last == CharacterKind::Digit {
                 made.close_run(run, vowel);
                 (run, vowel) = (0, false);
             }
@@ -141,17 +142,17 @@ impl Makeup {
                 run += 1;
                 vowel |= b"aeiouyAEIOUY".contains(byte);
             }
-            if kind != Kind::Other {
+            if kind != CharacterKind::Other {
                 made.total += 1;
                 seen |= 1 << (byte & 63);
                 made.hex += usize::from(byte.is_ascii_hexdigit());
-                made.changes += usize::from(last != Kind::Other && !goes_on);
+                made.changes += usize::from(last != CharacterKind::Other && !goes_on);
             }
             match kind {
-                Kind::Digit => made.digits += 1,
-                Kind::Upper => made.upper += 1,
-                Kind::Lower => made.lower += 1,
-                Kind::Other => {}
+                CharacterKind::Digit => made.digits += 1,
+                CharacterKind::Upper => made.upper += 1,
+                CharacterKind::Lower => made.lower += 1,
+                CharacterKind::Other => {}
             }
             last = kind;
         }

@@ -1,12 +1,12 @@
 //! Passwords in front of a host name: databases, proxies, git remotes.
 
 use super::value::is_placeholder;
-use crate::window::{Ahead, Found};
+use crate::window::{RuleMatch, TextAhead};
 
 /// Longer ones are not read as one.
 const LONGEST: usize = 1024;
 
-pub(super) fn userinfo(ahead: Ahead<'_>) -> Found {
+pub(super) fn userinfo(ahead: TextAhead<'_>) -> RuleMatch {
     const SEPARATOR: &str = "://";
     if !ahead.is(0, SEPARATOR)? {
         return Ok(None);

@@ -3,11 +3,11 @@
 use super::names::mentions;
 use super::random::{is_random, is_uuid};
 use crate::MASK;
-use crate::window::{Ahead, NeedMore};
+use crate::window::{NeedMore, TextAhead};
 
-/// How a value stands there.
+/// The way in which a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ValueStyle {
     /// `NAME=value` with a name in capitals: a line of an environment.
     Environment,
     /// `?name=value` in an address.
@@ -23,7 +23,7 @@ pub(super) enum Style {
 
 /// What the name says of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Claim {
+pub(super) enum NameClaim {
     /// People choose it: a word may be one.
     Password,
     /// A machine made it: it is no word.
@@ -35,50 +35,50 @@ pub(super) enum Claim {
 /// A value is judged by its beginning.
 const LOOKED_AT: usize = 256;
 
-pub(super) fn is_secret(value: &[u8], style: Style, claim: Claim) -> bool {
+pub(super) fn is_secret(value: &[u8], style: ValueStyle, claim: NameClaim) -> bool {
     let whole = value;
     let value = &value[..value.len().min(LOOKED_AT)];
     if value.len() < 4 || is_placeholder(whole) || is_version(value) {
         return false;
     }
-    if claim == Claim::Doubtful {
+    if claim == NameClaim::Doubtful {
         let hex = value
             .iter()
             .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
         return is_random(value, 20) && !is_uuid(value) && !is_code(value) && !hex;
     }
     let drawn = is_random(value, 16);
-    if style == Style::Environment && !drawn && is_expression(value) {
+    if style == ValueStyle::Environment && !drawn && is_expression(value) {
         return false;
     }
-    if speaks_of_itself(value) && !drawn && (claim == Claim::Key || !has_digit(value)) {
-        return style == Style::Environment && !value.iter().all(u8::is_ascii_alphabetic);
+    if speaks_of_itself(value) && !drawn && (claim == NameClaim::Key || !has_digit(value)) {
+        return style == ValueStyle::Environment && !value.iter().all(u8::is_ascii_alphabetic);
     }
-    let made = claim == Claim::Password || has_digit(value) || drawn;
+    let made = claim == NameClaim::Password || has_digit(value) || drawn;
     match style {
-        Style::Environment => !is_small_number(value),
-        Style::Query => made && !is_small_number(value),
-        Style::Quoted => {
+        ValueStyle::Environment => !is_small_number(value),
+        ValueStyle::Query => made && !is_small_number(value),
+        ValueStyle::Quoted => {
             made && !is_colour(value)
                 && (!value.contains(&b' ') || has_digit(value))
-                && (claim == Claim::Password || drawn || !is_identifier(value))
+                && (claim == NameClaim::Password || drawn || !is_identifier(value))
         }
-        Style::Line => {
+        ValueStyle::Line => {
             made && !is_small_number(value)
                 && (drawn || !is_variable(value))
                 && (drawn || !is_code(value) && !is_type(value) && !is_identifier(value))
         }
-        Style::Password => {
+        ValueStyle::Password => {
             (has_digit(value) && has_letter(value) || is_random(value, 8)) && !is_code(value)
         }
-        Style::Bare => {
+        ValueStyle::Bare => {
             drawn
-                || claim == Claim::Password && (is_random(value, 8) || mixes_kinds(value))
+                || claim == NameClaim::Password && (is_random(value, 8) || mixes_kinds(value))
                 || value.len() >= 8
                     && has_digit(value)
                     && has_letter(value)
                     && !is_code(value)
-                    && (claim == Claim::Password || !is_identifier(value))
+                    && (claim == NameClaim::Password || !is_identifier(value))
         }
     }
 }
@@ -182,7 +182,7 @@ fn without_number(value: &[u8]) -> &[u8] {
 
 /// A quote, possibly escaped because it stands within another string. Gives back where it ends, or
 /// `from` if there is none.
-pub(super) fn quote(ahead: Ahead<'_>, from: usize) -> Result<usize, NeedMore> {
+pub(super) fn quote(ahead: TextAhead<'_>, from: usize) -> Result<usize, NeedMore> {
     let at = ahead.short_run(from, 3, |byte| byte == b'\\')?;
     match ahead.at(at)? {
         Some(b'"' | b'\'' | b'`') => Ok(at + 1),
@@ -190,7 +190,7 @@ pub(super) fn quote(ahead: Ahead<'_>, from: usize) -> Result<usize, NeedMore> {
     }
 }
 
-pub(super) fn spaces(ahead: Ahead<'_>, from: usize) -> Result<usize, NeedMore> {
+pub(super) fn spaces(ahead: TextAhead<'_>, from: usize) -> Result<usize, NeedMore> {
     ahead.short_run(from, 16, |byte| byte == b' ' || byte == b'\t')
 }
 

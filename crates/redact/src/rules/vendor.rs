@@ -3,25 +3,26 @@
 //! The rows are facts: a prefix, what follows it, and how much of it at the least. A row costs nothing
 //! in text that does not hold its first three bytes.
 
-use Begins::{Anywhere, Word};
+use PrefixBoundary::{Anywhere, Word};
 
 use super::random::is_random;
-use crate::class::Class::{self, Alnum, Base64, Dotted, Hex, Padded, Token, Upper};
-use crate::filter::{Start, key};
-use crate::window::{Ahead, Found, is_token, starts_word};
+use crate::byte_class::ByteClass::{self, Alnum, Base64, Dotted, Hex, Padded, Token, Upper};
+use crate::filter::{KnownStart, key};
+use crate::window::{RuleMatch, TextAhead, is_token, starts_word};
 
+/// The prefix of the keys of one vendor, and their shape.
 #[derive(Debug)]
-pub(crate) struct Prefix {
+pub(crate) struct VendorPrefix {
     pub(crate) text: &'static str,
-    made_of: Class,
+    made_of: ByteClass,
     /// How many characters follow at the least.
     least: usize,
-    begins: Begins,
+    begins: PrefixBoundary,
 }
 
 /// Where a key may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begins {
+enum PrefixBoundary {
     /// The letters are telling enough to be believed in the middle of a word: `\x1b[31mghp_…`.
     Anywhere,
     /// The letters are also the end of ordinary words (`task-`), so a word must start here, and what
@@ -41,8 +42,13 @@ const LEAST_TELLING: usize = 4;
 /// No word is longer.
 const LONGEST_WORD: usize = 25;
 
-const fn row(text: &'static str, made_of: Class, least: usize, begins: Begins) -> Prefix {
-    Prefix {
+const fn row(
+    text: &'static str,
+    made_of: ByteClass,
+    least: usize,
+    begins: PrefixBoundary,
+) -> VendorPrefix {
+    VendorPrefix {
         text,
         made_of,
         least,
@@ -51,7 +57,7 @@ const fn row(text: &'static str, made_of: Class, least: usize, begins: Begins) -
 }
 
 /// Shortest length the vendor gives out, or a little less.
-pub(crate) static PREFIXES: &[Prefix] = &[
+pub(crate) static PREFIXES: &[VendorPrefix] = &[
     // models
     row("sk-ant-", Token, 20, Anywhere),
     row("sk-proj-", Token, 20, Anywhere),
@@ -466,20 +472,20 @@ pub(crate) static PREFIXES: &[Prefix] = &[
     row("9Q~", Dotted, 28, Anywhere),
 ];
 
-impl Prefix {
+impl VendorPrefix {
     /// The beginnings that make a closer look worth its while. A prefix of two letters has one for each
     /// character that may follow.
-    pub(crate) fn starts(&self) -> Vec<Start> {
+    pub(crate) fn starts(&self) -> Vec<KnownStart> {
         match self.text.as_bytes() {
             [a, b] => (0..=u8::MAX)
                 .filter(|byte| self.made_of.fits(*byte))
-                .map(|byte| Start::Three(key([*a, *b, byte])))
+                .map(|byte| KnownStart::Three(key([*a, *b, byte])))
                 .collect(),
-            longer => Start::of(longer).into_iter().collect(),
+            longer => KnownStart::of(longer).into_iter().collect(),
         }
     }
 
-    pub(crate) fn look(&self, behind: &[u8], ahead: Ahead<'_>) -> Found {
+    pub(crate) fn look(&self, behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
         // Behind a plus it is the middle of base64.
         if self.begins == Word && (!starts_word(behind) || behind.ends_with(b"+")) {
             return Ok(None);
@@ -514,7 +520,7 @@ impl Prefix {
     /// A short alphabet that ends in the middle of a word was met by chance.
     fn ends_in_a_word(
         &self,
-        ahead: Ahead<'_>,
+        ahead: TextAhead<'_>,
         end: usize,
     ) -> Result<bool, crate::window::NeedMore> {
         let short = matches!(self.made_of, Hex | Upper | Alnum) && self.begins == Word;

@@ -8,7 +8,7 @@ use std::net;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_egress::{Conversation, Proxy};
+use hermetic_egress::{ConversationEgress, Proxy};
 use hermetic_warden::client::{CallError, Listener, Relay, Warden};
 use hermetic_warden::protocol::Endpoint;
 use tokio::net::{TcpListener, TcpStream};
@@ -75,7 +75,7 @@ impl Arrival {
     pub(super) async fn serve(
         self,
         proxy: &Proxy,
-        conversation: Arc<Conversation>,
+        conversation: Arc<ConversationEgress>,
         stop: CancellationToken,
     ) {
         match self {

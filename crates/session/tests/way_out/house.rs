@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hermetic_docker::{Address, Docker, Options, RootView, Tell, User};
-use hermetic_native::Native;
+use hermetic_native::NativeBackend;
 use hermetic_sandbox::{Backend, SystemView};
 use hermetic_singularity::{Runtime, Singularity};
 use hermetic_types::InstallationId;
@@ -84,13 +84,13 @@ impl House {
 type Opened = Result<Arc<dyn Backend>, String>;
 
 async fn native(state: &Path, installation: &InstallationId, certificate: &str) -> Opened {
-    let native = Native::open(hermetic_native::Config {
+    let native = NativeBackend::open(hermetic_native::Config {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         require: Vec::new(),
         authority: Some(certificate.to_owned()),
-        total: hermetic_native::Total::default(),
+        total: hermetic_native::TotalLimits::default(),
     })
     .unwrap();
     match native.readiness().await.missing() {

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use hermetic_egress::{
-    Bundle, CertificateAuthority, Charter, Credential, Decision, Entry, Gate, Host, Issued, Limits,
-    Proxy, Record, Resolver, Roots, RulesText, Scope,
+    CertificateAuthority, CertificateBundle, ConversationScope, Credential, CredentialGrant,
+    Egress, EgressDecision, EgressEntry, EgressLimits, EgressRecorder, EgressRules, HostName,
+    Proxy, Resolver, RulesText, TrustRoots,
 };
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{Backend, Mount, Network, Persistence, RunError, Sandbox};
@@ -34,7 +35,7 @@ pub(crate) struct Lab {
     pub(crate) origin: Origin,
     pub(crate) record: Arc<Seen>,
     pub(crate) files: PathBuf,
-    gate: Arc<Gate>,
+    gate: Arc<Egress>,
     plan: Plan,
     installation: InstallationId,
     pub(crate) house: House,
@@ -110,19 +111,19 @@ impl Lab {
         };
 
         let record = Arc::new(Seen::default());
-        let limits = Limits {
+        let limits = EgressLimits {
             budget: setup.budget,
-            ..Limits::default()
+            ..EgressLimits::default()
         };
-        let bundle = Bundle {
+        let bundle = CertificateBundle {
             path: "/tmp/.hermetic/ca.pem".to_owned(),
             pem: format!("{}{}", authority.certificate(), origin.pem),
         };
-        let roots = Roots::Only(vec![origin.certificate.clone()]);
+        let roots = TrustRoots::Only(vec![origin.certificate.clone()]);
         let proxy = Proxy::new(limits, Arc::new(Loopback), Arc::clone(&record) as _)
             .intercepting(Arc::new(authority), &roots)
             .unwrap();
-        let gate = Gate::new(proxy, charter(port)).unwrap().trusting(bundle);
+        let gate = Egress::new(proxy, charter(port)).unwrap().trusting(bundle);
         let gate = Arc::new(gate);
 
         let store = Store::open(&state.join("state.db")).await.unwrap();
@@ -195,9 +196,9 @@ impl Lab {
         )
     }
 
-    fn gate_of_a_new_process(&self) -> Arc<Gate> {
+    fn gate_of_a_new_process(&self) -> Arc<Egress> {
         let charter = charter(self.origin.at.port());
-        let gate = Gate::new(self.gate.proxy().clone(), charter).unwrap();
+        let gate = Egress::new(self.gate.proxy().clone(), charter).unwrap();
         Arc::new(gate.trusting(self.gate.bundle().unwrap().clone()))
     }
 
@@ -252,8 +253,8 @@ pub(crate) fn key(who: &str) -> ConversationKey {
     ConversationKey::new(format!("agent:main:telegram:dm:{who}"))
 }
 
-fn charter(port: u16) -> Charter {
-    let alice: Scope = "telegram:dm:alice".parse().unwrap();
+fn charter(port: u16) -> EgressRules {
+    let alice: ConversationScope = "telegram:dm:alice".parse().unwrap();
     let credential = Credential::new(
         &format!("hers.test:{port}"),
         "authorization",
@@ -261,13 +262,13 @@ fn charter(port: u16) -> Charter {
         Secret::new(SECRET),
         "hermetic-placeholder-api_token",
     );
-    Charter {
+    EgressRules {
         rules: RulesText::allowing([format!("origin.test:{port} in 127.0.0.0/8")]),
         more: vec![(
             alice.clone(),
             RulesText::allowing([format!("hers.test:{port} in 127.0.0.0/8")]),
         )],
-        credentials: vec![Issued {
+        credentials: vec![CredentialGrant {
             credential: credential.unwrap(),
             scope: Some(alice),
             variable: Some("API_TOKEN".to_owned()),
@@ -279,27 +280,27 @@ fn charter(port: u16) -> Charter {
 struct Loopback;
 
 impl Resolver for Loopback {
-    fn resolve<'a>(&'a self, _: &'a Host) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, _: &'a HostName) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async { Ok(vec![Ipv4Addr::LOCALHOST.into()]) })
     }
 }
 
 #[derive(Default)]
-pub(crate) struct Seen(Mutex<Vec<Entry>>);
+pub(crate) struct Seen(Mutex<Vec<EgressEntry>>);
 
 impl Seen {
-    pub(crate) fn entries(&self) -> Vec<Entry> {
+    pub(crate) fn entries(&self) -> Vec<EgressEntry> {
         self.0.lock().unwrap().clone()
     }
 
     pub(crate) fn closed(&self) -> usize {
-        let ended = |entry: &&Entry| matches!(entry.verdict, Decision::Closed { .. });
+        let ended = |entry: &&EgressEntry| matches!(entry.verdict, EgressDecision::Closed { .. });
         self.entries().iter().filter(ended).count()
     }
 }
 
-impl Record for Seen {
-    fn write(&self, entry: &Entry) {
+impl EgressRecorder for Seen {
+    fn write(&self, entry: &EgressEntry) {
         self.0.lock().unwrap().push(entry.clone());
     }
 }

@@ -1,6 +1,6 @@
 //! The way out comes and goes with its sandbox, and with the link to it.
 
-use hermetic_egress::Decision;
+use hermetic_egress::EgressDecision;
 use hermetic_sandbox::Persistence;
 
 use super::lab::{Lab, Setup, key, run, story, try_to_run};
@@ -163,9 +163,9 @@ async fn every_connection_is_written_down_as_its_conversations() {
             .into_iter()
             .map(|entry| {
                 let verdict = match entry.verdict {
-                    Decision::Opened => "opened",
-                    Decision::Closed { .. } => "closed",
-                    Decision::Refused { .. } => "refused",
+                    EgressDecision::Opened => "opened",
+                    EgressDecision::Closed { .. } => "closed",
+                    EgressDecision::Refused { .. } => "refused",
                 };
                 (entry.conversation, entry.host, verdict)
             })

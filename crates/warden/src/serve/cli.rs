@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{env, fs, io};
 
 use super::sys::adopt;
-use super::{First, ServeConfig, serve};
+use super::{CreatorLink, ServeConfig, serve};
 
 /// sysexits(3): the command line makes no sense.
 const USAGE: u8 = 64;
@@ -23,7 +23,7 @@ const DEFAULT_LIFETIME: Duration = Duration::from_secs(3600);
 /// `--listen PATH` makes the socket, `--listen-fd N` has it already; `--lifetime SECONDS`; `--stdio`
 /// has the first connection on its stdin and stdout; `--tied` ends it with the first connection.
 pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
-    let Some(options) = Options::parse(words) else {
+    let Some(options) = ServeOptions::parse(words) else {
         return ExitCode::from(USAGE);
     };
     let Ok(listener) = options.place.open() else {
@@ -43,25 +43,27 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         cwd: env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         tied: options.tied,
     });
-    if let Place::Path(path) = &options.place {
+    if let ListenPlace::Path(path) = &options.place {
         let _ = fs::remove_file(path);
     }
     code
 }
 
-struct Options {
-    place: Place,
+/// The options of `warden serve`.
+struct ServeOptions {
+    place: ListenPlace,
     lifetime: Duration,
     stdio: bool,
     tied: bool,
 }
 
-enum Place {
+/// The socket that a warden listens on: one to be made, or one that is open already.
+enum ListenPlace {
     Path(PathBuf),
     Descriptor(i32),
 }
 
-impl Options {
+impl ServeOptions {
     fn parse(mut words: impl Iterator<Item = OsString>) -> Option<Self> {
         let mut place = None;
         let mut lifetime = DEFAULT_LIFETIME;
@@ -71,8 +73,10 @@ impl Options {
             match word.to_str()? {
                 "--stdio" => stdio = true,
                 "--tied" => tied = true,
-                "--listen" => place = Some(Place::Path(value()?.into())),
-                "--listen-fd" => place = Some(Place::Descriptor(value()?.to_str()?.parse().ok()?)),
+                "--listen" => place = Some(ListenPlace::Path(value()?.into())),
+                "--listen-fd" => {
+                    place = Some(ListenPlace::Descriptor(value()?.to_str()?.parse().ok()?));
+                }
                 "--lifetime" => lifetime = Duration::from_secs(value()?.to_str()?.parse().ok()?),
                 _ => return None,
             }
@@ -86,7 +90,7 @@ impl Options {
     }
 }
 
-impl Place {
+impl ListenPlace {
     fn open(&self) -> io::Result<OwnedFd> {
         match self {
             Self::Descriptor(0) => take_stdin(),
@@ -117,10 +121,10 @@ fn take_stdin() -> io::Result<OwnedFd> {
 }
 
 /// Nothing that is said by accident may get between the frames.
-fn take_stdio() -> io::Result<First> {
+fn take_stdio() -> io::Result<CreatorLink> {
     let from = take_stdin()?;
     let to = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
     let null = fs::File::options().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(null)?;
-    Ok(First::Pipes { from, to })
+    Ok(CreatorLink::Pipes { from, to })
 }

@@ -8,35 +8,35 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
-use super::world::{World, bad_request};
+use super::state::{WardenState, bad_request};
 use super::{files, listen, run, shell};
 use crate::mux::{self, MuxStream, Opener, Side, StreamError};
 use crate::protocol::frame::{Frames, Kind};
 use crate::protocol::hello::{self, VERSION};
 use crate::protocol::{Failure, Info, Kill, Reply, Request, decode, encode};
 
-const HELLO_PATIENCE: Duration = Duration::from_secs(10);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A call's stream, past its request.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct OpenCall {
     pub(crate) stream: MuxStream,
     pub(crate) frames: Frames,
 }
 
 /// Serves one connection until it closes.
-pub(crate) async fn tend(world: Rc<World>, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
-    world.client_came();
-    if let Ok(Ok(())) = timeout(HELLO_PATIENCE, greet(&mut stream)).await {
+pub(crate) async fn tend(warden: Rc<WardenState>, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    warden.client_came();
+    if let Ok(Ok(())) = timeout(HELLO_TIMEOUT, greet(&mut stream)).await {
         let (opener, driver) = mux::over(stream, Side::Warden);
         let inbound = |stream| {
-            let (world, opener) = (Rc::clone(&world), opener.clone());
-            spawn_local(answer(world, opener, stream));
+            let (warden, opener) = (Rc::clone(&warden), opener.clone());
+            spawn_local(answer(warden, opener, stream));
         };
         // How the link broke does not matter here: its calls notice.
         let _ = driver.run(inbound).await;
     }
-    world.client_left();
+    warden.client_left();
 }
 
 async fn greet(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::Result<()> {
@@ -46,49 +46,49 @@ async fn greet(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::R
     hello::check(theirs).map_err(std::io::Error::other)
 }
 
-async fn answer(world: Rc<World>, opener: Opener, stream: MuxStream) {
+async fn answer(warden: Rc<WardenState>, opener: Opener, stream: MuxStream) {
     let mut frames = Frames::default();
     let request = match stream.receive(&mut frames).await {
         Ok(Some(frame)) if frame.kind == Kind::Request => decode(&frame.payload, "request"),
         _ => return,
     };
-    let call = Call { stream, frames };
+    let call = OpenCall { stream, frames };
     match request {
-        Ok(request) => dispatch(&world, opener, call, request).await,
+        Ok(request) => dispatch(&warden, opener, call, request).await,
         Err(malformed) => call.fail(&bad_request(&malformed.to_string())).await,
     }
 }
 
-async fn dispatch(world: &Rc<World>, opener: Opener, call: Call, request: Request) {
+async fn dispatch(warden: &Rc<WardenState>, opener: Opener, call: OpenCall, request: Request) {
     match request {
-        Request::Run(request) => run::run(world, call, request).await,
-        Request::Shell(request) => shell::run(world, call, request).await,
-        Request::Attach(request) => run::attach(world, call, &request).await,
-        Request::Runs => call.reply(&Reply::Runs(world.runs.list())).await,
-        Request::Kill(Kill::Run(id)) => call.answer(run::kill(world, &id).await).await,
-        Request::Kill(Kill::Shell(name)) => call.answer(shell::kill(world, &name).await).await,
+        Request::Run(request) => run::run(warden, call, request).await,
+        Request::Shell(request) => shell::run(warden, call, request).await,
+        Request::Attach(request) => run::attach(warden, call, &request).await,
+        Request::Runs => call.reply(&Reply::Runs(warden.runs.list())).await,
+        Request::Kill(Kill::Run(id)) => call.answer(run::kill(warden, &id).await).await,
+        Request::Kill(Kill::Shell(name)) => call.answer(shell::kill(warden, &name).await).await,
         Request::Read(request) => files::read(call, request).await,
         Request::Write(request) => files::write(call, request).await,
         Request::Stat(at) => call.answer(files::stat(&at)).await,
-        Request::Resolve(request) => call.answer(files::resolve(world, &request)).await,
+        Request::Resolve(request) => call.answer(files::resolve(warden, &request)).await,
         Request::ListDir(at) => call.answer(files::list(&at)).await,
         Request::MakeDir(at) => call.answer(files::make_dir(&at)).await,
         Request::Remove(at) => call.answer(files::remove(&at)).await,
-        Request::Listen(request) => listen::listen(world, opener, call, request).await,
-        Request::Info => call.reply(&Reply::Info(info(world))).await,
+        Request::Listen(request) => listen::listen(warden, opener, call, request).await,
+        Request::Info => call.reply(&Reply::Info(info(warden))).await,
     }
 }
 
-fn info(world: &World) -> Info {
+fn info(warden: &WardenState) -> Info {
     Info {
         version: VERSION,
         pid: getpid().as_raw_pid().unsigned_abs(),
         rss_bytes: rss_bytes().unwrap_or(0),
-        uptime: world.born.elapsed(),
-        clients: world.clients(),
-        runs: world.runs.count_running(),
-        shells: world.shells.count(),
-        listeners: world.listeners.get(),
+        uptime: warden.born.elapsed(),
+        clients: warden.clients(),
+        runs: warden.runs.count_running(),
+        shells: warden.shells.count(),
+        listeners: warden.listeners.get(),
     }
 }
 
@@ -99,7 +99,7 @@ fn rss_bytes() -> Option<u64> {
     Some(pages * rustix::param::page_size() as u64)
 }
 
-impl Call {
+impl OpenCall {
     pub(crate) async fn reply(&self, reply: &Reply) {
         self.last(Kind::Reply, &encode(reply)).await;
     }

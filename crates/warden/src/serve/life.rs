@@ -16,9 +16,9 @@ use tokio::runtime::Builder;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::sys::{Arrived, Signals, uncatch_signals, watch_signals};
-use super::world::World;
-use super::{First, ServeConfig, client, tree};
+use super::state::WardenState;
+use super::sys::{ArrivedSignal, SignalReader, uncatch_signals, watch_signals};
+use super::{CreatorLink, ServeConfig, client, tree};
 use crate::sys::{keep_freed_frames, let_go_of_startup_code};
 
 /// What the kernel calls this process; it has room for fifteen letters.
@@ -56,7 +56,7 @@ fn run(config: ServeConfig) -> io::Result<()> {
         set_child_subreaper(Some(rustix::process::getpid()))?;
     }
     keep_freed_frames();
-    let signals = Signals::take_over()?;
+    let signals = SignalReader::take_over()?;
     let runtime = Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -64,55 +64,56 @@ fn run(config: ServeConfig) -> io::Result<()> {
     LocalSet::new().block_on(&runtime, live(config, signals))
 }
 
-async fn live(config: ServeConfig, signals: Signals) -> io::Result<()> {
+async fn live(config: ServeConfig, signals: SignalReader) -> io::Result<()> {
     let ServeConfig {
         listener, first, ..
     } = config;
     let listener = into_listener(listener)?;
-    let (world, reports) = World::new(config.env, config.cwd, config.is_init, config.oom_counter)?;
-    let world = Rc::new(world);
+    let (warden, reports) =
+        WardenState::new(config.env, config.cwd, config.is_init, config.oom_counter)?;
+    let warden = Rc::new(warden);
 
-    spawn_local(Rc::clone(&world).read_reports(reports));
-    spawn_local(wait_for_signals(Rc::clone(&world), signals));
-    spawn_local(Rc::clone(&world).expire(config.lifetime));
+    spawn_local(Rc::clone(&warden).read_reports(reports));
+    spawn_local(wait_for_signals(Rc::clone(&warden), signals));
+    spawn_local(Rc::clone(&warden).expire(config.lifetime));
     spawn_local(async {
         sleep(STARTED).await;
         let_go_of_startup_code();
     });
     let had_first = first.is_some();
     match first {
-        Some(First::Socket(socket)) => {
+        Some(CreatorLink::Socket(socket)) => {
             let stream = into_stream(socket)?;
-            spawn_local(tend(Rc::clone(&world), stream, config.tied));
+            spawn_local(tend(Rc::clone(&warden), stream, config.tied));
         }
-        Some(First::Pipes { from, to }) => {
+        Some(CreatorLink::Pipes { from, to }) => {
             let from = pipe::Receiver::from_owned_fd_unchecked(from)?;
             let to = pipe::Sender::from_owned_fd_unchecked(to)?;
             let stream = tokio::io::join(from, to);
-            spawn_local(tend(Rc::clone(&world), stream, config.tied));
+            spawn_local(tend(Rc::clone(&warden), stream, config.tied));
         }
         None => {}
     }
     let tie = config.tied && !had_first;
-    spawn_local(accept(Rc::clone(&world), listener, tie));
+    spawn_local(accept(Rc::clone(&warden), listener, tie));
 
-    world.stopped().await;
-    end_everything(&world).await;
+    warden.stopped().await;
+    end_everything(&warden).await;
     Ok(())
 }
 
-async fn tend(world: Rc<World>, stream: impl AsyncRead + AsyncWrite + Unpin, tied: bool) {
-    client::tend(Rc::clone(&world), stream).await;
+async fn tend(warden: Rc<WardenState>, stream: impl AsyncRead + AsyncWrite + Unpin, tied: bool) {
+    client::tend(Rc::clone(&warden), stream).await;
     if tied {
-        world.stop();
+        warden.stop();
     }
 }
 
-async fn accept(world: Rc<World>, listener: UnixListener, mut tie: bool) {
+async fn accept(warden: Rc<WardenState>, listener: UnixListener, mut tie: bool) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                spawn_local(tend(Rc::clone(&world), stream, std::mem::take(&mut tie)));
+                spawn_local(tend(Rc::clone(&warden), stream, std::mem::take(&mut tie)));
             }
             // Out of descriptors or memory: those who are here go first.
             Err(_) => sleep(Duration::from_millis(50)).await,
@@ -120,23 +121,23 @@ async fn accept(world: Rc<World>, listener: UnixListener, mut tie: bool) {
     }
 }
 
-async fn wait_for_signals(world: Rc<World>, signals: Signals) {
+async fn wait_for_signals(warden: Rc<WardenState>, signals: SignalReader) {
     let Ok(signals) = watch_signals(signals) else {
-        return world.stop();
+        return warden.stop();
     };
     loop {
         let Ok(mut ready) = signals.readable().await else {
-            return world.stop();
+            return warden.stop();
         };
         match ready.try_io(|signals| signals.get_ref().read()) {
-            Ok(Ok(Arrived::ChildChanged)) => world.reap(),
-            Ok(Ok(Arrived::AskedToStop)) => world.stop(),
+            Ok(Ok(ArrivedSignal::ChildChanged)) => warden.reap(),
+            Ok(Ok(ArrivedSignal::AskedToStop)) => warden.stop(),
             Ok(Err(_)) | Err(_) => {}
         }
     }
 }
 
-impl World {
+impl WardenState {
     /// Stops the warden when nobody was connected and nothing asked for `lifetime`.
     async fn expire(self: Rc<Self>, lifetime: Duration) {
         loop {
@@ -153,10 +154,10 @@ impl World {
 }
 
 /// Below pid 1 the kernel ends what is left; elsewhere nothing may be.
-async fn end_everything(world: &World) {
+async fn end_everything(warden: &WardenState) {
     let own = std::process::id();
     let deadline = Instant::now() + Duration::from_secs(10);
-    let keepers = world.keepers();
+    let keepers = warden.keepers();
     while Instant::now() < deadline {
         let mut any = false;
         for keeper in &keepers {
@@ -169,7 +170,7 @@ async fn end_everything(world: &World) {
     }
     // Keepers that were stopped or replaced, and orphans of those that were killed.
     while tree::sweep(own, &Default::default()) && Instant::now() < deadline {
-        world.reap();
+        warden.reap();
         sleep(Duration::from_millis(1)).await;
     }
 }

@@ -13,8 +13,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::client::Call;
-use super::world::{World, system};
+use super::client::OpenCall;
+use super::state::{WardenState, system};
 use crate::mux::{MAX_RELAYS, MuxStream, Opener};
 use crate::protocol::frame::Kind;
 use crate::protocol::{Endpoint, Listen, Listening, Reply, encode};
@@ -23,10 +23,12 @@ use crate::protocol::{Endpoint, Listen, Listening, Reply, encode};
 const SMALL: usize = 4 << 10;
 const LARGE: usize = 64 << 10;
 
-trait Socket: AsyncRead + AsyncWrite + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Unpin> Socket for T {}
+/// A connection of either kind.
+trait RelayedSocket: AsyncRead + AsyncWrite + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Unpin> RelayedSocket for T {}
 
-enum Door {
+/// A socket inside the sandbox whose connections are relayed out.
+enum BoundSocket {
     /// The second only for what it does when it goes.
     Unix(
         UnixListener,
@@ -35,11 +37,17 @@ enum Door {
     Tcp(TcpListener),
 }
 
+/// Removes the socket file when dropped.
 struct UnlinkOnDrop(std::path::PathBuf);
 
 /// Listens until the caller closes the call.
-pub(crate) async fn listen(world: &Rc<World>, opener: Opener, mut call: Call, request: Listen) {
-    let door = match Door::open(&request.endpoint) {
+pub(crate) async fn listen(
+    warden: &Rc<WardenState>,
+    opener: Opener,
+    mut call: OpenCall,
+    request: Listen,
+) {
+    let door = match BoundSocket::open(&request.endpoint) {
         Ok(door) => door,
         Err(error) => return call.fail(&system("listen", &error)).await,
     };
@@ -48,14 +56,14 @@ pub(crate) async fn listen(world: &Rc<World>, opener: Opener, mut call: Call, re
     if call.stream.send(Kind::Reply, &reply).await.is_err() {
         return;
     }
-    world.listeners.set(world.listeners.get() + 1);
-    let accepting = std::pin::pin!(accept(world, &door, opener, &request));
+    warden.listeners.set(warden.listeners.get() + 1);
+    let accepting = std::pin::pin!(accept(warden, &door, opener, &request));
     let closed = std::pin::pin!(call.stream.receive(&mut call.frames));
     futures::future::select(accepting, closed).await;
-    world.listeners.set(world.listeners.get() - 1);
+    warden.listeners.set(warden.listeners.get() - 1);
 }
 
-async fn accept(world: &Rc<World>, door: &Door, opener: Opener, request: &Listen) {
+async fn accept(warden: &Rc<WardenState>, door: &BoundSocket, opener: Opener, request: &Listen) {
     let slots = Arc::new(Semaphore::new(usize::from(request.concurrent.max(1))));
     // They end with the listening: a connection that nobody took outside would stay for ever.
     let mut relays = JoinSet::new();
@@ -68,7 +76,7 @@ async fn accept(world: &Rc<World>, door: &Door, opener: Opener, request: &Listen
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             continue;
         };
-        let Some(place) = Place::take(world) else {
+        let Some(place) = RelayPermit::take(warden) else {
             // The link as a whole is full; this one is turned away.
             continue;
         };
@@ -80,26 +88,26 @@ async fn accept(world: &Rc<World>, door: &Door, opener: Opener, request: &Listen
     }
 }
 
-/// One relayed connection of the many the link can carry.
-struct Place(Rc<World>);
+/// The right to relay one of the connections that the link can carry; dropping it gives it back.
+struct RelayPermit(Rc<WardenState>);
 
-impl Place {
-    fn take(world: &Rc<World>) -> Option<Self> {
-        let relays = world.relays.get();
+impl RelayPermit {
+    fn take(warden: &Rc<WardenState>) -> Option<Self> {
+        let relays = warden.relays.get();
         (relays < MAX_RELAYS).then(|| {
-            world.relays.set(relays + 1);
-            Self(Rc::clone(world))
+            warden.relays.set(relays + 1);
+            Self(Rc::clone(warden))
         })
     }
 }
 
-impl Drop for Place {
+impl Drop for RelayPermit {
     fn drop(&mut self) {
         self.0.relays.set(self.0.relays.get() - 1);
     }
 }
 
-async fn relay(opener: Opener, listener: u32, socket: Box<dyn Socket>) {
+async fn relay(opener: Opener, listener: u32, socket: Box<dyn RelayedSocket>) {
     let Some(stream) = opener.open().await else {
         return;
     };
@@ -142,7 +150,7 @@ async fn carry_back(from: &MuxStream, mut to: impl AsyncWrite + Unpin) -> io::Re
     to.shutdown().await
 }
 
-impl Door {
+impl BoundSocket {
     fn open(endpoint: &Endpoint) -> io::Result<Self> {
         match endpoint {
             Endpoint::Tcp(port) => {
@@ -172,7 +180,7 @@ impl Door {
         }
     }
 
-    async fn accept(&self) -> io::Result<Box<dyn Socket>> {
+    async fn accept(&self) -> io::Result<Box<dyn RelayedSocket>> {
         Ok(match self {
             Self::Tcp(listener) => {
                 let (socket, _) = listener.accept().await?;

@@ -4,26 +4,26 @@
 //! its reader takes it, and a reader who stalls holds up his own command only. Nothing here decides
 //! what may run: that happened outside, before the request was sent.
 
-mod active;
+mod backlog;
 mod cli;
 mod client;
-mod ends;
-mod family;
+mod command_streams;
+mod cwd_report;
 mod files;
-mod kept;
-mod lead;
+mod known_run;
 mod life;
 mod listen;
 mod oom;
 mod output;
+mod process_tree;
 mod pump;
 mod run;
 mod runs;
 mod shell;
+mod state;
 mod stdin;
 mod sys;
 mod tree;
-mod world;
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -39,7 +39,7 @@ pub struct ServeConfig {
     /// A Unix socket that listens already. Where the backend can, it was made outside.
     pub listener: OwnedFd,
     /// A stream that is connected already: the creator's own link.
-    pub first: Option<First>,
+    pub first: Option<CreatorLink>,
     /// How long to live with nobody connected and nothing asked.
     pub lifetime: Duration,
     /// `memory.events` (cgroup v2) or `memory.oom_control` (v1), opened before it went out of sight.
@@ -54,9 +54,9 @@ pub struct ServeConfig {
     pub tied: bool,
 }
 
-/// What the creator's own link is made of.
+/// The stream of the creator's own link.
 #[derive(Debug)]
-pub enum First {
+pub enum CreatorLink {
     Socket(OwnedFd),
     /// One for each direction, as a container's stdin and stdout are.
     Pipes {

@@ -12,18 +12,18 @@ use super::sys::watch;
 use crate::protocol::MAX_DATA;
 use crate::protocol::frame::Kind;
 
-/// One pipe or terminal, until its end.
+/// One pipe or terminal that a command writes to, until its end.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct OutputSource {
     fd: AsyncFd<OwnedFd>,
     pub(crate) kind: Kind,
     terminal: bool,
-    mark: Mark,
+    mark: ReadMark,
 }
 
-/// Where reading pauses, once the command has ended.
+/// The point where reading pauses, once the command has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
+enum ReadMark {
     None,
     /// After so many bytes.
     After(usize),
@@ -31,8 +31,9 @@ enum Mark {
     WhenEmpty,
 }
 
+/// What one read brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum ReadOutcome {
     Bytes(usize),
     /// At the mark: all that the command wrote by its end was read.
     Marked,
@@ -40,7 +41,7 @@ pub(crate) enum Reading {
     Closed,
 }
 
-impl Source {
+impl OutputSource {
     /// A new pipe: the source, and the end to write to.
     pub(crate) fn pipe(kind: Kind) -> io::Result<(Self, OwnedFd)> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -51,7 +52,7 @@ impl Source {
             fd: watch(read)?,
             kind,
             terminal: false,
-            mark: Mark::None,
+            mark: ReadMark::None,
         };
         Ok((source, write))
     }
@@ -63,7 +64,7 @@ impl Source {
             fd: watch(master)?,
             kind: Kind::Out,
             terminal: true,
-            mark: Mark::None,
+            mark: ReadMark::None,
         })
     }
 
@@ -72,45 +73,49 @@ impl Source {
     pub(crate) fn set_mark(&mut self, shared: bool) {
         self.mark = match (self.terminal, shared) {
             // Its close comes by itself, after everything that was written.
-            (true, false) => Mark::None,
-            (true, true) => Mark::WhenEmpty,
+            (true, false) => ReadMark::None,
+            (true, true) => ReadMark::WhenEmpty,
             (false, _) => {
                 let waiting = rustix::io::ioctl_fionread(&self.fd).unwrap_or(0);
-                Mark::After(usize::try_from(waiting).unwrap_or(usize::MAX))
+                ReadMark::After(usize::try_from(waiting).unwrap_or(usize::MAX))
             }
         };
     }
 
     /// Goes on with whatever comes, after all.
     pub(crate) fn clear_mark(&mut self) {
-        self.mark = Mark::None;
+        self.mark = ReadMark::None;
     }
 
-    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<Reading> {
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<ReadOutcome> {
         let most = match self.mark {
-            Mark::After(0) => return Poll::Ready(Reading::Marked),
-            Mark::After(left) => left.min(buffer.len()),
-            Mark::None | Mark::WhenEmpty => buffer.len(),
+            ReadMark::After(0) => return Poll::Ready(ReadOutcome::Marked),
+            ReadMark::After(left) => left.min(buffer.len()),
+            ReadMark::None | ReadMark::WhenEmpty => buffer.len(),
         };
         loop {
             match rustix::io::read(self.fd.as_fd(), &mut buffer[..most]) {
-                Ok(0) => return Poll::Ready(Reading::Closed),
+                Ok(0) => return Poll::Ready(ReadOutcome::Closed),
                 Ok(read) => {
-                    if let Mark::After(left) = &mut self.mark {
+                    if let ReadMark::After(left) = &mut self.mark {
                         *left -= read;
                     }
-                    return Poll::Ready(Reading::Bytes(read));
+                    return Poll::Ready(ReadOutcome::Bytes(read));
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if self.mark != Mark::None => {
-                    return Poll::Ready(Reading::Marked);
+                Err(Errno::AGAIN) if self.mark != ReadMark::None => {
+                    return Poll::Ready(ReadOutcome::Marked);
                 }
                 Err(Errno::AGAIN) => match ready!(self.fd.poll_read_ready(cx)) {
                     Ok(mut ready) => ready.clear_ready(),
-                    Err(_) => return Poll::Ready(Reading::Closed),
+                    Err(_) => return Poll::Ready(ReadOutcome::Closed),
                 },
                 // EIO is how a terminal says that nobody has its other side open.
-                Err(_) => return Poll::Ready(Reading::Closed),
+                Err(_) => return Poll::Ready(ReadOutcome::Closed),
             }
         }
     }

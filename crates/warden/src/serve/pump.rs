@@ -5,18 +5,19 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use super::active::Active;
-use super::family::Family;
-use super::kept::Replay;
-use super::output::{Reading, Source};
+use super::backlog::ReplayChunk;
+use super::known_run::KnownRun;
+use super::output::{OutputSource, ReadOutcome};
+use super::process_tree::ProcessTree;
 use crate::mux::MuxStream;
 use crate::protocol::frame::{HEADER, Kind, header};
 use crate::protocol::{Ended, Failure, MAX_DATA, encode};
 
 /// Room for one frame, header first, so that bytes go out from where they were read to.
-pub(crate) struct Buffer(Vec<u8>);
+pub(crate) struct FrameBuffer(Vec<u8>);
 
-enum Next {
+/// What happened next to a command and its output.
+enum PumpEvent {
     Output(Kind, usize),
     /// Every source is at its end.
     Dry,
@@ -24,7 +25,7 @@ enum Next {
     Over,
 }
 
-impl Buffer {
+impl FrameBuffer {
     pub(crate) fn new() -> Self {
         Self(vec![0; HEADER + MAX_DATA])
     }
@@ -41,36 +42,36 @@ impl Buffer {
 
 /// Pumps until the command has ended and everything it wrote by then is delivered.
 pub(crate) async fn until_over(
-    run: &Rc<Active>,
-    family: &Family,
-    sources: &mut Vec<Source>,
-    buffer: &mut Buffer,
+    run: &Rc<KnownRun>,
+    processes: &ProcessTree,
+    sources: &mut Vec<OutputSource>,
+    buffer: &mut FrameBuffer,
 ) {
     let mut over = false;
     loop {
         let next = {
-            let mut ended = pin!(family.ended());
+            let mut ended = pin!(processes.ended());
             let mut over_now =
                 |cx: &mut std::task::Context<'_>| !over && ended.as_mut().poll(cx).is_ready();
             poll_fn(|cx| match poll_sources(sources, buffer, cx) {
                 Poll::Ready(next) => Poll::Ready(next),
-                Poll::Pending if over_now(cx) => Poll::Ready(Next::Over),
+                Poll::Pending if over_now(cx) => Poll::Ready(PumpEvent::Over),
                 Poll::Pending => Poll::Pending,
             })
             .await
         };
         match next {
-            Next::Output(kind, length) => deliver(run, kind, buffer, length).await,
-            Next::Over => {
+            PumpEvent::Output(kind, length) => deliver(run, kind, buffer, length).await,
+            PumpEvent::Over => {
                 over = true;
-                let shared = family.exit().is_none_or(|exit| exit.others);
+                let shared = processes.exit().is_none_or(|exit| exit.others);
                 for source in sources.iter_mut() {
                     source.set_mark(shared);
                 }
             }
-            Next::Dry if over => return,
-            Next::Dry => {
-                family.ended().await;
+            PumpEvent::Dry if over => return,
+            PumpEvent::Dry => {
+                processes.ended().await;
                 return;
             }
         }
@@ -78,37 +79,41 @@ pub(crate) async fn until_over(
 }
 
 /// Goes on for what was left in the background, so that it does not choke on a closed pipe.
-pub(crate) async fn for_leftovers(run: &Rc<Active>, mut sources: Vec<Source>, mut buffer: Buffer) {
+pub(crate) async fn for_leftovers(
+    run: &Rc<KnownRun>,
+    mut sources: Vec<OutputSource>,
+    mut buffer: FrameBuffer,
+) {
     for source in &mut sources {
         source.clear_mark();
     }
     loop {
         match poll_fn(|cx| poll_sources(&mut sources, &mut buffer, cx)).await {
-            Next::Output(kind, length) => run.keep(kind, &buffer.0[HEADER..HEADER + length]),
-            Next::Dry | Next::Over => return,
+            PumpEvent::Output(kind, length) => run.keep(kind, &buffer.0[HEADER..HEADER + length]),
+            PumpEvent::Dry | PumpEvent::Over => return,
         }
     }
 }
 
 fn poll_sources(
-    sources: &mut Vec<Source>,
-    buffer: &mut Buffer,
+    sources: &mut Vec<OutputSource>,
+    buffer: &mut FrameBuffer,
     cx: &mut std::task::Context<'_>,
-) -> Poll<Next> {
+) -> Poll<PumpEvent> {
     let mut at = 0;
     let mut waiting = false;
     while let Some(source) = sources.get_mut(at) {
         match source.poll_read(cx, &mut buffer.0[HEADER..]) {
-            Poll::Ready(Reading::Bytes(length)) => {
+            Poll::Ready(ReadOutcome::Bytes(length)) => {
                 let kind = source.kind;
                 // The other source goes first next time.
                 sources.rotate_left(1);
-                return Poll::Ready(Next::Output(kind, length));
+                return Poll::Ready(PumpEvent::Output(kind, length));
             }
-            Poll::Ready(Reading::Closed) => {
+            Poll::Ready(ReadOutcome::Closed) => {
                 sources.remove(at);
             }
-            Poll::Ready(Reading::Marked) => at += 1,
+            Poll::Ready(ReadOutcome::Marked) => at += 1,
             Poll::Pending => {
                 waiting = true;
                 at += 1;
@@ -118,11 +123,16 @@ fn poll_sources(
     if waiting {
         Poll::Pending
     } else {
-        Poll::Ready(Next::Dry)
+        Poll::Ready(PumpEvent::Dry)
     }
 }
 
-pub(crate) async fn deliver(run: &Rc<Active>, kind: Kind, buffer: &mut Buffer, length: usize) {
+pub(crate) async fn deliver(
+    run: &Rc<KnownRun>,
+    kind: Kind,
+    buffer: &mut FrameBuffer,
+    length: usize,
+) {
     run.keep(kind, &buffer.0[HEADER..HEADER + length]);
     buffer.0[..HEADER].copy_from_slice(&header(kind, length));
     run.send(&buffer.0[..HEADER + length]).await;
@@ -140,11 +150,11 @@ pub(crate) async fn tell_end(viewer: &MuxStream, end: &Result<Ended, Failure>) {
 }
 
 /// What was kept, for somebody who attaches.
-pub(crate) async fn replay(viewer: &MuxStream, kept: Vec<Replay>) -> bool {
-    for item in kept {
+pub(crate) async fn replay(viewer: &MuxStream, backlog: Vec<ReplayChunk>) -> bool {
+    for item in backlog {
         let sent = match item {
-            Replay::Piece(piece) => viewer.send(piece.kind, &piece.bytes).await,
-            Replay::Skipped(count) => viewer.send(Kind::Skipped, &encode(&count)).await,
+            ReplayChunk::Piece(piece) => viewer.send(piece.kind, &piece.bytes).await,
+            ReplayChunk::Skipped(count) => viewer.send(Kind::Skipped, &encode(&count)).await,
         };
         if sent.is_err() {
             return false;

@@ -8,15 +8,15 @@ use hermetic_types::RunId;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
-use super::active::{Active, Setting};
-use super::client::Call;
-use super::ends::Ends;
-use super::family::Family;
-use super::lead::Lead;
-use super::output::Source;
-use super::pump::{self, Buffer};
+use super::client::OpenCall;
+use super::command_streams::CommandStreams;
+use super::cwd_report::CwdReport;
+use super::known_run::{KnownRun, RunPlace};
+use super::output::OutputSource;
+use super::process_tree::ProcessTree;
+use super::pump::{self, FrameBuffer};
+use super::state::{StartRequest, WardenState, system};
 use super::tree;
-use super::world::{Command, World, system};
 use crate::mux::MuxStream;
 use crate::protocol::frame::Kind;
 use crate::protocol::{
@@ -24,16 +24,16 @@ use crate::protocol::{
 };
 
 /// Starts a command and stays with its caller until either is gone.
-pub(crate) async fn run(world: &Rc<World>, mut call: Call, request: Run) {
-    match begin(world, &request, call.stream.clone()) {
+pub(crate) async fn run(warden: &Rc<WardenState>, mut call: OpenCall, request: Run) {
+    match begin(warden, &request, call.stream.clone()) {
         Ok(run) => obey(&run, &mut call).await,
         Err(failure) => call.fail(&failure).await,
     }
 }
 
 /// Gives a run's output to a new caller: what was kept, then what comes.
-pub(crate) async fn attach(world: &Rc<World>, mut call: Call, request: &Attach) {
-    let Some(run) = world.runs.find(&request.id) else {
+pub(crate) async fn attach(warden: &Rc<WardenState>, mut call: OpenCall, request: &Attach) {
+    let Some(run) = warden.runs.find(&request.id) else {
         return call.fail(&no_such_run(&request.id)).await;
     };
     run.dismiss_viewer();
@@ -61,15 +61,15 @@ pub(crate) async fn attach(world: &Rc<World>, mut call: Call, request: &Attach) 
 }
 
 /// Ends a run and everything below it; in a shell, the command and what it started.
-pub(crate) async fn kill(world: &Rc<World>, id: &RunId) -> Result<Reply, Failure> {
-    let run = world.runs.find(id).ok_or_else(|| no_such_run(id))?;
+pub(crate) async fn kill(warden: &Rc<WardenState>, id: &RunId) -> Result<Reply, Failure> {
+    let run = warden.runs.find(id).ok_or_else(|| no_such_run(id))?;
     run.end_asked.notify_one();
     let ended = async {
         run.until_over().await;
-        if let (Setting::Alone, Some(family)) = (run.setting, run.family.get()) {
+        if let (RunPlace::Alone, Some(processes)) = (run.setting, run.processes.get()) {
             // What it left in the background is meant too.
-            family.end(Duration::from_secs(1)).await;
-            family.gone().await;
+            processes.end(Duration::from_secs(1)).await;
+            processes.gone().await;
         }
     };
     match timeout(Duration::from_secs(20), ended).await {
@@ -82,74 +82,79 @@ pub(crate) async fn kill(world: &Rc<World>, id: &RunId) -> Result<Reply, Failure
     }
 }
 
-fn begin(world: &Rc<World>, request: &Run, viewer: MuxStream) -> Result<Rc<Active>, Failure> {
-    world.runs.refuse_known(&request.id)?;
-    let ends = Ends::open(request).map_err(|error| system("make pipes", &error))?;
-    let lead = match &request.leads {
-        Some(shell) => Some(Lead::open(shell).map_err(|error| system("make pipes", &error))?),
+fn begin(
+    warden: &Rc<WardenState>,
+    request: &Run,
+    viewer: MuxStream,
+) -> Result<Rc<KnownRun>, Failure> {
+    warden.runs.refuse_known(&request.id)?;
+    let streams = CommandStreams::open(request).map_err(|error| system("make pipes", &error))?;
+    let cwd_report = match &request.leads {
+        Some(shell) => Some(CwdReport::open(shell).map_err(|error| system("make pipes", &error))?),
         None => None,
     };
     let mut descriptors: Vec<_> = (0..)
-        .zip(&ends.theirs)
+        .zip(&streams.theirs)
         .map(|(n, fd)| (fd.as_fd(), n))
         .collect();
-    descriptors.extend(lead.as_ref().map(Lead::theirs));
-    let family = world.start(&Command {
+    descriptors.extend(cwd_report.as_ref().map(CwdReport::theirs));
+    let processes = warden.start(&StartRequest {
         argv: &request.argv,
         env: &request.env,
         cwd: request.cwd.as_ref(),
         descriptors,
-        terminal: ends.terminal.is_some(),
+        terminal: streams.terminal.is_some(),
     })?;
-    drop(ends.theirs);
-    let run = Active::new(
+    drop(streams.theirs);
+    let run = KnownRun::new(
         request.id.clone(),
         request.argv.clone(),
         request.detach,
-        Setting::Alone,
+        RunPlace::Alone,
         viewer,
     );
-    let run = Rc::new(run.in_processes_of(&family, ends.terminal));
-    world.runs.add(Rc::clone(&run));
-    let terms = Terms {
+    let run = Rc::new(run.in_processes_of(&processes, streams.terminal));
+    warden.runs.add(Rc::clone(&run));
+    let terms = RunTerms {
         timeout: request.timeout,
         leftovers: request.leftovers,
         grace: request.grace,
-        lead,
+        cwd_report,
     };
     spawn_local(live(
-        Rc::clone(world),
+        Rc::clone(warden),
         Rc::clone(&run),
-        family,
+        processes,
         terms,
-        ends.sources,
-        ends.stdin,
+        streams.sources,
+        streams.stdin,
     ));
     Ok(run)
 }
 
-struct Terms {
+/// The terms on which a run ends.
+struct RunTerms {
     timeout: Option<Duration>,
     leftovers: Leftovers,
     grace: Duration,
-    lead: Option<Lead>,
+    cwd_report: Option<CwdReport>,
 }
 
 /// The run's own task.
 async fn live(
-    world: Rc<World>,
-    run: Rc<Active>,
-    family: Rc<Family>,
-    terms: Terms,
-    mut sources: Vec<Source>,
+    warden: Rc<WardenState>,
+    run: Rc<KnownRun>,
+    processes: Rc<ProcessTree>,
+    terms: RunTerms,
+    mut sources: Vec<OutputSource>,
     stdin: Option<OwnedFd>,
 ) {
-    let oom_before = world.oom.read();
-    match family.started().await {
+    let oom_before = warden.oom.read();
+    match processes.started().await {
         Ok(pid) => run.send_started(pid).await,
         Err(failure) => return run.finish(Err(failure)).await,
     }
-    let mut buffer = Buffer::new();
+    let mut buffer = FrameBuffer::new();
     let feed = async {
         match stdin {
             Some(fd) => run.stdin.feed(fd, run.terminal.is_some()).await,
@@ -157,8 +162,8 @@ async fn live(
         }
     };
     let work = async {
-        let pumped = pump::until_over(&run, &family, &mut sources, &mut buffer);
-        futures::future::join(supervise(&run, &family, &terms), pumped)
+        let pumped = pump::until_over(&run, &processes, &mut sources, &mut buffer);
+        futures::future::join(supervise(&run, &processes, &terms), pumped)
             .await
             .0
     };
@@ -167,13 +172,15 @@ async fn live(
         futures::future::Either::Right(((), work)) => work.await,
     };
 
-    let Some(exit) = family.exit() else {
+    let Some(exit) = processes.exit() else {
         return;
     };
-    let cwd = terms.lead.and_then(|lead| lead.follow(&world));
+    let cwd = terms
+        .cwd_report
+        .and_then(|cwd_report| cwd_report.follow(&warden));
     let killed = matches!(exit.status, Status::Signalled(9) | Status::Unknown);
-    let leftovers = if exit.others && !family.is_gone() {
-        tree::count_below(family.keeper)
+    let leftovers = if exit.others && !processes.is_gone() {
+        tree::count_below(processes.keeper)
     } else {
         0
     };
@@ -182,7 +189,7 @@ async fn live(
         cut,
         usage: exit.usage,
         killed_for_memory: (killed || exit.others || exit.status != Status::Exited(0))
-            && world.oom.read() > oom_before,
+            && warden.oom.read() > oom_before,
         leftovers,
         cwd,
         shell_fresh: false,
@@ -195,10 +202,10 @@ async fn live(
 }
 
 /// Waits for the end, or brings it about.
-async fn supervise(run: &Rc<Active>, family: &Family, terms: &Terms) -> Option<Cut> {
+async fn supervise(run: &Rc<KnownRun>, processes: &ProcessTree, terms: &RunTerms) -> Option<Cut> {
     let limit = terms.timeout.unwrap_or(Duration::MAX);
     let ended = async {
-        let ended = std::pin::pin!(family.ended());
+        let ended = std::pin::pin!(processes.ended());
         let asked = std::pin::pin!(run.end_asked.notified());
         match futures::future::select(ended, asked).await {
             futures::future::Either::Left(_) => None,
@@ -207,19 +214,19 @@ async fn supervise(run: &Rc<Active>, family: &Family, terms: &Terms) -> Option<C
     };
     let cut = timeout(limit, ended).await.unwrap_or(Some(Cut::TimedOut));
     if cut.is_some() {
-        family.end(terms.grace).await;
+        processes.end(terms.grace).await;
     } else if terms.leftovers == Leftovers::End {
-        family.end(Duration::ZERO).await;
+        processes.end(Duration::ZERO).await;
     }
-    if family.exit().is_none() {
+    if processes.exit().is_none() {
         // It cannot be killed; its end is told as unknown rather than never.
-        family.lose();
+        processes.lose();
     }
     cut
 }
 
 /// Does what the caller says until he is gone.
-pub(crate) async fn obey(run: &Rc<Active>, call: &mut Call) {
+pub(crate) async fn obey(run: &Rc<KnownRun>, call: &mut OpenCall) {
     while let Ok(Some(frame)) = call.stream.receive(&mut call.frames).await {
         let understood = match frame.kind {
             Kind::Stdin => run.stdin.push(frame.payload, call.stream.clone()),

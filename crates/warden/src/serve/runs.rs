@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use hermetic_types::RunId;
 
-use super::active::Active;
+use super::known_run::KnownRun;
 use crate::protocol::{Failure, FailureKind, RunSummary};
 
 /// How many ended runs are remembered, output included where it was kept.
@@ -17,10 +17,10 @@ const LISTED: usize = 512;
 
 /// Oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Runs(RefCell<VecDeque<Rc<Active>>>);
+pub(crate) struct RunTable(RefCell<VecDeque<Rc<KnownRun>>>);
 
-impl Runs {
-    pub(crate) fn find(&self, id: &RunId) -> Option<Rc<Active>> {
+impl RunTable {
+    pub(crate) fn find(&self, id: &RunId) -> Option<Rc<KnownRun>> {
         self.0.borrow().iter().find(|run| run.id == *id).cloned()
     }
 
@@ -35,7 +35,7 @@ impl Runs {
         }
     }
 
-    pub(crate) fn add(&self, run: Rc<Active>) {
+    pub(crate) fn add(&self, run: Rc<KnownRun>) {
         let mut runs = self.0.borrow_mut();
         runs.push_back(run);
         let mut ended = runs.iter().filter(|run| run.is_over()).count();

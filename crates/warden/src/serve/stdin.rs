@@ -17,6 +17,7 @@ use crate::protocol::{STDIN_WINDOW, encode};
 /// End of input, as typed at a terminal.
 const CONTROL_D: &[u8] = &[4];
 
+/// The input of a run, as far as its command has not read it.
 #[derive(Debug, Default)]
 pub(crate) struct StdinQueue {
     waiting: RefCell<VecDeque<(Bytes, MuxStream)>>,

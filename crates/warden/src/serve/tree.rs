@@ -15,22 +15,22 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 /// More than any sandbox may run; a bound for the host itself.
 const MOST: usize = 65_536;
 
-/// One process below.
+/// One process below another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Found {
+pub(crate) struct FoundProcess {
     pub(crate) pid: u32,
     parent: u32,
 }
 
 /// Everything below `root` except what is in `spared` and below that.
-pub(crate) fn below(root: u32, spared: &HashSet<u32>) -> Vec<Found> {
+pub(crate) fn below(root: u32, spared: &HashSet<u32>) -> Vec<FoundProcess> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
         for pid in children(parent) {
             if found.len() < MOST && !spared.contains(&pid) && seen.insert(pid) {
-                found.push(Found { pid, parent });
+                found.push(FoundProcess { pid, parent });
                 parents.push(pid);
             }
         }
@@ -48,9 +48,9 @@ pub(crate) fn count_below(root: u32) -> u32 {
 }
 
 /// Signals all of these that are still where they were found. Says whether any was.
-pub(crate) fn signal(found: &[Found], signal: Signal) -> bool {
+pub(crate) fn signal(found: &[FoundProcess], signal: Signal) -> bool {
     let mut any = false;
-    for Found { pid, parent } in found {
+    for FoundProcess { pid, parent } in found {
         any |= signal_child(*pid, *parent, signal);
     }
     any
@@ -63,7 +63,7 @@ pub(crate) fn sweep(root: u32, spared: &HashSet<u32>) -> bool {
     let mut all = Vec::new();
     // A tree that forks faster than this is met again in the next round.
     for _ in 0..32 {
-        let fresh: Vec<Found> = below(root, spared)
+        let fresh: Vec<FoundProcess> = below(root, spared)
             .into_iter()
             .filter(|found| stopped.insert(*found))
             .collect();
@@ -94,19 +94,20 @@ pub(crate) fn signal_child(pid: u32, parent: u32, signal: Signal) -> bool {
         && pidfd_send_signal(&handle, signal).is_ok()
 }
 
-struct Stat {
+/// What `/proc/PID/stat` tells of a process.
+struct ProcessStat {
     state: u8,
     parent: u32,
 }
 
-fn stat(pid: u32) -> Option<Stat> {
+fn stat(pid: u32) -> Option<ProcessStat> {
     let text = fs::read(proc_path(pid, "stat")).ok()?;
     // The name in parentheses may hold anything, parentheses included.
     let end = text.iter().rposition(|byte| *byte == b')')?;
     let mut fields = text.get(end + 2..)?.split(|byte| *byte == b' ');
     let state = *fields.next()?.first()?;
     let parent = number(fields.next()?)?;
-    Some(Stat {
+    Some(ProcessStat {
         state,
         parent: u32::try_from(parent).ok()?,
     })

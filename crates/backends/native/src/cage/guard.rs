@@ -1,5 +1,5 @@
 //! What stays outside: nothing, or one small process where the sandbox must die with its creator or
-//! stands in a house, and one more outside that house.
+//! stands in an outer container, and one more outside that container.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
@@ -8,35 +8,40 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
-use crate::cord::Cord;
-use crate::plan::{Plan, Report};
+use crate::control_socket::ControlSocket;
+use crate::plan::{CagePlan, CageReport};
 
 /// Reports pid 1 and leaves it to the gateway, or stands by it when the
 /// sandbox is tied.
 ///
 /// The guard is not part of the sandbox, which can neither see nor signal it: the promise to die
 /// with the creator does not rest on the warden's good will.
-pub(crate) fn outside(cord: &Cord, pidfd: &OwnedFd, plan: &Plan, lock: OwnedFd) -> ExitCode {
-    if cord.send(&Report::Born, &[pidfd.as_fd()]).is_err() {
+pub(crate) fn outside(
+    control: &ControlSocket,
+    pidfd: &OwnedFd,
+    plan: &CagePlan,
+    lock: OwnedFd,
+) -> ExitCode {
+    if control.send(&CageReport::Born, &[pidfd.as_fd()]).is_err() {
         let _ = pidfd_send_signal(pidfd, Signal::KILL);
         return ExitCode::from(super::ABANDONED);
     }
     drop(lock);
-    if plan.housed {
+    if plan.in_container {
         keep_one_power();
     }
-    match (plan.tied, plan.housed) {
-        (true, _) => stand_by(cord, pidfd),
+    match (plan.tied, plan.in_container) {
+        (true, _) => stand_by(control, pidfd),
         (false, true) => wait_for(pidfd.as_fd()),
         (false, false) => {}
     }
     ExitCode::SUCCESS
 }
 
-/// Outside a house: ends it when the process that tends its cage has ended. Both come as
-/// descriptors, the tender on stdin and the house's first process on stdout, and neither can be
+/// Outside an outer container: ends it when the process that tends its cage has ended. Both come as
+/// descriptors, the tender on stdin and the outer container's first process on stdout, and neither can be
 /// mistaken for another.
-pub(crate) fn keep_house() -> ExitCode {
+pub(crate) fn keep_container() -> ExitCode {
     // Not to be stopped with the gateway, from whose terminal or session a signal may come.
     let _ = rustix::process::setsid();
     wait_for(rustix::stdio::stdin());
@@ -69,11 +74,11 @@ fn wait_for(pidfd: BorrowedFd<'_>) {
     }
 }
 
-fn stand_by(cord: &Cord, pidfd: &OwnedFd) {
+fn stand_by(control: &ControlSocket, pidfd: &OwnedFd) {
     loop {
-        // Only the hang-up matters: what arrives on the cord is for pid 1.
+        // Only the hang-up matters: what arrives on the control socket is for pid 1.
         let mut fds = [
-            PollFd::new(cord, PollFlags::RDHUP),
+            PollFd::new(control, PollFlags::RDHUP),
             PollFd::new(pidfd, PollFlags::IN),
         ];
         if poll(&mut fds, None).is_err() {

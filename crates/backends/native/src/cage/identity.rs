@@ -9,17 +9,17 @@ use rustix::thread::{
     set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
-use super::snag::{Snag, Step};
+use super::step_failure::{FailingStep, StepFailure};
 use super::sys;
 use crate::plan::INNER_UID;
 
 /// Maps the user who started us. The user namespace exists already.
-pub(crate) fn map_own_user(uid: u32, gid: u32) -> Result<(), Snag> {
+pub(crate) fn map_own_user(uid: u32, gid: u32) -> Result<(), StepFailure> {
     write_maps(uid, gid)
 }
 
 /// From root to an unused id, and into a user namespace that knows no other.
-pub(crate) fn assume(id: u32) -> Result<(), Snag> {
+pub(crate) fn assume(id: u32) -> Result<(), StepFailure> {
     let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
     set_thread_groups(&[]).step("leave every group")?;
     set_thread_res_gid(gid, gid, gid).step("take the group id")?;
@@ -45,7 +45,7 @@ fn raise_admin() -> rustix::io::Result<()> {
     )
 }
 
-fn write_maps(uid: u32, gid: u32) -> Result<(), Snag> {
+fn write_maps(uid: u32, gid: u32) -> Result<(), StepFailure> {
     fs::write("/proc/self/setgroups", "deny").step("deny setgroups")?;
     fs::write("/proc/self/uid_map", format!("{INNER_UID} {uid} 1")).step("map the user id")?;
     fs::write("/proc/self/gid_map", format!("{INNER_UID} {gid} 1")).step("map the group id")

@@ -9,16 +9,19 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
 };
 
-use super::snag::{Snag, Step};
+use super::step_failure::{FailingStep, StepFailure};
 
 /// The newest one whose every right is named here. Older kernels keep what they know.
 const NEWEST: ABI = ABI::V6;
 
 /// The ABI that holds, or nothing where the kernel has no Landlock.
 ///
-/// `ourselves` is this program's file where it has a place in a house, which is out of sight by now:
+/// `ourselves` is this program's file where it lies in an outer container, which is out of sight by now:
 /// it starts itself again to look through files. On the bare host it has none and needs no rule.
-pub(crate) fn restrict(writable: &[PathBuf], ourselves: Option<&Path>) -> Result<Option<u8>, Snag> {
+pub(crate) fn restrict(
+    writable: &[PathBuf],
+    ourselves: Option<&Path>,
+) -> Result<Option<u8>, StepFailure> {
     let status = apply(writable, ourselves)
         .map_err(|error| io::Error::other(error.to_string()))
         .step("restrict with landlock")?;

@@ -8,9 +8,9 @@ use std::path::Path;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, UnshareFlags, sched_getaffinity, sched_setaffinity};
 
-use super::snag::{Snag, Step};
+use super::step_failure::{FailingStep, StepFailure};
 use super::sys;
-use crate::plan::{Bounds, Group, Pin, Setting};
+use crate::plan::{CgroupPlan, CgroupSetting, CpuPinning, ProcessBounds};
 
 /// Signals and timers that wait: counted for each user, and a plain user's sandboxes share one.
 const PENDING_SIGNALS: u64 = 4096;
@@ -23,7 +23,7 @@ const TCP_BUFFER: &str = "1048576";
 const GOES_FIRST: &str = "500";
 
 /// Makes and sets each group; returns the file that counts kills for memory.
-pub(crate) fn make_groups(groups: &[Group]) -> Result<Option<OwnedFd>, Snag> {
+pub(crate) fn make_groups(groups: &[CgroupPlan]) -> Result<Option<OwnedFd>, StepFailure> {
     let mut oom_counter = None;
     for group in groups {
         let folder = group.folder.display();
@@ -46,7 +46,7 @@ pub(crate) fn make_groups(groups: &[Group]) -> Result<Option<OwnedFd>, Snag> {
 }
 
 /// Most often another sandbox has set it already, and reading costs the kernel less than setting.
-fn share(parent: &Path, settings: &[Setting]) {
+fn share(parent: &Path, settings: &[CgroupSetting]) {
     for setting in settings {
         let file = parent.join(&setting.file);
         let before = fs::read_to_string(&file).unwrap_or_default();
@@ -58,7 +58,7 @@ fn share(parent: &Path, settings: &[Setting]) {
 
 /// Enters each group. A single thread that moves itself, by the number 0, spares the kernel the lock
 /// for which a move of any other process waits on every CPU, some ten milliseconds on a busy one.
-pub(crate) fn enter_groups(groups: &[Group]) -> Result<(), Snag> {
+pub(crate) fn enter_groups(groups: &[CgroupPlan]) -> Result<(), StepFailure> {
     for group in groups {
         // Version 1 moves threads by `tasks`; version 2 has no such file.
         let tasks = group.folder.join("tasks");
@@ -72,13 +72,13 @@ pub(crate) fn enter_groups(groups: &[Group]) -> Result<(), Snag> {
 }
 
 /// After entering, so that the group we are in is the root of what the sandbox can see.
-pub(crate) fn hide_groups() -> Result<(), Snag> {
+pub(crate) fn hide_groups() -> Result<(), StepFailure> {
     sys::clone::unshare(UnshareFlags::NEWCGROUP).step("make the cgroup namespace")
 }
 
 /// Bounds what would be taken from tables that the whole host shares. Through the new `/proc`, while
 /// it can be written: each of these files is the namespace's own.
-pub(crate) fn share_tables(proc: &Path, bounds: &Bounds) -> Result<(), Snag> {
+pub(crate) fn share_tables(proc: &Path, bounds: &ProcessBounds) -> Result<(), StepFailure> {
     let set = |name: &str, value: &str| match fs::write(proc.join("sys").join(name), value) {
         // A kernel built without it has no such table.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -94,7 +94,7 @@ pub(crate) fn share_tables(proc: &Path, bounds: &Bounds) -> Result<(), Snag> {
     Ok(())
 }
 
-pub(crate) fn apply(bounds: &Bounds) -> Result<(), Snag> {
+pub(crate) fn apply(bounds: &ProcessBounds) -> Result<(), StepFailure> {
     // Where memory runs out for more than one sandbox, a sandbox goes before the gateway does. A
     // kernel that does not take it keeps its own order.
     let _ = fs::write("/proc/self/oom_score_adj", GOES_FIRST);
@@ -115,7 +115,7 @@ pub(crate) fn apply(bounds: &Bounds) -> Result<(), Snag> {
 }
 
 /// Only ever down: raising a hard limit takes a capability that even root may lack.
-fn limit(resource: Resource, wanted: u64) -> Result<(), Snag> {
+fn limit(resource: Resource, wanted: u64) -> Result<(), StepFailure> {
     let bound = getrlimit(resource)
         .maximum
         .map_or(wanted, |hard| hard.min(wanted));
@@ -126,7 +126,7 @@ fn limit(resource: Resource, wanted: u64) -> Result<(), Snag> {
     setrlimit(resource, limit).step(&format!("limit {resource:?}"))
 }
 
-fn pin_to(pin: &Pin) -> rustix::io::Result<()> {
+fn pin_to(pin: &CpuPinning) -> rustix::io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let numbers: Vec<usize> = (0..CpuSet::MAX_CPU)
         .filter(|&cpu| allowed.is_set(cpu))

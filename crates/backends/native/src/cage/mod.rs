@@ -10,7 +10,7 @@ mod limits;
 mod network;
 mod proc;
 mod seal;
-mod snag;
+mod step_failure;
 #[allow(unsafe_code, reason = "the system calls that no safe crate wraps")]
 mod sys;
 mod syscalls;
@@ -28,41 +28,42 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
 use rustix::thread::UnshareFlags;
 
-use self::snag::{Snag, Step};
-use self::sys::clone::{Side, clone_into};
+use self::step_failure::{FailingStep, StepFailure};
+use self::sys::clone::{CloneSide, clone_into};
 pub use self::sys::doors::knock;
-use self::syscalls::Allowance;
-use crate::cord::Cord;
-use crate::plan::{DOOR, GO, Identity, PORCH, Plan, Report};
+use self::syscalls::FilterOptions;
+use crate::control_socket::ControlSocket;
+use crate::plan::{CAGE_LISTENER, CONTROL_DIR, CagePlan, CageReport, GO, SandboxIdentity};
 
 /// The gateway hung up before or while the cage was built. Nobody is left to be told.
 const ABANDONED: u8 = 75;
 
-/// `--housed` where something else stands around the cage; `--keeper` outside, to end that with it.
+/// Runs the cage. `--housed` tells that it stands in an outer container, and `--keeper`, outside, that it is
+/// to end such a container with its cage.
 pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let word = words.next();
     match word.as_deref().map(|word| word.to_str()) {
-        None => take_cord().map_or(ExitCode::from(64), |cord| tend(&cord)),
-        // With nobody at the door there is nothing to live for.
+        None => take_control_socket().map_or(ExitCode::from(64), |control| run(&control)),
+        // A cage that cannot reach its gateway has nothing to build.
         Some(Some("--housed")) => {
-            ask_at_the_door().map_or(ExitCode::from(ABANDONED), |cord| tend(&cord))
+            connect_to_gateway().map_or(ExitCode::from(ABANDONED), |control| run(&control))
         }
-        Some(Some("--keeper")) => guard::keep_house(),
+        Some(Some("--keeper")) => guard::keep_container(),
         Some(_) => ExitCode::from(64),
     }
 }
 
-fn tend(cord: &Cord) -> ExitCode {
-    let Ok((plan, fds)) = cord.receive::<Plan>() else {
+fn run(control: &ControlSocket) -> ExitCode {
+    let Ok((plan, fds)) = control.receive::<CagePlan>() else {
         return ExitCode::from(ABANDONED);
     };
-    let Some(given) = Given::from(fds) else {
+    let Some(given) = PassedDescriptors::from(fds) else {
         return ExitCode::from(64);
     };
-    match build(cord, plan, given) {
+    match build(control, plan, given) {
         Ok(code) => code,
-        Err(snag) => {
-            let _ = cord.send(&snag.report(), &[]);
+        Err(failure) => {
+            let _ = control.send(&failure.report(), &[]);
             ExitCode::FAILURE
         }
     }
@@ -73,22 +74,22 @@ fn tend(cord: &Cord) -> ExitCode {
 pub fn filter_calls() -> Result<(), io::Error> {
     rustix::thread::set_no_new_privs(true)?;
     // An engine counts memory by a cgroup of the container.
-    let allowance = Allowance {
+    let allowance = FilterOptions {
         pinned: false,
         memory_is_counted: true,
     };
-    syscalls::filter(allowance).map_err(Snag::into_error)
+    syscalls::filter(allowance).map_err(StepFailure::into_error)
 }
 
 /// The descriptors that come with the plan.
-struct Given {
+struct PassedDescriptors {
     listener: OwnedFd,
     first: OwnedFd,
     /// Held by whoever may still make something that would have to be cleaned up.
     lock: OwnedFd,
 }
 
-impl Given {
+impl PassedDescriptors {
     fn from(fds: Vec<OwnedFd>) -> Option<Self> {
         let [listener, first, lock] = fds.try_into().ok()?;
         Some(Self {
@@ -100,67 +101,80 @@ impl Given {
 }
 
 /// Two processes from here on: one that becomes the sandbox, one that stays outside.
-fn build(cord: &Cord, plan: Plan, given: Given) -> Result<ExitCode, Snag> {
+fn build(
+    control: &ControlSocket,
+    plan: CagePlan,
+    given: PassedDescriptors,
+) -> Result<ExitCode, StepFailure> {
     let oom_counter = limits::make_groups(&plan.groups)?;
     match clone_into(namespaces(&plan.identity)).step("make the namespaces")? {
-        Side::Outside { pidfd } => {
+        CloneSide::Outside { pidfd } => {
             drop((given.listener, given.first));
-            Ok(guard::outside(cord, &pidfd, &plan, given.lock))
+            Ok(guard::outside(control, &pidfd, &plan, given.lock))
         }
-        Side::Inside => become_warden(cord, plan, given, oom_counter),
+        CloneSide::Inside => become_warden(control, plan, given, oom_counter),
     }
 }
 
-/// The cord arrives as stdin, the one descriptor a plain spawn can hand over.
-fn take_cord() -> io::Result<Cord> {
-    let cord = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+/// The control socket arrives as stdin, the one descriptor a plain spawn can hand over.
+fn take_control_socket() -> io::Result<ControlSocket> {
+    let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     rustix::stdio::dup2_stdin(rustix::stdio::stdout())?;
-    sys::fds::close_all_but(&[cord.as_fd()])?;
-    Ok(Cord::from_fd(cord))
+    sys::fds::close_all_but(&[control.as_fd()])?;
+    Ok(ControlSocket::from_fd(control))
 }
 
-/// In a house nothing is handed over: the gateway waits at a door that was put into it.
-fn ask_at_the_door() -> std::io::Result<Cord> {
+/// Connects to the gateway from within an outer container, which hands nothing over: the gateway listens on a
+/// socket that was put into it.
+fn connect_to_gateway() -> std::io::Result<ControlSocket> {
     use rustix::net::{
         AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
     };
 
-    let cord = socket_with(
+    let control = socket_with(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
         SocketFlags::CLOEXEC,
         None,
     )?;
-    connect(&cord, &SocketAddrUnix::new(Path::new(PORCH).join(DOOR))?)?;
-    sys::fds::close_all_but(&[cord.as_fd()])?;
-    Ok(Cord::from_fd(cord))
+    connect(
+        &control,
+        &SocketAddrUnix::new(Path::new(CONTROL_DIR).join(CAGE_LISTENER))?,
+    )?;
+    sys::fds::close_all_but(&[control.as_fd()])?;
+    Ok(ControlSocket::from_fd(control))
 }
 
 /// A plain user needs the user namespace first to be allowed the others.
-fn namespaces(identity: &Identity) -> UnshareFlags {
+fn namespaces(identity: &SandboxIdentity) -> UnshareFlags {
     let all = UnshareFlags::NEWNS
         | UnshareFlags::NEWPID
         | UnshareFlags::NEWIPC
         | UnshareFlags::NEWUTS
         | UnshareFlags::NEWNET;
     match identity {
-        Identity::Assumed(_) => all,
-        Identity::Own { .. } => all | UnshareFlags::NEWUSER,
+        SandboxIdentity::Assumed(_) => all,
+        SandboxIdentity::Own { .. } => all | UnshareFlags::NEWUSER,
     }
 }
 
 /// Never back to where two processes were one.
-fn become_warden(cord: &Cord, plan: Plan, given: Given, oom_counter: Option<OwnedFd>) -> ! {
+fn become_warden(
+    control: &ControlSocket,
+    plan: CagePlan,
+    given: PassedDescriptors,
+    oom_counter: Option<OwnedFd>,
+) -> ! {
     let (landlock, exit) = match inside(&plan) {
         Ok(sealed) => sealed,
-        Err(snag) => {
-            let _ = cord.send(&snag.report(), &[]);
+        Err(failure) => {
+            let _ = control.send(&failure.report(), &[]);
             std::process::exit(1);
         }
     };
-    let ready = Report::Ready { landlock };
+    let ready = CageReport::Ready { landlock };
     let handed: Vec<_> = exit.iter().map(AsFd::as_fd).collect();
-    if cord.send(&ready, &handed).is_err() || !told_to_go(cord) {
+    if control.send(&ready, &handed).is_err() || !told_to_go(control) {
         std::process::exit(ABANDONED.into());
     }
     drop(given.lock);
@@ -177,22 +191,22 @@ fn become_warden(cord: &Cord, plan: Plan, given: Given, oom_counter: Option<Owne
         std::process::exit(1);
     }
     let code = warden::serve(plan, given.listener, given.first, oom_counter);
-    // The cord's number was closed above and may be somebody else's by now.
+    // The control socket's number was closed above and may be somebody else's by now.
     std::process::exit(if code == ExitCode::SUCCESS { 0 } else { 1 })
 }
 
 /// Until the gateway has written down whom it started, its death is ours.
-fn told_to_go(cord: &Cord) -> bool {
+fn told_to_go(control: &ControlSocket) -> bool {
     let mut word = [0; GO.len()];
-    matches!(cord.receive_bytes(&mut word), Ok((length, _)) if &word[..length] == GO)
+    matches!(control.receive_bytes(&mut word), Ok((length, _)) if &word[..length] == GO)
 }
 
 /// Returns the Landlock ABI that holds, and the way out.
-fn inside(plan: &Plan) -> Result<(Option<u8>, Option<TcpListener>), Snag> {
+fn inside(plan: &CagePlan) -> Result<(Option<u8>, Option<TcpListener>), StepFailure> {
     sys::signals::reset();
     setsid().step("start a session")?;
     umask(Mode::from_raw_mode(0o022));
-    if let Identity::Own { uid, gid } = plan.identity {
+    if let SandboxIdentity::Own { uid, gid } = plan.identity {
         identity::map_own_user(uid, gid)?;
     }
 
@@ -208,15 +222,15 @@ fn inside(plan: &Plan) -> Result<(Option<u8>, Option<TcpListener>), Snag> {
     limits::apply(&plan.bounds)?;
 
     // As root, only now: mounts made by the real root are out of reach of the new user namespace.
-    if let Identity::Assumed(id) = plan.identity {
+    if let SandboxIdentity::Assumed(id) = plan.identity {
         identity::assume(id)?;
     }
     seal::drop_capabilities()?;
     // Landlock needs no_new_privs, and its own calls before the filter judges calls.
-    let ourselves = plan.housed.then_some(Path::new("/proc/self/exe"));
+    let ourselves = plan.in_container.then_some(Path::new("/proc/self/exe"));
     let landlock = landlock::restrict(&view::writable(plan), ourselves)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hide the warden's memory")?;
-    syscalls::filter(Allowance {
+    syscalls::filter(FilterOptions {
         pinned: plan.bounds.pin.is_some(),
         memory_is_counted: plan.bounds.memory_is_counted,
     })?;
@@ -224,13 +238,13 @@ fn inside(plan: &Plan) -> Result<(Option<u8>, Option<TcpListener>), Snag> {
 }
 
 /// The ones inherited belong to the host's `/dev`, but for stderr: that is a pipe on which the gateway
-/// hears why this program died. In a house it is the house's.
-fn reopen_standard_streams(plan: &Plan) -> Result<(), Snag> {
+/// hears why this program died. In an outer container it is the outer container's.
+fn reopen_standard_streams(plan: &CagePlan) -> Result<(), StepFailure> {
     let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .step("open /dev/null inside")?;
     rustix::stdio::dup2_stdin(&null).step("replace stdin")?;
     rustix::stdio::dup2_stdout(&null).step("replace stdout")?;
-    if plan.housed {
+    if plan.in_container {
         rustix::stdio::dup2_stderr(&null).step("replace stderr")?;
     }
     Ok(())

@@ -7,15 +7,15 @@ use rustix::net::sockopt::{
 };
 use rustix::system::{setdomainname, sethostname};
 
-use super::snag::{Snag, Step};
+use super::step_failure::{FailingStep, StepFailure};
 use super::sys;
 
-pub(crate) fn name_host() -> Result<(), Snag> {
+pub(crate) fn name_host() -> Result<(), StepFailure> {
     sethostname(b"hermetic").step("set the host name")?;
     setdomainname(b"(none)").step("set the domain name")
 }
 
-pub(crate) fn raise_loopback() -> Result<(), Snag> {
+pub(crate) fn raise_loopback() -> Result<(), StepFailure> {
     sys::loopback::raise().step("raise the loopback interface")
 }
 
@@ -25,7 +25,7 @@ const WAITING: usize = 256 << 10;
 
 /// The port by which the sandbox leaves, listening before anything of the sandbox's runs. The gateway
 /// accepts on it, so that a connection has two ends: the client's, and one that nobody in here ever held.
-pub(crate) fn open_exit(port: u16) -> Result<TcpListener, Snag> {
+pub(crate) fn open_exit(port: u16) -> Result<TcpListener, StepFailure> {
     let open = || {
         let exit = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         exit.set_nonblocking(true)?;

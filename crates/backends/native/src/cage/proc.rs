@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_bind};
 
 use super::limits;
-use super::snag::{Snag, Step};
-use super::sys::mounts::{NO_DEV, NO_EXEC, NO_SUID, READ_ONLY, Reach, restrict};
-use crate::plan::Bounds;
+use super::step_failure::{FailingStep, StepFailure};
+use super::sys::mounts::{MountDepth, NO_DEV, NO_EXEC, NO_SUID, READ_ONLY, restrict};
+use crate::plan::ProcessBounds;
 
 /// Knobs of the kernel: to be read, never to be turned, also when root built this.
 const READ_ONLY_PARTS: [&str; 4] = ["sys", "irq", "bus", "fs"];
@@ -47,7 +47,7 @@ const HIDDEN_FILES: [&str; 24] = [
     "vmallocinfo",
 ];
 
-pub(crate) fn mount_masked(bounds: &Bounds) -> Result<(), Snag> {
+pub(crate) fn mount_masked(bounds: &ProcessBounds) -> Result<(), StepFailure> {
     std::fs::create_dir("proc").step("make /proc")?;
     mount(
         "proc",
@@ -77,9 +77,13 @@ pub(crate) fn mount_masked(bounds: &Bounds) -> Result<(), Snag> {
     Ok(())
 }
 
-fn harden(path: &Path) -> Result<(), Snag> {
-    restrict(path, READ_ONLY | NO_SUID | NO_DEV | NO_EXEC, Reach::Tree)
-        .step(&format!("make /{} read-only", path.display()))
+fn harden(path: &Path) -> Result<(), StepFailure> {
+    restrict(
+        path,
+        READ_ONLY | NO_SUID | NO_DEV | NO_EXEC,
+        MountDepth::Tree,
+    )
+    .step(&format!("make /{} read-only", path.display()))
 }
 
 /// Which of these a kernel has depends on its configuration.

@@ -7,9 +7,9 @@ use rustix::thread::{
     set_no_new_privs,
 };
 
-use super::snag::{Snag, Step};
+use super::step_failure::{FailingStep, StepFailure};
 
-pub(crate) fn drop_capabilities() -> Result<(), Snag> {
+pub(crate) fn drop_capabilities() -> Result<(), StepFailure> {
     // Uid 0 means nothing from here on, and this cannot be undone.
     let bits = CapabilitiesSecureBits::NO_ROOT
         | CapabilitiesSecureBits::NO_ROOT_LOCKED

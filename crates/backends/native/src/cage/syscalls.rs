@@ -8,7 +8,7 @@
 //! `chroot`, `unshare`, `setns`, `open_by_handle_at`, `name_to_handle_at`, `fanotify_*`,
 //! `memfd_secret`, `modify_ldt`, `move_pages`, modules, kexec, quotas, swap, clocks, `syslog`.
 //! `io_setup` and huge pages are refused because each draws on one table of the whole host, which a
-//! single sandbox could empty. Where no cgroup counts memory, more is refused: see [`Allowance`].
+//! single sandbox could empty. Where no cgroup counts memory, more is refused: see [`FilterOptions`].
 
 mod calls;
 #[cfg(test)]
@@ -21,11 +21,11 @@ use judged::judged;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use steps::{known_architecture, ranges, search, unknown_to_programs};
 
-use super::snag::Snag;
+use super::step_failure::StepFailure;
 
 /// What the filter depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Allowance {
+pub(crate) struct FilterOptions {
     /// Pinned to CPUs, which may then not be left: nothing else bounds the time.
     pub(crate) pinned: bool,
     /// A cgroup counts System V segments, semaphores and queues. Where none does they are memory
@@ -34,19 +34,19 @@ pub(crate) struct Allowance {
     pub(crate) memory_is_counted: bool,
 }
 
-pub(crate) fn filter(allowance: Allowance) -> Result<(), Snag> {
+pub(crate) fn filter(allowance: FilterOptions) -> Result<(), StepFailure> {
     let program = program(allowance).map_err(|_| broken())?;
     apply_filter(&program).map_err(|_| broken())
 }
 
-fn broken() -> Snag {
-    Snag::new(
+fn broken() -> StepFailure {
+    StepFailure::new(
         "load the system call filter",
         std::io::Error::last_os_error(),
     )
 }
 
-fn program(allowance: Allowance) -> Result<BpfProgram, seccompiler::BackendError> {
+fn program(allowance: FilterOptions) -> Result<BpfProgram, seccompiler::BackendError> {
     let arch = std::env::consts::ARCH.try_into()?;
     let judged = SeccompFilter::new(
         judged(allowance)?,
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn what_is_judged_is_not_allowed_unseen() {
         for memory_is_counted in [false, true] {
-            let allowance = Allowance {
+            let allowance = FilterOptions {
                 pinned: false,
                 memory_is_counted,
             };

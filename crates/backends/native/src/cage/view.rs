@@ -17,9 +17,12 @@ use rustix::mount::{
 use rustix::process::{chdir, pivot_root};
 
 use super::proc;
-use super::snag::{Snag, Step};
-use super::sys::mounts::{NO_DEV, NO_SUID, READ_ONLY, Reach, restrict};
-use crate::plan::{Bind, Files, HOME, Identity, OF_THE_CAGE, Plan, System, WORKSPACE};
+use super::step_failure::{FailingStep, StepFailure};
+use super::sys::mounts::{MountDepth, NO_DEV, NO_SUID, READ_ONLY, restrict};
+use crate::plan::{
+    BindMount, CAGE_PREFIX, CagePlan, HOME, SandboxIdentity, SystemRoot, WORKSPACE,
+    WorkspaceStorage,
+};
 
 /// Device nodes that are safe in anybody's hands.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -32,7 +35,7 @@ const SCRATCH_PLACES: [(&str, &str, u32); 4] = [
     ("shm", "dev/shm", 0o1777),
 ];
 
-pub(crate) fn build(plan: &Plan) -> Result<(), Snag> {
+pub(crate) fn build(plan: &CagePlan) -> Result<(), StepFailure> {
     // Nothing we mount may show up outside, nor the other way round.
     mount_change(
         "/",
@@ -47,8 +50,8 @@ pub(crate) fn build(plan: &Plan) -> Result<(), Snag> {
     chdir(&plan.root).step("enter the new root")?;
 
     match &plan.system {
-        System::Host { etc } => show_host(etc)?,
-        System::Rootfs(folder) => show_rootfs(folder)?,
+        SystemRoot::Host { etc } => show_host(etc)?,
+        SystemRoot::Rootfs(folder) => show_rootfs(folder)?,
     }
     show_devices(plan.bounds.ptys)?;
     show_scratch(plan, &scratch)?;
@@ -61,13 +64,17 @@ pub(crate) fn build(plan: &Plan) -> Result<(), Snag> {
     pivot_root(".", ".").step("pivot into the new root")?;
     unmount(".", UnmountFlags::DETACH).step("let go of the host's root")?;
     chdir("/").step("enter /")?;
-    restrict(Path::new("/"), READ_ONLY | NO_SUID | NO_DEV, Reach::This)
-        .step("make the root read-only")?;
+    restrict(
+        Path::new("/"),
+        READ_ONLY | NO_SUID | NO_DEV,
+        MountDepth::This,
+    )
+    .step("make the root read-only")?;
     chdir(WORKSPACE).step("enter the workspace")
 }
 
 /// The places a sandbox may write to, as it names them.
-pub(crate) fn writable(plan: &Plan) -> Vec<PathBuf> {
+pub(crate) fn writable(plan: &CagePlan) -> Vec<PathBuf> {
     let own = [WORKSPACE, HOME]
         .into_iter()
         .map(PathBuf::from)
@@ -80,7 +87,7 @@ pub(crate) fn writable(plan: &Plan) -> Vec<PathBuf> {
     own.chain(asked).filter(|place| place.exists()).collect()
 }
 
-fn show_host(etc: &Path) -> Result<(), Snag> {
+fn show_host(etc: &Path) -> Result<(), StepFailure> {
     for name in ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
         show_system_part(Path::new("/"), name)?;
     }
@@ -90,12 +97,12 @@ fn show_host(etc: &Path) -> Result<(), Snag> {
 }
 
 /// Every top entry of the image that is not a place of ours.
-fn show_rootfs(folder: &Path) -> Result<(), Snag> {
+fn show_rootfs(folder: &Path) -> Result<(), StepFailure> {
     const OURS: [&str; 7] = ["dev", "proc", "sys", "tmp", "run", "home", "workspace"];
     for entry in fs::read_dir(folder).step("read the root file system")? {
         let name = entry.step("read the root file system")?.file_name();
         match name.to_str() {
-            Some(name) if OURS.contains(&name) || name.starts_with(OF_THE_CAGE) => {}
+            Some(name) if OURS.contains(&name) || name.starts_with(CAGE_PREFIX) => {}
             Some(name) => show_system_part(folder, name)?,
             None => {}
         }
@@ -108,7 +115,7 @@ fn show_rootfs(folder: &Path) -> Result<(), Snag> {
 }
 
 /// A folder is bound, a link is copied, anything else is no part of a system.
-fn show_system_part(root: &Path, name: &str) -> Result<(), Snag> {
+fn show_system_part(root: &Path, name: &str) -> Result<(), StepFailure> {
     let source = root.join(name);
     let Ok(found) = fs::symlink_metadata(&source) else {
         return Ok(());
@@ -123,10 +130,10 @@ fn show_system_part(root: &Path, name: &str) -> Result<(), Snag> {
     }
 }
 
-fn show_devices(ptys: u32) -> Result<(), Snag> {
+fn show_devices(ptys: u32) -> Result<(), StepFailure> {
     make_dir("dev/pts")?;
     for name in DEVICES {
-        // A house may have fewer.
+        // An outer container may have fewer.
         if !Path::new("/dev").join(name).exists() {
             continue;
         }
@@ -154,7 +161,7 @@ fn show_devices(ptys: u32) -> Result<(), Snag> {
     Ok(())
 }
 
-fn mount_scratch(plan: &Plan) -> Result<OwnedFd, Snag> {
+fn mount_scratch(plan: &CagePlan) -> Result<OwnedFd, StepFailure> {
     let options = format!(
         "mode=0755,size={},nr_inodes={}",
         plan.scratch.bytes, plan.scratch.inodes
@@ -164,7 +171,7 @@ fn mount_scratch(plan: &Plan) -> Result<OwnedFd, Snag> {
     open(&plan.root, flags, Mode::empty()).step("hold the scratch space")
 }
 
-fn show_scratch(plan: &Plan, scratch: &OwnedFd) -> Result<(), Snag> {
+fn show_scratch(plan: &CagePlan, scratch: &OwnedFd) -> Result<(), StepFailure> {
     for (part, place, mode) in SCRATCH_PLACES {
         // An image may have a `/var` without a `tmp`, and it is read-only by now.
         if make_dir(place).is_ok() {
@@ -174,15 +181,15 @@ fn show_scratch(plan: &Plan, scratch: &OwnedFd) -> Result<(), Snag> {
     Ok(())
 }
 
-fn show_files(plan: &Plan, scratch: &OwnedFd) -> Result<(), Snag> {
+fn show_files(plan: &CagePlan, scratch: &OwnedFd) -> Result<(), StepFailure> {
     make_dir("home/agent")?;
     make_dir("workspace")?;
     match &plan.files {
-        Files::Disk { workspace, home } => {
+        WorkspaceStorage::Disk { workspace, home } => {
             show_folder(workspace, Path::new("workspace"))?;
             show_folder(home, Path::new("home/agent"))
         }
-        Files::Memory => {
+        WorkspaceStorage::Memory => {
             bind_scratch(plan, scratch, "workspace", "workspace", 0o755)?;
             bind_scratch(plan, scratch, "home", "home/agent", 0o755)
         }
@@ -190,36 +197,37 @@ fn show_files(plan: &Plan, scratch: &OwnedFd) -> Result<(), Snag> {
 }
 
 fn bind_scratch(
-    plan: &Plan,
+    plan: &CagePlan,
     scratch: &OwnedFd,
     part: &str,
     place: &str,
     mode: u32,
-) -> Result<(), Snag> {
+) -> Result<(), StepFailure> {
     let source = of_descriptor(scratch).join(part);
     fs::create_dir(&source).step("make a scratch folder")?;
     fs::set_permissions(&source, fs::Permissions::from_mode(mode)).step("open a scratch folder")?;
-    if let Identity::Assumed(id) = plan.identity {
+    if let SandboxIdentity::Assumed(id) = plan.identity {
         chown(&source, Some(id), Some(id)).step("give a scratch folder away")?;
     }
     mount_bind_recursive(&source, place).step(&format!("bind /{place}"))
 }
 
-fn show_folder(source: &Path, target: &Path) -> Result<(), Snag> {
+fn show_folder(source: &Path, target: &Path) -> Result<(), StepFailure> {
     mount_bind_recursive(source, target).step(&format!("bind /{}", target.display()))?;
-    restrict(target, NO_SUID | NO_DEV, Reach::Tree).step(&format!("restrict /{}", target.display()))
+    restrict(target, NO_SUID | NO_DEV, MountDepth::Tree)
+        .step(&format!("restrict /{}", target.display()))
 }
 
-fn read_only(source: &Path, target: &Path) -> Result<(), Snag> {
+fn read_only(source: &Path, target: &Path) -> Result<(), StepFailure> {
     make_dir(target)?;
     mount_bind_recursive(source, target).step(&format!("bind /{}", target.display()))?;
-    restrict(target, READ_ONLY | NO_SUID | NO_DEV, Reach::Tree)
+    restrict(target, READ_ONLY | NO_SUID | NO_DEV, MountDepth::Tree)
         .step(&format!("make /{} read-only", target.display()))
 }
 
 /// A folder or file that the operator lets in. Neither end may go through a symbolic link: the
 /// source could lie in what another sandbox writes, the target in what this one wrote before.
-fn show_bind(wanted: &Bind) -> Result<(), Snag> {
+fn show_bind(wanted: &BindMount) -> Result<(), StepFailure> {
     let named = wanted.target.display();
     let here = rustix::fs::CWD;
     let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -253,7 +261,7 @@ fn show_bind(wanted: &Bind) -> Result<(), Snag> {
     let place = of_descriptor(&target);
     mount_bind_recursive(of_descriptor(&source), &place).step(&format!("bind {named}"))?;
     let kept_out = NO_SUID | NO_DEV | if wanted.writable { 0 } else { READ_ONLY };
-    restrict(&inside, kept_out, Reach::Tree).step(&format!("restrict {named}"))
+    restrict(&inside, kept_out, MountDepth::Tree).step(&format!("restrict {named}"))
 }
 
 fn of_descriptor(fd: &OwnedFd) -> PathBuf {
@@ -278,7 +286,7 @@ fn make_place(path: &Path, folder: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn make_dir(path: impl AsRef<Path>) -> Result<(), Snag> {
+fn make_dir(path: impl AsRef<Path>) -> Result<(), StepFailure> {
     let path = path.as_ref();
     fs::create_dir_all(path).step(&format!("make /{}", path.display()))
 }

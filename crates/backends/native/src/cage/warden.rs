@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
-use hermetic_warden::serve::{First, ServeConfig, serve as serve_as_warden};
+use hermetic_warden::serve::{CreatorLink, ServeConfig, serve as serve_as_warden};
 
-use crate::plan::{HOME, Plan, WORKSPACE};
+use crate::plan::{CagePlan, HOME, WORKSPACE};
 
 /// What every program expects to find; the plan's own words come over them.
 const DEFAULTS: [(&str, &str); 6] = [
@@ -23,14 +23,14 @@ const DEFAULTS: [(&str, &str); 6] = [
 ];
 
 pub(crate) fn serve(
-    plan: Plan,
+    plan: CagePlan,
     listener: OwnedFd,
     first: OwnedFd,
     oom_counter: Option<OwnedFd>,
 ) -> ExitCode {
     serve_as_warden(ServeConfig {
         listener,
-        first: Some(First::Socket(first)),
+        first: Some(CreatorLink::Socket(first)),
         lifetime: plan.lifetime,
         oom_counter,
         is_init: true,

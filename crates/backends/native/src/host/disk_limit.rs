@@ -2,12 +2,13 @@
 
 use hermetic_sandbox::{BackendError, Spec};
 
-use super::folder::Folder;
-use super::native::{Demand, Host};
+use super::folder::SandboxFolder;
+use super::native::{NativeHost, RequiredLayer};
 use super::quota::{self, NoQuotas, ProjectQuotas};
-use super::record::Record;
-use crate::plan::{Files, Plan};
+use super::record::SandboxRecord;
+use crate::plan::{CagePlan, WorkspaceStorage};
 
+/// The means by which the disk limit of one sandbox is kept.
 pub(super) enum DiskLimit {
     /// All its files are in one tmpfs of that size.
     SizedMemory,
@@ -25,12 +26,12 @@ pub(super) const REMEDY: &str = "as root, with the sandboxes on ext4 or xfs that
 impl DiskLimit {
     /// The strongest means there is. `before` is a kept sandbox that comes back.
     pub(super) fn choose(
-        host: &Host,
+        host: &NativeHost,
         spec: &Spec,
-        planned: &Plan,
-        before: Option<&Record>,
+        planned: &CagePlan,
+        before: Option<&SandboxRecord>,
     ) -> Result<Self, BackendError> {
-        if matches!(planned.files, Files::Memory) {
+        if matches!(planned.files, WorkspaceStorage::Memory) {
             return Ok(Self::SizedMemory);
         }
         let why = match host.project_quotas() {
@@ -52,7 +53,7 @@ impl DiskLimit {
     }
 
     /// For new folders, before anything can be written to them.
-    pub(super) fn begin(&self, folder: &Folder, spec: &Spec) -> Result<(), BackendError> {
+    pub(super) fn begin(&self, folder: &SandboxFolder, spec: &Spec) -> Result<(), BackendError> {
         let Self::Quota { quotas, project } = self else {
             return Ok(());
         };
@@ -71,8 +72,8 @@ impl DiskLimit {
     /// For folders that were there before, by other means or on another file system.
     pub(super) fn renew(
         self,
-        host: &Host,
-        folder: &Folder,
+        host: &NativeHost,
+        folder: &SandboxFolder,
         spec: &Spec,
     ) -> Result<Self, BackendError> {
         let Self::Quota { quotas, project } = &self else {
@@ -98,9 +99,9 @@ impl DiskLimit {
 /// The one its files are in, if they are in one; else one that nobody uses.
 fn project(
     quotas: &ProjectQuotas,
-    host: &Host,
+    host: &NativeHost,
     spec: &Spec,
-    before: Option<&Record>,
+    before: Option<&SandboxRecord>,
 ) -> std::io::Result<u32> {
     let Some(before) = before else {
         return quotas.choose(&spec.id);
@@ -115,9 +116,9 @@ fn project(
         .map_or_else(|| quotas.choose(&spec.id), Ok)
 }
 
-impl Host {
+impl NativeHost {
     pub(super) fn project_quotas(&self) -> Result<ProjectQuotas, NoQuotas> {
-        if self.housing.is_some() {
+        if self.outer_container.is_some() {
             // Its files are in an overlay, whose two sides would have to be one project.
             return Err(NoQuotas::SwitchedOff);
         }
@@ -126,7 +127,7 @@ impl Host {
 
     /// Counting is weaker, and an operator may have ruled it out.
     fn accept_counting(&self, why: &str) -> Result<(), BackendError> {
-        if !self.demands(Demand::DiskLimit) {
+        if !self.demands(RequiredLayer::DiskLimit) {
             return Ok(());
         }
         Err(BackendError::Unavailable {

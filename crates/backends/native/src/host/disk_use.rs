@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use hermetic_sandbox::host::held::{self, OnDevice};
 use hermetic_types::SandboxId;
 
-use super::folder::Folder;
-use super::native::Host;
+use super::folder::SandboxFolder;
+use super::native::NativeHost;
 use super::{disk, memory};
 
 /// Those whose files are on a disk. One that cannot be counted has all it may have.
-pub(super) fn disk_use(host: &Host, folders: &[Folder]) -> HashMap<SandboxId, u64> {
+pub(super) fn disk_use(host: &NativeHost, folders: &[SandboxFolder]) -> HashMap<SandboxId, u64> {
     let quotas = host.project_quotas().ok();
     let uses = folders.iter().filter_map(|folder| {
         let record = folder.record().filter(|record| record.made.on_disk)?;

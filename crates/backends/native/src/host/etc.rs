@@ -84,7 +84,7 @@ pub(super) fn prepare(state: &Path, authority: Option<&str>) -> io::Result<PathB
 }
 
 fn prepare_since(boot: &str, state: &Path, authority: Option<&str>) -> io::Result<PathBuf> {
-    let mut since = Copy::default();
+    let mut since = EtcCopy::default();
     since.add(boot.trim().as_bytes());
     let since = format!("{:016x}", since.digest);
     let stamp = format!("{:016x}-{since}", stamp(authority));
@@ -124,7 +124,7 @@ fn remove_older(state: &Path, since: &str) {
 /// install, and those replace; a file that somebody edits in place below a folder is noticed with
 /// the next change beside it.
 fn stamp(authority: Option<&str>) -> u64 {
-    let mut digest = Copy::default();
+    let mut digest = EtcCopy::default();
     digest.add(authority.unwrap_or_default().as_bytes());
     for (name, text) in WRITTEN {
         digest.add(name.as_bytes());
@@ -154,7 +154,7 @@ fn make(state: &Path, authority: Option<&str>, since: &str) -> io::Result<PathBu
     let partial = state.join(format!("etc.partial-{}", std::process::id()));
     let _ = fs::remove_dir_all(&partial);
     make_dir(&partial)?;
-    let mut copy = Copy::default();
+    let mut copy = EtcCopy::default();
     for name in COPIED {
         let target = partial.join(name);
         if let Some(parent) = target.parent().filter(|parent| !parent.exists()) {
@@ -202,13 +202,14 @@ fn believe(etc: &Path, authority: &str) -> io::Result<()> {
     Ok(())
 }
 
-struct Copy {
+/// Copies files and counts what it copied, so that a copy stays bounded.
+struct EtcCopy {
     entries: usize,
     bytes: u64,
     digest: u64,
 }
 
-impl Default for Copy {
+impl Default for EtcCopy {
     fn default() -> Self {
         Self {
             entries: 0,
@@ -218,7 +219,7 @@ impl Default for Copy {
     }
 }
 
-impl Copy {
+impl EtcCopy {
     fn folder(&mut self, source: &Path, target: &Path) -> io::Result<()> {
         make_dir(target)?;
         let Ok(entries) = fs::read_dir(source) else {

@@ -1,6 +1,6 @@
 //! What the host knows of one sandbox, in a folder that the sandbox never sees.
 //!
-//! Its [`Record`] comes first, before anything exists that would have to be cleaned up. Whatever a
+//! Its [`SandboxRecord`] comes first, before anything exists that would have to be cleaned up. Whatever a
 //! crash leaves, that says what it was.
 
 use std::fs;
@@ -22,25 +22,26 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::house::House;
-use super::record::{Made, Record};
-use super::watch::Ended;
-use crate::plan::{DOOR, HOME, WORKSPACE};
+use super::container_processes::ContainerProcesses;
+use super::record::{ExternalResources, SandboxRecord};
+use super::watch::EndReason;
+use crate::plan::{CAGE_LISTENER, HOME, WORKSPACE};
 use hermetic_sandbox::host::{self as process, Process};
 
 /// Longer than a cage takes to be built or to give up.
-pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The folder of one sandbox.
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct SandboxFolder {
     pub(super) id: SandboxId,
     path: PathBuf,
-    layout: Layout,
+    layout: FilesLayout,
 }
 
-/// Where a sandbox's files are.
+/// The place of a sandbox's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum FilesLayout {
     /// Beside its record.
     Beside,
     /// In the upper side of an overlay, to which a link leads: it may be on another disk.
@@ -48,10 +49,10 @@ pub(super) enum Layout {
 }
 
 const OVERLAY: &str = "overlay";
-const HOUSE: &str = "house.json";
+const CONTAINER_FILE: &str = "house.json";
 
-impl Folder {
-    pub(super) fn new(sandboxes: &Path, id: &SandboxId, layout: Layout) -> Self {
+impl SandboxFolder {
+    pub(super) fn new(sandboxes: &Path, id: &SandboxId, layout: FilesLayout) -> Self {
         Self {
             id: id.clone(),
             path: sandboxes.join(id.as_str()),
@@ -60,10 +61,10 @@ impl Folder {
     }
 
     /// Fails where the id is taken.
-    pub(super) fn make(&self, spec: &Spec, made: Made) -> io::Result<OwnedFd> {
+    pub(super) fn make(&self, spec: &Spec, made: ExternalResources) -> io::Result<OwnedFd> {
         private_dir(&self.path)?;
-        let lock = self.lock(LOCK_PATIENCE)?;
-        let record = Record {
+        let lock = self.lock(LOCK_TIMEOUT)?;
+        let record = SandboxRecord {
             spec: spec.clone(),
             made,
             lived: false,
@@ -138,24 +139,28 @@ impl Folder {
         Ok(())
     }
 
-    pub(super) fn record(&self) -> Option<Record> {
-        Record::read(&self.path)
+    pub(super) fn record(&self) -> Option<SandboxRecord> {
+        SandboxRecord::read(&self.path)
     }
 
     /// What the next life needs may not be what the last one did.
-    pub(super) fn note_made(&self, before: Record, made: Made) -> io::Result<()> {
-        Record { made, ..before }.replace(&self.path)
+    pub(super) fn note_made(
+        &self,
+        before: SandboxRecord,
+        made: ExternalResources,
+    ) -> io::Result<()> {
+        SandboxRecord { made, ..before }.replace(&self.path)
     }
 
     pub(super) fn note_life(&self, process: &Process) -> io::Result<()> {
-        Record::add_life(&self.path, process)
+        SandboxRecord::add_life(&self.path, process)
     }
 
-    pub(super) fn note_ended(&self, ended: Ended) -> io::Result<()> {
+    pub(super) fn note_ended(&self, ended: EndReason) -> io::Result<()> {
         self.write("ended.json", &ended)
     }
 
-    pub(super) fn ended(&self) -> Option<Ended> {
+    pub(super) fn ended(&self) -> Option<EndReason> {
         self.read("ended.json")
     }
 
@@ -163,22 +168,22 @@ impl Folder {
         let _ = fs::remove_file(self.path.join("ended.json"));
     }
 
-    pub(super) fn note_house(&self, house: &House) -> io::Result<()> {
-        self.write(HOUSE, house)
+    pub(super) fn note_container(&self, container: &ContainerProcesses) -> io::Result<()> {
+        self.write(CONTAINER_FILE, container)
     }
 
-    pub(super) fn house(&self) -> Option<House> {
-        self.read(HOUSE)
+    pub(super) fn container(&self) -> Option<ContainerProcesses> {
+        self.read(CONTAINER_FILE)
     }
 
-    pub(super) fn forget_house(&self) {
-        let _ = fs::remove_file(self.path.join(HOUSE));
+    pub(super) fn forget_container(&self) {
+        let _ = fs::remove_file(self.path.join(CONTAINER_FILE));
     }
 
     pub(super) fn workspace(&self) -> PathBuf {
         match self.layout {
-            Layout::Beside => self.path.join("workspace"),
-            Layout::Overlay => self.upper(WORKSPACE),
+            FilesLayout::Beside => self.path.join("workspace"),
+            FilesLayout::Overlay => self.upper(WORKSPACE),
         }
     }
 
@@ -189,8 +194,8 @@ impl Folder {
 
     pub(super) fn home(&self) -> PathBuf {
         match self.layout {
-            Layout::Beside => self.path.join("home"),
-            Layout::Overlay => self.upper(HOME),
+            FilesLayout::Beside => self.path.join("home"),
+            FilesLayout::Overlay => self.upper(HOME),
         }
     }
 
@@ -199,30 +204,30 @@ impl Folder {
         upper.join(place.trim_start_matches('/'))
     }
 
-    /// What a house is shown of this folder.
-    pub(super) fn porch(&self) -> PathBuf {
+    /// What an outer container is shown of this folder.
+    pub(super) fn control_dir(&self) -> PathBuf {
         self.path.join("porch")
     }
 
     /// A socket in the porch, for one knock.
-    pub(super) fn open_door(&self) -> io::Result<OwnedFd> {
-        let porch = self.porch();
-        match fs::DirBuilder::new().mode(0o755).create(&porch) {
+    pub(super) fn listen_for_cage(&self) -> io::Result<OwnedFd> {
+        let control_dir = self.control_dir();
+        match fs::DirBuilder::new().mode(0o755).create(&control_dir) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
         let held = open(
-            &porch,
+            &control_dir,
             OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        let _ = fs::remove_file(porch.join(DOOR));
+        let _ = fs::remove_file(control_dir.join(CAGE_LISTENER));
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let door = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        let address = format!("/proc/self/fd/{}/{DOOR}", held.as_raw_fd());
-        bind(&door, &SocketAddrUnix::new(address)?)?;
-        listen(&door, 1)?;
-        Ok(door)
+        let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        let address = format!("/proc/self/fd/{}/{CAGE_LISTENER}", held.as_raw_fd());
+        bind(&listener, &SocketAddrUnix::new(address)?)?;
+        listen(&listener, 1)?;
+        Ok(listener)
     }
 
     pub(super) fn listen(&self) -> io::Result<UnixListener> {
@@ -285,7 +290,7 @@ impl Folder {
     }
 }
 
-impl Record {
+impl SandboxRecord {
     pub(super) fn living(&self) -> Option<(Process, OwnedFd)> {
         let life = self.life.clone()?;
         let pidfd = life.open()?;

@@ -12,39 +12,40 @@ use std::sync::OnceLock;
 use hermetic_sandbox::BackendError;
 use hermetic_types::{InstallationId, Limits, SandboxId};
 
-use super::placement::{self, Placement, usable};
+use super::placement::{self, CgroupParent, usable};
 use super::scope;
 use super::tables;
-use super::total::Total;
-use crate::plan::{Group, Setting};
+use super::total::TotalLimits;
+use crate::plan::{CgroupPlan, CgroupSetting};
 
 /// The scheduler's period, in microseconds.
 const PERIOD: u64 = 100_000;
 
+/// The cgroups below which sandboxes get theirs, by controller, or the reason why there is none.
 #[derive(Debug)]
-pub(super) struct Groups {
+pub(super) struct SandboxCgroups {
     /// Version 2: one group for all three.
     unified: Option<PathBuf>,
     pub(super) pids: Result<PathBuf, String>,
     pub(super) memory: Result<PathBuf, String>,
     pub(super) cpu: Result<PathBuf, String>,
     /// What all sandboxes may use together.
-    pub(super) total: Total,
+    pub(super) total: TotalLimits,
 }
 
 /// The groups that are there without asking anybody, or those that systemd gave when it was asked.
 #[derive(Debug)]
 pub(super) struct OwnGroups {
-    found: Groups,
+    found: SandboxCgroups,
     /// The name of the scope to ask for, where that could help.
     scope: Option<String>,
-    asked: OnceLock<Groups>,
+    asked: OnceLock<SandboxCgroups>,
 }
 
 impl OwnGroups {
     pub(super) fn detect(installation: &InstallationId) -> Self {
         let name = format!("hermetic-{installation}");
-        let found = Groups::detect(&name);
+        let found = SandboxCgroups::detect(&name);
         // Version 1 is not systemd's to hand out.
         let lacking = found.unified.is_none() && found.pids.is_err();
         // A service's process stays in its service: systemd keeps it by that.
@@ -58,14 +59,14 @@ impl OwnGroups {
         }
     }
 
-    pub(super) fn with_total(mut self, total: Total) -> Self {
+    pub(super) fn with_total(mut self, total: TotalLimits) -> Self {
         self.found = self.found.with_total(total);
         self
     }
 
     pub(super) fn none() -> Self {
         Self {
-            found: Groups::none(),
+            found: SandboxCgroups::none(),
             scope: None,
             asked: OnceLock::new(),
         }
@@ -85,7 +86,7 @@ impl OwnGroups {
         self.asked.get_or_init(|| {
             let scope = format!("{name}-{}.scope", std::process::id());
             match scope::enter(&scope) {
-                Ok(()) => Groups::detect(name).with_total(self.found.total),
+                Ok(()) => SandboxCgroups::detect(name).with_total(self.found.total),
                 Err(why) => self.found.lacking_also(&why),
             }
         });
@@ -93,14 +94,14 @@ impl OwnGroups {
 }
 
 impl Deref for OwnGroups {
-    type Target = Groups;
+    type Target = SandboxCgroups;
 
-    fn deref(&self) -> &Groups {
+    fn deref(&self) -> &SandboxCgroups {
         self.asked.get().unwrap_or(&self.found)
     }
 }
 
-impl Groups {
+impl SandboxCgroups {
     fn detect(name: &str) -> Self {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -126,12 +127,12 @@ impl Groups {
             pids: version_1("pids"),
             memory: version_1("memory"),
             cpu: version_1("cpu"),
-            total: Total::default(),
+            total: TotalLimits::default(),
         }
     }
 
-    fn below(placement: Placement) -> Self {
-        let Placement { base, controllers } = placement;
+    fn below(placement: CgroupParent) -> Self {
+        let CgroupParent { base, controllers } = placement;
         let of = |controller: &str| {
             if controllers.contains(&controller) {
                 Ok(base.clone())
@@ -147,7 +148,7 @@ impl Groups {
             memory: of("memory"),
             cpu: of("cpu"),
             unified: Some(base),
-            total: Total::default(),
+            total: TotalLimits::default(),
         }
     }
 
@@ -173,11 +174,11 @@ impl Groups {
             pids: elsewhere(),
             memory: elsewhere(),
             cpu: elsewhere(),
-            total: Total::default(),
+            total: TotalLimits::default(),
         }
     }
 
-    pub(super) fn with_total(self, total: Total) -> Self {
+    pub(super) fn with_total(self, total: TotalLimits) -> Self {
         Self { total, ..self }
     }
 
@@ -193,7 +194,7 @@ impl Groups {
         self.memory.is_ok()
     }
 
-    pub(super) fn of(&self, id: &SandboxId, limits: &Limits) -> Vec<Group> {
+    pub(super) fn of(&self, id: &SandboxId, limits: &Limits) -> Vec<CgroupPlan> {
         if let Some(base) = &self.unified {
             let mut group = self.version_2(base.join(id.as_str()), limits);
             if self.pids.is_ok() {
@@ -207,7 +208,7 @@ impl Groups {
         let folder = |base: &PathBuf| base.join(id.as_str());
         let mut groups = Vec::new();
         if let Ok(base) = &self.pids {
-            groups.push(Group {
+            groups.push(CgroupPlan {
                 folder: folder(base),
                 shared: self.total.processes(base),
                 settings: vec![required("pids.max", limits.pids)],
@@ -215,7 +216,7 @@ impl Groups {
             });
         }
         if let Ok(base) = &self.memory {
-            groups.push(Group {
+            groups.push(CgroupPlan {
                 folder: folder(base),
                 shared: self.total.memory(base, 1),
                 settings: vec![
@@ -232,7 +233,7 @@ impl Groups {
             });
         }
         if let Ok(base) = &self.cpu {
-            groups.push(Group {
+            groups.push(CgroupPlan {
                 folder: folder(base),
                 shared: Vec::new(),
                 settings: vec![
@@ -245,7 +246,7 @@ impl Groups {
         groups
     }
 
-    fn version_2(&self, folder: PathBuf, limits: &Limits) -> Group {
+    fn version_2(&self, folder: PathBuf, limits: &Limits) -> CgroupPlan {
         let mut settings = Vec::new();
         if self.pids.is_ok() {
             settings.push(required("pids.max", limits.pids));
@@ -258,13 +259,13 @@ impl Groups {
             ]);
         }
         if self.cpu.is_ok() {
-            settings.push(Setting {
+            settings.push(CgroupSetting {
                 file: "cpu.max".to_owned(),
                 value: format!("{} {PERIOD}", quota(limits)),
                 required: true,
             });
         }
-        Group {
+        CgroupPlan {
             folder,
             shared: Vec::new(),
             settings,
@@ -363,16 +364,16 @@ fn quota(limits: &Limits) -> u64 {
     ((limits.cpu * PERIOD as f64) as u64).max(1000)
 }
 
-fn required(file: &str, value: impl Into<u64>) -> Setting {
-    Setting {
+fn required(file: &str, value: impl Into<u64>) -> CgroupSetting {
+    CgroupSetting {
         file: file.to_owned(),
         value: value.into().to_string(),
         required: true,
     }
 }
 
-fn wished(file: &str, value: impl Into<u64>) -> Setting {
-    Setting {
+fn wished(file: &str, value: impl Into<u64>) -> CgroupSetting {
+    CgroupSetting {
         required: false,
         ..required(file, value)
     }

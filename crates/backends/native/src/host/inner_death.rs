@@ -81,13 +81,13 @@ pub(super) fn explain(ended: Option<&str>, said: Option<&str>) -> Option<String>
 }
 
 /// What is known of a warden until it answers.
-pub(super) struct Unanswered {
+pub(super) struct UnansweredWarden {
     pub(super) stderr: InnerStderr,
     /// How its process ended.
     pub(super) ended: oneshot::Receiver<Option<String>>,
 }
 
-impl Unanswered {
+impl UnansweredWarden {
     async fn explain(self, broke: io::Error) -> io::Error {
         let ended = timeout(DYING, self.ended).await;
         let ended = ended.ok().and_then(Result::ok).flatten();
@@ -101,12 +101,12 @@ impl Unanswered {
 /// A link that says why it broke, if it does before the first byte.
 pub(super) struct ExplainedLink {
     stream: UnixStream,
-    unanswered: Option<Unanswered>,
+    unanswered: Option<UnansweredWarden>,
     explaining: Option<BoxFuture<'static, io::Error>>,
 }
 
 impl ExplainedLink {
-    pub(super) fn new(stream: UnixStream, unanswered: Option<Unanswered>) -> Self {
+    pub(super) fn new(stream: UnixStream, unanswered: Option<UnansweredWarden>) -> Self {
         Self {
             stream,
             unanswered,
@@ -200,7 +200,7 @@ mod tests {
     use std::io::Write;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    fn unanswered(words: &[u8], ended: Option<&str>) -> Unanswered {
+    fn unanswered(words: &[u8], ended: Option<&str>) -> UnansweredWarden {
         let (ours, mut theirs) = io::pipe().unwrap();
         rustix::io::ioctl_fionbio(&ours, true).unwrap();
         theirs.write_all(words).unwrap();
@@ -208,7 +208,7 @@ mod tests {
         std::mem::forget(theirs);
         let (tell, told) = oneshot::channel();
         tell.send(ended.map(str::to_owned)).unwrap();
-        Unanswered {
+        UnansweredWarden {
             stderr: InnerStderr(ours),
             ended: told,
         }

@@ -19,7 +19,7 @@ pub(super) fn family(first: i32) -> Vec<i32> {
 
 /// Memory that belongs to these processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Resident {
+pub(super) struct ResidentMemory {
     /// Theirs alone, in memory or swapped out, and files they have mapped.
     pub(super) own: u64,
     /// Files in memory and shared memory, as far as they have it mapped.
@@ -27,8 +27,8 @@ pub(super) struct Resident {
 }
 
 /// The sum of their resident memory. Where that is too much, what they share is counted once.
-pub(super) fn resident(pids: &[i32], limit: u64) -> Resident {
-    let quick: Resident = pids.iter().filter_map(|&pid| status(pid)).sum();
+pub(super) fn resident(pids: &[i32], limit: u64) -> ResidentMemory {
+    let quick: ResidentMemory = pids.iter().filter_map(|&pid| status(pid)).sum();
     if quick.own.saturating_add(quick.shared) <= limit {
         return quick;
     }
@@ -37,7 +37,7 @@ pub(super) fn resident(pids: &[i32], limit: u64) -> Resident {
         .sum()
 }
 
-impl std::iter::Sum for Resident {
+impl std::iter::Sum for ResidentMemory {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, one| Self {
             own: sum.own.saturating_add(one.own),
@@ -78,21 +78,21 @@ fn children(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-fn status(pid: i32) -> Option<Resident> {
+fn status(pid: i32) -> Option<ResidentMemory> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let shared = kib(&text, "RssShmem:");
     let all = kib(&text, "VmRSS:") + kib(&text, "VmSwap:");
-    Some(Resident {
+    Some(ResidentMemory {
         own: all.saturating_sub(shared),
         shared,
     })
 }
 
-fn proportional(pid: i32) -> Option<Resident> {
+fn proportional(pid: i32) -> Option<ResidentMemory> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let shared = kib(&text, "Pss_Shmem:");
     let all = kib(&text, "Pss:") + kib(&text, "SwapPss:");
-    Some(Resident {
+    Some(ResidentMemory {
         own: all.saturating_sub(shared),
         shared,
     })

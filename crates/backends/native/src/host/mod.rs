@@ -1,21 +1,20 @@
 //! The side in the gateway: names, plans, starts, finds again and sees out.
 
-mod birth;
-mod death;
+mod children;
+mod container_processes;
 mod disk;
 mod disk_limit;
 mod disk_use;
 mod etc;
 mod folder;
 mod groups;
-mod house;
-mod housing;
 mod inner_death;
 mod kernel;
-mod kin;
+mod launch;
 mod memory;
 mod mounts;
 mod native;
+mod outer_container;
 mod placement;
 mod planning;
 mod quota;
@@ -29,13 +28,14 @@ mod scope;
 )]
 mod sys;
 mod tables;
+mod teardown;
 mod total;
-mod waiting;
+mod waiting_cage;
 mod watch;
 mod writer;
 
-pub use housing::{HOUSED, Housing, Keeps, Site};
-pub use native::{Config, Demand, Native};
-pub use total::Total;
-pub use waiting::EarlyStart;
-pub use watch::Ended;
+pub use native::{Config, NativeBackend, RequiredLayer};
+pub use outer_container::{CONTAINED_CAGE, ContainerLayout, KeptLimits, OuterContainer};
+pub use total::TotalLimits;
+pub use waiting_cage::EarlyStart;
+pub use watch::EndReason;

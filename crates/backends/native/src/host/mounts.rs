@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use hermetic_sandbox::{BackendError, Mount, MountMode};
 
 use super::native::overlaps;
-use crate::plan::Bind;
+use crate::plan::BindMount;
 
 /// Folders through which a sandbox would become the host.
 const NEVER: [&str; 9] = [
@@ -26,7 +26,7 @@ const NEVER: [&str; 9] = [
 /// Places that are the sandbox's own and may not be covered.
 const OWN: [&str; 6] = ["/proc", "/sys", "/dev", "/usr", "/etc", "/tmp"];
 
-pub(super) fn check(mount: &Mount, state: &Path) -> Result<Bind, BackendError> {
+pub(super) fn check(mount: &Mount, state: &Path) -> Result<BindMount, BackendError> {
     let refuse = |why: &str| BackendError::Refused {
         what: format!("mounting {}", mount.source.display()),
         why: why.to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn check(mount: &Mount, state: &Path) -> Result<Bind, BackendError> {
     if OWN.iter().any(|own| target.starts_with(own)) || target == Path::new("/") {
         return Err(refuse("the place for it belongs to the sandbox's system"));
     }
-    Ok(Bind {
+    Ok(BindMount {
         source,
         target,
         writable: mount.mode == MountMode::ReadWrite,

@@ -17,25 +17,26 @@ use hermetic_sandbox::{
 };
 use hermetic_types::{BackendKind, InstallationId, SandboxId};
 
-use super::birth::{self, Ends, Newborn};
-use super::death;
+use super::children::ChildSandboxes;
 use super::disk_use::disk_use;
 use super::etc;
-use super::folder::{Folder, Layout};
+use super::folder::{FilesLayout, SandboxFolder};
 use super::groups::OwnGroups;
-use super::housing::Housing;
-use super::inner_death::{ExplainedLink, Unanswered};
-use super::kin::Kin;
+use super::inner_death::{ExplainedLink, UnansweredWarden};
+use super::launch::{self, LaunchedSandbox, SandboxStreams};
+use super::outer_container::OuterContainer;
 use super::readiness;
-use super::record::Record;
-use super::total::Total;
-use super::waiting::{EarlyCage, EarlyStart};
-use super::watch::{Ended, Watch};
+use super::record::SandboxRecord;
+use super::teardown;
+use super::total::TotalLimits;
+use super::waiting_cage::{EarlyCage, EarlyStart};
+use super::watch::{EndReason, ResourceWatch};
 use hermetic_sandbox::host::Program;
 
 /// An empty folder that every sandbox mounts its root on, each in a namespace of its own.
 const MOUNT_POINT: &str = "root";
 
+/// What a native backend starts with.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// A folder of ours alone; it must not be visible in any sandbox.
@@ -44,16 +45,16 @@ pub struct Config {
     /// The embedded program that becomes the cage.
     pub program: &'static [u8],
     /// Layers that the operator insists on. A host without one refuses.
-    pub require: Vec<Demand>,
+    pub require: Vec<RequiredLayer>,
     /// A certificate, in PEM, that programs in sandboxes believe besides the host's own.
     pub authority: Option<String>,
     /// What all sandboxes of this installation may use together.
-    pub total: Total,
+    pub total: TotalLimits,
 }
 
 /// A layer that a sandbox can live without, unless the operator says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demand {
+pub enum RequiredLayer {
     Landlock,
     /// Memory, processes and CPU time counted by cgroups, not by weaker means.
     CgroupLimits,
@@ -61,7 +62,7 @@ pub enum Demand {
     DiskLimit,
 }
 
-impl Demand {
+impl RequiredLayer {
     pub const ALL: [Self; 3] = [Self::Landlock, Self::CgroupLimits, Self::DiskLimit];
 
     /// As `terminal.native_require` spells it.
@@ -74,22 +75,23 @@ impl Demand {
     }
 }
 
+/// The backend that makes native sandboxes. Clones share everything.
 #[derive(Clone)]
-pub struct Native(Arc<Host>);
+pub struct NativeBackend(Arc<NativeHost>);
 
 /// What creating, finding and ending sandboxes shares.
-pub(super) struct Host {
+pub(super) struct NativeHost {
     pub(super) config: Config,
     pub(super) program: Program,
     pub(super) groups: OwnGroups,
     pub(super) etc: PathBuf,
-    pub(super) kin: Kin,
-    pub(super) watch: Watch,
-    pub(super) housing: Option<Arc<dyn Housing>>,
+    pub(super) children: ChildSandboxes,
+    pub(super) watch: ResourceWatch,
+    pub(super) outer_container: Option<Arc<dyn OuterContainer>>,
     pub(super) early: EarlyCage,
 }
 
-impl Native {
+impl NativeBackend {
     /// Prepares the state folder. Whether this host can hold a sandbox is [`Backend::readiness`]'s
     /// to say.
     pub fn open(config: Config) -> Result<Self, BackendError> {
@@ -125,28 +127,31 @@ impl Native {
         });
         let (program, early) = started?;
         let etc = etc.map_err(|source| BackendError::failed("prepare /etc", source))?;
-        Ok(Self(Arc::new(Host {
+        Ok(Self(Arc::new(NativeHost {
             program,
             etc,
             groups,
-            kin: Kin::default(),
-            watch: Watch::default(),
-            housing: None,
+            children: ChildSandboxes::default(),
+            watch: ResourceWatch::default(),
+            outer_container: None,
             early,
             config,
         })))
     }
 
-    /// Sandboxes of the same kind, each in a house that somebody else makes.
-    pub fn housed(config: Config, housing: Arc<dyn Housing>) -> Result<Self, BackendError> {
+    /// Sandboxes of the same kind, each in an outer container that somebody else makes.
+    pub fn in_container(
+        config: Config,
+        outer_container: Arc<dyn OuterContainer>,
+    ) -> Result<Self, BackendError> {
         let config = prepare(config)?;
-        Ok(Self(Arc::new(Host {
+        Ok(Self(Arc::new(NativeHost {
             program: hold(&config)?,
             etc: PathBuf::new(),
             groups: OwnGroups::none(),
-            kin: Kin::default(),
-            watch: Watch::default(),
-            housing: Some(housing),
+            children: ChildSandboxes::default(),
+            watch: ResourceWatch::default(),
+            outer_container: Some(outer_container),
             early: EarlyCage::new(EarlyStart::Never),
             config,
         })))
@@ -156,9 +161,9 @@ impl Native {
     /// held in it.
     pub async fn try_out(&self, spec: &Spec) -> Result<Option<u8>, BackendError> {
         let (host, wanted) = (Arc::clone(&self.0), spec.clone());
-        let newborn = blocking(move || birth::create(&host, &wanted)).await?;
-        let landlock = newborn.landlock();
-        let answered = try_command(newborn.keep(&self.0)?).await;
+        let launched = blocking(move || launch::create(&host, &wanted)).await?;
+        let landlock = launched.landlock();
+        let answered = try_command(launched.keep(&self.0)?).await;
         self.destroy(&spec.id).await?;
         answered.map_err(|source| BackendError::failed("run a command in a sandbox", source))?;
         Ok(landlock)
@@ -171,28 +176,28 @@ impl Native {
         command: &str,
         expected: &'static str,
     ) -> Result<(), BackendError> {
-        let link = self.start(spec, Start::Fresh).await?;
+        let link = self.start(spec, StartKind::Fresh).await?;
         let said = try_to_say(link, command, expected).await;
         self.destroy(&spec.id).await?;
         said.map_err(|source| BackendError::failed("run a command in a sandbox", source))
     }
 
     /// Why a sandbox was stopped by us, if it was.
-    pub fn why_ended(&self, id: &SandboxId) -> Option<Ended> {
+    pub fn why_ended(&self, id: &SandboxId) -> Option<EndReason> {
         self.0.folder(id).ended()
     }
 
-    async fn start(&self, spec: &Spec, start: Start) -> Result<Link, BackendError> {
+    async fn start(&self, spec: &Spec, start: StartKind) -> Result<Link, BackendError> {
         let host = Arc::clone(&self.0);
         let spec = spec.clone();
         // Blocking: a handful of small file operations and a wait of milliseconds. If the caller
         // goes away meanwhile, the newborn is dropped, which ends it.
-        let newborn = blocking(move || match start {
-            Start::Fresh => birth::create(&host, &spec),
-            Start::Again => birth::resume(&host, &spec),
+        let launched = blocking(move || match start {
+            StartKind::Fresh => launch::create(&host, &spec),
+            StartKind::Again => launch::resume(&host, &spec),
         })
         .await?;
-        let link = newborn.keep(&self.0);
+        let link = launched.keep(&self.0);
         if self.0.early.is_kept_ready() {
             let host = Arc::clone(&self.0);
             tokio::task::spawn_blocking(move || host.early.start(&host.program));
@@ -220,14 +225,14 @@ fn hold(config: &Config) -> Result<Program, BackendError> {
         .map_err(|source| BackendError::failed("hold the cage program", source))
 }
 
-/// Whether a life is a sandbox's first.
+/// Tells whether a life is a sandbox's first.
 #[derive(Clone, Copy)]
-pub(super) enum Start {
+pub(super) enum StartKind {
     Fresh,
     Again,
 }
 
-impl Backend for Native {
+impl Backend for NativeBackend {
     fn kind(&self) -> BackendKind {
         BackendKind::Native
     }
@@ -237,7 +242,7 @@ impl Backend for Native {
     }
 
     fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
-        self.start(spec, Start::Fresh).boxed()
+        self.start(spec, StartKind::Fresh).boxed()
     }
 
     fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
@@ -263,11 +268,11 @@ impl Backend for Native {
             blocking(move || {
                 let folder = host.folder(&id);
                 match folder.record().map(|record| record.spec.persistence) {
-                    Some(Persistence::Kept) => death::stop(&host, &id),
-                    Some(_) => death::destroy(&host, &id),
+                    Some(Persistence::Kept) => teardown::stop(&host, &id),
+                    Some(_) => teardown::destroy(&host, &id),
                     // What was written about it is lost, as after a power cut; nothing runs in it.
                     None if folder.is_there() && folder.connect().is_err() => {
-                        death::stop(&host, &id)
+                        teardown::stop(&host, &id)
                     }
                     None => Err(missing(&id)),
                 }
@@ -278,13 +283,13 @@ impl Backend for Native {
     }
 
     fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
-        self.start(spec, Start::Again).boxed()
+        self.start(spec, StartKind::Again).boxed()
     }
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         let host = Arc::clone(&self.0);
         let id = id.clone();
-        blocking(move || death::destroy(&host, &id)).boxed()
+        blocking(move || teardown::destroy(&host, &id)).boxed()
     }
 
     fn disk_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
@@ -303,27 +308,33 @@ impl Backend for Native {
     }
 }
 
-impl Host {
-    pub(super) fn folder(&self, id: &SandboxId) -> Folder {
-        let layout = match self.housing {
-            None => Layout::Beside,
-            Some(_) => Layout::Overlay,
+impl NativeHost {
+    pub(super) fn folder(&self, id: &SandboxId) -> SandboxFolder {
+        let layout = match self.outer_container {
+            None => FilesLayout::Beside,
+            Some(_) => FilesLayout::Overlay,
         };
-        Folder::new(&self.sandboxes(), id, layout)
+        SandboxFolder::new(&self.sandboxes(), id, layout)
     }
 
-    /// Whether the kernel counts it, by groups of ours or by the house's.
+    /// Whether the kernel counts it, by groups of ours or by the outer container's.
     pub(super) fn bounds_memory(&self) -> bool {
-        let house = self.housing.as_ref();
-        house.map_or_else(|| self.groups.bound_memory(), |house| house.keeps().memory)
+        let container = self.outer_container.as_ref();
+        container.map_or_else(
+            || self.groups.bound_memory(),
+            |container| container.keeps().memory,
+        )
     }
 
     pub(super) fn bounds_cpu(&self) -> bool {
-        let house = self.housing.as_ref();
-        house.map_or_else(|| self.groups.bound_cpu(), |house| house.keeps().cpu)
+        let container = self.outer_container.as_ref();
+        container.map_or_else(
+            || self.groups.bound_cpu(),
+            |container| container.keeps().cpu,
+        )
     }
 
-    pub(super) fn demands(&self, layer: Demand) -> bool {
+    pub(super) fn demands(&self, layer: RequiredLayer) -> bool {
         self.config.require.contains(&layer)
     }
 
@@ -352,7 +363,7 @@ impl Host {
     fn describe(&self, id: SandboxId) -> Found {
         let folder = self.folder(&id);
         let record = folder.record();
-        let living = record.as_ref().and_then(Record::living);
+        let living = record.as_ref().and_then(SandboxRecord::living);
         let state = match (&record, living) {
             (Some(record), Some(living)) => {
                 self.watch_over(&folder, record, living);
@@ -371,12 +382,12 @@ impl Host {
     }
 }
 
-impl Newborn {
+impl LaunchedSandbox {
     /// From here on the sandbox is accounted for by its folder and outlives this call.
-    fn keep(self, host: &Arc<Host>) -> Result<Link, BackendError> {
-        let (Ends { link, exit, stderr }, born) = self.into_parts();
-        let folder = host.folder(&born.id);
-        let ended = host.kin.adopt(born);
+    fn keep(self, host: &Arc<NativeHost>) -> Result<Link, BackendError> {
+        let (SandboxStreams { link, exit, stderr }, started) = self.into_parts();
+        let folder = host.folder(&started.id);
+        let ended = host.children.adopt(started);
         if let Some(record) = folder.record()
             && let Some(living) = record.living()
         {
@@ -384,20 +395,22 @@ impl Newborn {
         }
         let stream = tokio::net::UnixStream::from_std(link)
             .map_err(|source| BackendError::failed("wait for the warden", source))?;
-        let unanswered = stderr.map(|stderr| Unanswered { stderr, ended });
+        let unanswered = stderr.map(|stderr| UnansweredWarden { stderr, ended });
         Ok(Link::new(ExplainedLink::new(stream, unanswered)).with_exit(exit))
     }
 }
 
-impl Drop for Host {
+impl Drop for NativeHost {
     fn drop(&mut self) {
         self.groups.leave();
     }
 }
 
-impl fmt::Debug for Native {
+impl fmt::Debug for NativeBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Native").field(&self.0.config.state).finish()
+        f.debug_tuple("NativeBackend")
+            .field(&self.0.config.state)
+            .finish()
     }
 }
 

@@ -20,14 +20,14 @@ const LEAF: &str = "hermetic-gateway";
 
 /// A group whose children are sandboxes', and what it hands down to them.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Placement {
+pub(super) struct CgroupParent {
     pub(super) base: PathBuf,
     pub(super) controllers: Vec<&'static str>,
 }
 
 /// Finds and prepares the place for an installation called `name`, for a process in the group `own`.
 /// `unit` is the sibling that was set aside for sandboxes. What went wrong comes back in words.
-pub(super) fn find(own: &Path, name: &str, unit: Option<&str>) -> Result<Placement, String> {
+pub(super) fn find(own: &Path, name: &str, unit: Option<&str>) -> Result<CgroupParent, String> {
     if let Some(unit) = unit {
         let set_aside = own.parent().unwrap_or(own).join(unit);
         if !set_aside.is_dir() {
@@ -37,7 +37,7 @@ pub(super) fn find(own: &Path, name: &str, unit: Option<&str>) -> Result<Placeme
             ));
         }
         // Nothing is in there but sandboxes and the process that holds it.
-        return hand_down(&set_aside, name, Members::All);
+        return hand_down(&set_aside, name, MovableProcesses::All);
     }
     // A leaf that systemd put us into (`DelegateSubgroup=`), or that an earlier start stepped into: in a
     // container the group above has no name of its own.
@@ -47,7 +47,7 @@ pub(super) fn find(own: &Path, name: &str, unit: Option<&str>) -> Result<Placeme
                 && !is_one_of(own, &["service", "scope", "slice"]))
     };
     if let Some(parent) = own.parent().filter(|parent| is_leaf(parent)) {
-        return hand_down(parent, name, Members::None);
+        return hand_down(parent, name, MovableProcesses::None);
     }
     if own.extension().is_some_and(|kind| kind == "service") {
         tracing::warn!(
@@ -56,18 +56,18 @@ pub(super) fn find(own: &Path, name: &str, unit: Option<&str>) -> Result<Placeme
              `hermetic gateway install` writes a unit that keeps them apart"
         );
     }
-    hand_down(own, name, Members::Ourselves)
+    hand_down(own, name, MovableProcesses::Ourselves)
 }
 
 /// Which processes of a group may be moved into a leaf, so that it can hand controllers down.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Members {
+enum MovableProcesses {
     None,
     Ourselves,
     All,
 }
 
-fn hand_down(group: &Path, name: &str, movable: Members) -> Result<Placement, String> {
+fn hand_down(group: &Path, name: &str, movable: MovableProcesses) -> Result<CgroupParent, String> {
     let offered = fs::read_to_string(group.join("cgroup.controllers"))
         .map_err(|error| format!("{}: {error}", group.join("cgroup.controllers").display()))?;
     let controllers: Vec<&'static str> = CONTROLLERS
@@ -91,7 +91,7 @@ fn hand_down(group: &Path, name: &str, movable: Members) -> Result<Placement, St
     let base = group.join(name);
     let prepared = usable(&base).and_then(|()| enable(&base, &asked));
     prepared.map_err(|error| format!("{}: {error}", base.display()))?;
-    Ok(Placement { base, controllers })
+    Ok(CgroupParent { base, controllers })
 }
 
 fn enable(group: &Path, controllers: &str) -> io::Result<()> {
@@ -99,16 +99,16 @@ fn enable(group: &Path, controllers: &str) -> io::Result<()> {
 }
 
 /// Moves those who are in the way into a leaf; others' processes are left where they are.
-fn step_aside(group: &Path, movable: Members, refused: &io::Error) -> Result<(), String> {
+fn step_aside(group: &Path, movable: MovableProcesses, refused: &io::Error) -> Result<(), String> {
     let shown = group.display();
     let members = fs::read_to_string(group.join("cgroup.procs"))
         .map_err(|error| format!("{shown}/cgroup.procs: {error}"))?;
     let own = std::process::id().to_string();
     let others = members.lines().filter(|line| *line != own).count();
     let movable = match movable {
-        Members::None => false,
-        Members::Ourselves => others == 0,
-        Members::All => true,
+        MovableProcesses::None => false,
+        MovableProcesses::Ourselves => others == 0,
+        MovableProcesses::All => true,
     };
     if members.trim().is_empty() || !movable {
         return Err(match others {

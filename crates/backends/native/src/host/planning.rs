@@ -4,36 +4,43 @@ use hermetic_sandbox::{BackendError, Lifeline, Network, Persistence, Spec, Syste
 use hermetic_types::{Limits, SandboxId};
 use rustix::process::{getgid, getuid};
 
-use super::folder::Folder;
-use super::housing;
+use super::folder::SandboxFolder;
 use super::mounts;
-use super::native::Host;
+use super::native::NativeHost;
+use super::outer_container;
 use super::tables;
 use super::writer;
-use crate::plan::{Bounds, Files, HOME, Identity, PORCH, Pin, Plan, Scratch, System, WORKSPACE};
+use crate::plan::{
+    CONTROL_DIR, CagePlan, CpuPinning, HOME, ProcessBounds, SandboxIdentity, ScratchSpace,
+    SystemRoot, WORKSPACE, WorkspaceStorage,
+};
 
 /// Ids in this range belong to nobody: above what systems hand out to users and containers.
 pub(super) const FIRST_ASSUMED: u32 = 0x7000_0000;
 const ASSUMED: u32 = 0x0fff_ffff;
 
-pub(super) fn plan(host: &Host, folder: &Folder, spec: &Spec) -> Result<Plan, BackendError> {
+pub(super) fn plan(
+    host: &NativeHost,
+    folder: &SandboxFolder,
+    spec: &Spec,
+) -> Result<CagePlan, BackendError> {
     let limits = &spec.limits;
     let files = files(folder, spec);
-    let housed = host.housing.is_some();
+    let in_container = host.outer_container.is_some();
     let mut groups = host.groups.of(&spec.id, limits);
-    if housed {
+    if in_container {
         groups.clear();
     }
-    Ok(Plan {
+    Ok(CagePlan {
         identity: writer::identity(spec, identity(&spec.id))?,
-        root: if housed {
-            PORCH.into()
+        root: if in_container {
+            CONTROL_DIR.into()
         } else {
             host.mount_point()
         },
-        system: if housed {
-            // Whatever its root is, the house has it at hand.
-            System::Rootfs("/".into())
+        system: if in_container {
+            // Whatever its root is, the outer container has it at hand.
+            SystemRoot::Rootfs("/".into())
         } else {
             system(host, spec)?
         },
@@ -49,7 +56,7 @@ pub(super) fn plan(host: &Host, folder: &Folder, spec: &Spec) -> Result<Plan, Ba
         env: spec.env.clone(),
         lifetime: spec.lifetime,
         tied: spec.lifeline == Lifeline::Creator,
-        housed,
+        in_container,
         exit: match spec.network {
             Network::Proxied { port } => Some(port),
             Network::Closed => None,
@@ -57,15 +64,15 @@ pub(super) fn plan(host: &Host, folder: &Folder, spec: &Spec) -> Result<Plan, Ba
     })
 }
 
-impl Plan {
-    /// The same places, as they are called inside a house.
+impl CagePlan {
+    /// The same places, as they are called inside an outer container.
     pub(super) fn seen_from_inside(mut self) -> Self {
-        if let Files::Disk { workspace, home } = &mut self.files {
+        if let WorkspaceStorage::Disk { workspace, home } = &mut self.files {
             *workspace = WORKSPACE.into();
             *home = HOME.into();
         }
         for (number, bind) in self.binds.iter_mut().enumerate() {
-            bind.source = housing::place_of(number);
+            bind.source = outer_container::place_of(number);
         }
         self
     }
@@ -73,17 +80,17 @@ impl Plan {
     /// Who owns the sandbox's files outside, where that is not us.
     pub(super) fn owner(&self) -> Option<u32> {
         match self.identity {
-            Identity::Assumed(id) => Some(id),
-            Identity::Own { .. } => None,
+            SandboxIdentity::Assumed(id) => Some(id),
+            SandboxIdentity::Own { .. } => None,
         }
     }
 }
 
-pub(super) fn identity(id: &SandboxId) -> Identity {
+pub(super) fn identity(id: &SandboxId) -> SandboxIdentity {
     if getuid().is_root() {
-        Identity::Assumed(unused_id(spread(id)))
+        SandboxIdentity::Assumed(unused_id(spread(id)))
     } else {
-        Identity::Own {
+        SandboxIdentity::Own {
             uid: getuid().as_raw(),
             gid: getgid().as_raw(),
         }
@@ -102,9 +109,9 @@ pub(super) fn spread(id: &SandboxId) -> u32 {
     })
 }
 
-fn system(host: &Host, spec: &Spec) -> Result<System, BackendError> {
+fn system(host: &NativeHost, spec: &Spec) -> Result<SystemRoot, BackendError> {
     match &spec.system {
-        SystemView::Host => Ok(System::Host {
+        SystemView::Host => Ok(SystemRoot::Host {
             etc: host.etc.clone(),
         }),
         SystemView::Rootfs(folder) => {
@@ -116,7 +123,7 @@ fn system(host: &Host, spec: &Spec) -> Result<System, BackendError> {
                     why: "it would show the sandboxes' own state".to_owned(),
                 });
             }
-            Ok(System::Rootfs(folder))
+            Ok(SystemRoot::Rootfs(folder))
         }
         SystemView::Image(name) => Err(BackendError::Refused {
             what: format!("the image {name:?}"),
@@ -127,23 +134,23 @@ fn system(host: &Host, spec: &Spec) -> Result<System, BackendError> {
 }
 
 /// In memory where that is affordable: a sized tmpfs is a disk limit that nothing gets around.
-fn files(folder: &Folder, spec: &Spec) -> Files {
+fn files(folder: &SandboxFolder, spec: &Spec) -> WorkspaceStorage {
     let affordable = spec.limits.disk_bytes <= spec.limits.memory_bytes / 2;
     if spec.persistence == Persistence::Ephemeral && affordable {
-        Files::Memory
+        WorkspaceStorage::Memory
     } else {
-        Files::Disk {
+        WorkspaceStorage::Disk {
             workspace: folder.workspace(),
             home: folder.home(),
         }
     }
 }
 
-fn scratch(limits: &Limits, files: &Files) -> Scratch {
-    let on_disk = matches!(files, Files::Disk { .. });
+fn scratch(limits: &Limits, files: &WorkspaceStorage) -> ScratchSpace {
+    let on_disk = matches!(files, WorkspaceStorage::Disk { .. });
     // Memory that no disk limit covers: fewer names in it.
     let names = if on_disk { 1 << 16 } else { 1 << 20 };
-    Scratch {
+    ScratchSpace {
         bytes: scratch_bytes(limits, on_disk),
         inodes: limits.inodes.min(names).max(LEAST),
     }
@@ -162,7 +169,7 @@ pub(super) fn scratch_bytes(limits: &Limits, on_disk: bool) -> u64 {
     bytes.max(LEAST)
 }
 
-fn bounds(spec: &Spec, host: &Host) -> Bounds {
+fn bounds(spec: &Spec, host: &NativeHost) -> ProcessBounds {
     let limits = &spec.limits;
     #[expect(
         clippy::cast_possible_truncation,
@@ -170,7 +177,7 @@ fn bounds(spec: &Spec, host: &Host) -> Bounds {
         reason = "a float cast saturates, and the value is at least one"
     )]
     let cpus = limits.cpu.ceil().max(1.0) as usize;
-    Bounds {
+    ProcessBounds {
         open_files: u64::from(limits.open_files),
         file_bytes: limits.disk_bytes,
         processes: u64::from(limits.pids),
@@ -178,7 +185,7 @@ fn bounds(spec: &Spec, host: &Host) -> Bounds {
         memory_is_counted: host.bounds_memory(),
         ptys: tables::ptys(),
         inotify: tables::inotify(),
-        pin: (!host.bounds_cpu()).then(|| Pin {
+        pin: (!host.bounds_cpu()).then(|| CpuPinning {
             cpus,
             first: spread(&spec.id) as usize,
         }),

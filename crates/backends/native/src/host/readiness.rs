@@ -11,9 +11,9 @@ use hermetic_types::{ConversationKey, Limits, SandboxId};
 use rustix::process::getuid;
 
 use super::disk_limit;
-use super::native::{Demand, Host, Native};
+use super::native::{NativeBackend, NativeHost, RequiredLayer};
 
-pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
+pub(super) async fn examine(native: &NativeBackend, host: &NativeHost) -> Readiness {
     let mut layers = vec![identity()];
     match native.try_out(&trial(host)).await {
         Ok(abi) => {
@@ -26,7 +26,7 @@ pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
                 "none in any set, no_new_privs",
             ));
             layers.push(Layer::active("seccomp", "an allowlist of system calls"));
-            layers.push(landlock(abi, host.demands(Demand::Landlock)));
+            layers.push(landlock(abi, host.demands(RequiredLayer::Landlock)));
             layers.push(Layer::active(
                 "command",
                 "started in it and heard to its end",
@@ -34,7 +34,7 @@ pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
         }
         Err(error) => layers.push(Layer::broken("namespaces", &error)),
     }
-    let insisted = host.demands(Demand::CgroupLimits);
+    let insisted = host.demands(RequiredLayer::CgroupLimits);
     let groups = &host.groups;
     let version = groups.version();
     let remedy = groups.remedy();
@@ -73,7 +73,7 @@ pub(super) async fn examine(native: &Native, host: &Host) -> Readiness {
 }
 
 /// Small enough to live in memory and to die with this process.
-fn trial(host: &Host) -> Spec {
+fn trial(host: &NativeHost) -> Spec {
     Spec {
         installation: host.config.installation.clone(),
         conversation: ConversationKey::new("doctor"),
@@ -151,7 +151,7 @@ fn limit(
 }
 
 /// A quota is believed when a sandbox was stopped by it.
-async fn disk(native: &Native, host: &Host) -> Layer {
+async fn disk(native: &NativeBackend, host: &NativeHost) -> Layer {
     let why = match host.project_quotas() {
         Ok(_) => match native
             .try_to_say(&on_disk(trial(host)), OVERFILL, STOPPED)
@@ -164,7 +164,7 @@ async fn disk(native: &Native, host: &Host) -> Layer {
     };
     Layer {
         name: "disk limit",
-        state: missing(LayerState::Weaker, host.demands(Demand::DiskLimit)),
+        state: missing(LayerState::Weaker, host.demands(RequiredLayer::DiskLimit)),
         detail: format!("{COUNTED} ({why})"),
         remedy: Some(disk_limit::REMEDY.to_owned()),
     }
@@ -191,7 +191,7 @@ fn on_disk(trial: Spec) -> Spec {
 }
 
 /// What all sandboxes may use together, so that the gateway always has something left.
-fn total(host: &Host) -> Layer {
+fn total(host: &NativeHost) -> Layer {
     let Ok(parent) = &host.groups.memory else {
         return Layer {
             name: "total limit",

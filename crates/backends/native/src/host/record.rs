@@ -14,19 +14,20 @@ use serde::{Deserialize, Serialize};
 
 const NAME: &str = "sandbox.json";
 
+/// What is written down about one sandbox.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct SandboxRecord {
     pub(super) spec: Spec,
-    pub(super) made: Made,
+    pub(super) made: ExternalResources,
     /// It had a life before this was written.
     pub(super) lived: bool,
     #[serde(skip)]
     pub(super) life: Option<Process>,
 }
 
-/// What was made for it elsewhere, and so must be unmade.
+/// What was made for a sandbox outside its folder, and so must be unmade.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Made {
+pub(super) struct ExternalResources {
     pub(super) groups: Vec<PathBuf>,
     /// Workspace and home are files on disk, to be watched and counted.
     pub(super) on_disk: bool,
@@ -35,7 +36,7 @@ pub(super) struct Made {
     pub(super) project: Option<u32>,
 }
 
-impl Record {
+impl SandboxRecord {
     pub(super) fn read(folder: &Path) -> Option<Self> {
         let text = fs::read(folder.join(NAME)).ok()?;
         let mut lines = text.split_inclusive(|&byte| byte == b'\n');
@@ -82,8 +83,8 @@ mod tests {
     use hermetic_sandbox::{Lifeline, Network, Persistence, SystemView};
     use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
 
-    fn record() -> Record {
-        Record {
+    fn record() -> SandboxRecord {
+        SandboxRecord {
             spec: Spec {
                 installation: InstallationId::random(),
                 conversation: ConversationKey::new("test"),
@@ -97,7 +98,7 @@ mod tests {
                 persistence: Persistence::Kept,
                 lifeline: Lifeline::Ledger,
             },
-            made: Made {
+            made: ExternalResources {
                 groups: Vec::new(),
                 on_disk: true,
                 project: None,
@@ -111,18 +112,18 @@ mod tests {
     fn the_last_life_counts_and_a_torn_line_does_not() {
         let folder = tempfile::tempdir().unwrap();
         record().write_first(folder.path()).unwrap();
-        let read = Record::read(folder.path()).unwrap();
+        let read = SandboxRecord::read(folder.path()).unwrap();
         assert_eq!((read.lived, read.life), (false, None));
 
         let life = Process::observe(std::process::id().cast_signed()).unwrap();
-        Record::add_life(folder.path(), &life).unwrap();
+        SandboxRecord::add_life(folder.path(), &life).unwrap();
         let file = folder.path().join(NAME);
         let text = fs::read(&file).unwrap();
         fs::write(&file, [&text[..], b"{\"pid\": 1"].concat()).unwrap();
-        let read = Record::read(folder.path()).unwrap();
+        let read = SandboxRecord::read(folder.path()).unwrap();
         assert_eq!((read.lived, read.life), (true, Some(life)));
 
         fs::write(&file, &text[..40]).unwrap();
-        assert!(Record::read(folder.path()).is_none());
+        assert!(SandboxRecord::read(folder.path()).is_none());
     }
 }

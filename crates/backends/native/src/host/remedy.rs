@@ -44,9 +44,9 @@ pub(super) fn explain(step: &str, errno: i32) -> BackendError {
     }
 }
 
-type Sysctl<'a> = dyn Fn(&str) -> Option<String> + 'a;
+type ReadSysctl<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-fn namespaces(sysctl: &Sysctl<'_>) -> String {
+fn namespaces(sysctl: &ReadSysctl<'_>) -> String {
     if sysctl("user/max_user_namespaces").as_deref() == Some("0") {
         return "sysctl -w user.max_user_namespaces=15000".to_owned();
     }
@@ -61,7 +61,7 @@ fn namespaces(sysctl: &Sysctl<'_>) -> String {
 }
 
 /// Ubuntu since 23.10 lets a plain user make a namespace and then takes its powers away.
-fn apparmor(sysctl: &Sysctl<'_>) -> Option<String> {
+fn apparmor(sysctl: &ReadSysctl<'_>) -> Option<String> {
     let restricted = sysctl("kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1");
     restricted.then(|| {
         "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for \

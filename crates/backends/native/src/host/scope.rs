@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::getuid;
 
 /// A manager that is busy takes long to move a process.
-const PATIENCE: Duration = Duration::from_secs(15);
+const SCOPE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Whether systemd runs this machine.
 pub(super) fn systemd_is_there() -> bool {
@@ -48,7 +48,7 @@ pub(super) fn enter(name: &str) -> Result<(), String> {
         return Err(format!("systemd refuses a scope: {line}"));
     }
     // The answer names a job; the move is its last step.
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + SCOPE_TIMEOUT;
     while !is_in(&own_groups(), name) {
         if Instant::now() > deadline {
             return Err("systemd took too long over a scope".to_owned());

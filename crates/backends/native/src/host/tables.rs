@@ -9,7 +9,7 @@ use std::fs;
 use rustix::process::getuid;
 
 use super::memory;
-use crate::plan::Inotify;
+use crate::plan::InotifyBounds;
 use hermetic_sandbox::host::held;
 
 /// Of a table of the host: no sandbox has more, so that this many greedy ones leave something.
@@ -25,7 +25,7 @@ pub(super) fn ptys() -> u32 {
 
 /// A plain user's sandboxes and the gateway itself are one user to the kernel; as root each sandbox
 /// is a user of its own, with numbers of its own.
-pub(super) fn inotify() -> Option<Inotify> {
+pub(super) fn inotify() -> Option<InotifyBounds> {
     if getuid().is_root() {
         return None;
     }
@@ -33,7 +33,7 @@ pub(super) fn inotify() -> Option<Inotify> {
         let most = number(&format!("fs/inotify/{name}")).unwrap_or(least * shares);
         (most / shares).max(least)
     };
-    Some(Inotify {
+    Some(InotifyBounds {
         instances: of("max_user_instances", 8, 8),
         watches: of("max_user_watches", 1024, 8),
     })
@@ -47,19 +47,19 @@ pub(super) fn tcp_bytes(memory_limit: u64) -> u64 {
 
 /// A table that one sandbox can fill and that no kernel mechanism divides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Table {
+pub(super) enum KernelTable {
     OpenFiles,
     TcpBuffers,
 }
 
 /// How full a table of the host is.
 #[derive(Clone, Copy, Debug)]
-struct Fill {
+struct TableFill {
     used: u64,
     most: u64,
 }
 
-impl Fill {
+impl TableFill {
     /// From here on somebody is asked for what he has.
     fn is_high(self) -> bool {
         self.used > self.most / 2
@@ -71,14 +71,14 @@ impl Fill {
     }
 }
 
-impl Table {
+impl KernelTable {
     pub(super) const ALL: [Self; 2] = [Self::OpenFiles, Self::TcpBuffers];
 
     /// The share that counts now, where the table is so full that it does.
     pub(super) fn share_now(self) -> Option<u64> {
         let fill = match self {
             Self::OpenFiles => open_files(&fs::read_to_string("/proc/sys/fs/file-nr").ok()?)?,
-            Self::TcpBuffers => Fill {
+            Self::TcpBuffers => TableFill {
                 used: tcp_used(&fs::read_to_string("/proc/net/sockstat").ok()?)?,
                 most: tcp_most()?,
             },
@@ -99,10 +99,10 @@ impl Table {
     }
 }
 
-fn open_files(text: &str) -> Option<Fill> {
+fn open_files(text: &str) -> Option<TableFill> {
     let mut numbers = text.split_whitespace().map(|word| word.parse::<u64>().ok());
     let (used, _, most) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    Some(Fill { used, most })
+    Some(TableFill { used, most })
 }
 
 /// The kernel counts one sum for all namespaces.
@@ -171,12 +171,15 @@ mod tests {
     #[test]
     fn open_files_of_a_process_are_counted() {
         let pid = i32::try_from(std::process::id()).unwrap();
-        let before = Table::OpenFiles.part_of(pid);
+        let before = KernelTable::OpenFiles.part_of(pid);
         let more: Vec<_> = (0..50)
             .map(|_| fs::File::open("/dev/null").unwrap())
             .collect();
-        assert!(Table::OpenFiles.part_of(pid) >= before + 40, "{before}");
+        assert!(
+            KernelTable::OpenFiles.part_of(pid) >= before + 40,
+            "{before}"
+        );
         drop(more);
-        assert!(Table::TcpBuffers.share_now().is_none() || tcp_most().is_some());
+        assert!(KernelTable::TcpBuffers.share_now().is_none() || tcp_most().is_some());
     }
 }

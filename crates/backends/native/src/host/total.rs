@@ -7,11 +7,11 @@
 use std::fs;
 use std::path::Path;
 
-use crate::plan::Setting;
+use crate::plan::CgroupSetting;
 
 /// As the operator wants it; what is not given is chosen to fit the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Total {
+pub struct TotalLimits {
     pub memory_bytes: Option<u64>,
     pub processes: Option<u64>,
 }
@@ -21,9 +21,9 @@ const RESERVED_PART: u64 = 8;
 const RESERVED_BYTES: u64 = 256 << 20;
 const RESERVED_PROCESSES: u64 = 1024;
 
-impl Total {
+impl TotalLimits {
     /// For the parent of all sandboxes' groups in the hierarchy that counts memory.
-    pub(super) fn memory(self, parent: &Path, version: u8) -> Vec<Setting> {
+    pub(super) fn memory(self, parent: &Path, version: u8) -> Vec<CgroupSetting> {
         let bytes = self
             .memory_bytes
             .unwrap_or_else(|| leaving(available_memory(parent), RESERVED_BYTES));
@@ -42,7 +42,7 @@ impl Total {
         ]
     }
 
-    pub(super) fn processes(self, parent: &Path) -> Vec<Setting> {
+    pub(super) fn processes(self, parent: &Path) -> Vec<CgroupSetting> {
         let most = self
             .processes
             .unwrap_or_else(|| leaving(available_processes(parent), RESERVED_PROCESSES));
@@ -94,8 +94,8 @@ fn least_above(group: &Path, files: &[&str]) -> Option<u64> {
 
 /// Not required: a parent that is full already takes no smaller sum, and each sandbox has its own
 /// limits either way. `doctor` reads what really holds.
-fn wished(file: &str, value: u64) -> Setting {
-    Setting {
+fn wished(file: &str, value: u64) -> CgroupSetting {
+    CgroupSetting {
         file: file.to_owned(),
         value: value.to_string(),
         required: false,
@@ -123,14 +123,14 @@ mod tests {
         fs::write(top.path().join("memory.max"), "1073741824\n").unwrap();
         fs::write(top.path().join("ours/memory.max"), "max\n").unwrap();
         assert_eq!(least_above(&parent, &["memory.max"]), Some(1 << 30));
-        let given = Total {
+        let given = TotalLimits {
             memory_bytes: Some((5 << 20) + 1),
             processes: Some(7),
         };
         assert_eq!(given.memory(&parent, 2)[0].value, "5242880");
         assert_eq!(given.processes(&parent)[0].value, "7");
         assert_eq!(
-            Total::default().memory(&parent, 2)[0].value,
+            TotalLimits::default().memory(&parent, 2)[0].value,
             (768_u64 << 20).to_string()
         );
     }

@@ -18,18 +18,18 @@ use hermetic_types::SandboxId;
 use serde::{Deserialize, Serialize};
 
 use super::disk;
-use super::folder::Folder;
+use super::folder::SandboxFolder;
 use super::memory;
-use super::native::Host;
+use super::native::NativeHost;
 use super::planning;
-use super::record::Record;
-use super::tables::Table;
+use super::record::SandboxRecord;
+use super::tables::KernelTable;
 use hermetic_sandbox::host::held::{self, OnDevice};
 use hermetic_sandbox::host::{self as process, Blame, Process, Usage};
 
-/// Why a sandbox was ended by its host.
+/// The reason why a sandbox was ended by its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ended {
+pub enum EndReason {
     DiskLimit,
     MemoryLimit,
     /// It had more than its share of a table of the whole host that was running full.
@@ -50,26 +50,30 @@ const RECOUNT: Duration = Duration::from_secs(5);
 /// Of its time, what counting may take for all sandboxes together: one part in so many.
 const RECOUNT_COST: u32 = 20;
 
+/// Watches the disk and memory of sandboxes that the kernel does not bound. Clones share everything.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Watch(Arc<Mutex<Round>>);
+pub(super) struct ResourceWatch(Arc<Mutex<WatchRound>>);
 
+/// The sandboxes that are watched, and whether the task that walks over them runs.
 #[derive(Debug, Default)]
-struct Round {
-    watched: HashMap<SandboxId, Arc<Mutex<Watched>>>,
+struct WatchRound {
+    watched: HashMap<SandboxId, Arc<Mutex<WatchedSandbox>>>,
     walking: bool,
 }
 
+/// One sandbox that is watched.
 #[derive(Debug)]
-struct Watched {
-    folder: Folder,
+struct WatchedSandbox {
+    folder: SandboxFolder,
     pid: i32,
     pidfd: OwnedFd,
-    disk: Option<Disk>,
-    memory: Option<Memory>,
+    disk: Option<WatchedDisk>,
+    memory: Option<WatchedMemory>,
 }
 
+/// What is known about the disk use of one sandbox.
 #[derive(Debug)]
-struct Disk {
+struct WatchedDisk {
     folders: Vec<PathBuf>,
     overlaid: bool,
     limit: Usage,
@@ -82,8 +86,9 @@ struct Disk {
     next_count: Instant,
 }
 
+/// What is known about the memory of one sandbox.
 #[derive(Debug)]
-struct Memory {
+struct WatchedMemory {
     limit: u64,
     /// The size of its scratch space, which is memory.
     scratch: u64,
@@ -92,7 +97,7 @@ struct Memory {
     next: Instant,
 }
 
-impl Watch {
+impl ResourceWatch {
     pub(super) fn forget(&self, id: &SandboxId) {
         let watched = self.round().watched.remove(id);
         drop(watched);
@@ -103,7 +108,7 @@ impl Watch {
     }
 
     /// Must be called within a runtime.
-    fn add(&self, watched: Watched) {
+    fn add(&self, watched: WatchedSandbox) {
         let id = watched.folder.id.clone();
         let mut round = self.round();
         round.watched.insert(id, Arc::new(Mutex::new(watched)));
@@ -113,24 +118,24 @@ impl Watch {
         }
     }
 
-    fn round(&self) -> MutexGuard<'_, Round> {
+    fn round(&self) -> MutexGuard<'_, WatchRound> {
         lock(&self.0)
     }
 }
 
-impl Host {
+impl NativeHost {
     /// Where the kernel keeps all limits of a sandbox, its share of the host's tables is left.
     pub(super) fn watch_over(
         &self,
-        folder: &Folder,
-        record: &Record,
+        folder: &SandboxFolder,
+        record: &SandboxRecord,
         (process, pidfd): (Process, OwnedFd),
     ) {
         let (spec, made) = (&record.spec, &record.made);
         if self.watch.knows(&folder.id) {
             return;
         }
-        let memory = (!self.bounds_memory()).then(|| Memory {
+        let memory = (!self.bounds_memory()).then(|| WatchedMemory {
             limit: spec.limits.memory_bytes,
             scratch: planning::scratch_bytes(&spec.limits, made.on_disk),
             owned_by_nobody: memory::owned_by_nobody().unwrap_or(u64::MAX),
@@ -138,9 +143,9 @@ impl Host {
         });
         // One whose quotas were switched off since is counted like any other.
         let is_kept = made.project.is_some() && self.project_quotas().is_ok();
-        let disk = (made.on_disk && !is_kept).then(|| Disk {
+        let disk = (made.on_disk && !is_kept).then(|| WatchedDisk {
             folders: folder.trees(),
-            overlaid: self.housing.is_some(),
+            overlaid: self.outer_container.is_some(),
             limit: Usage {
                 bytes: spec.limits.disk_bytes,
                 inodes: spec.limits.inodes,
@@ -151,7 +156,7 @@ impl Host {
             // At once: it may have come back with files.
             next_count: Instant::now(),
         });
-        self.watch.add(Watched {
+        self.watch.add(WatchedSandbox {
             folder: folder.clone(),
             pid: process.pid,
             pidfd,
@@ -162,7 +167,7 @@ impl Host {
 }
 
 /// Ends when there is nobody left to watch, or nobody left who wants it.
-async fn walk(round: Weak<Mutex<Round>>) {
+async fn walk(round: Weak<Mutex<WatchRound>>) {
     loop {
         tokio::time::sleep(BEAT).await;
         let Some(round) = round.upgrade() else {
@@ -188,8 +193,8 @@ async fn walk(round: Weak<Mutex<Round>>) {
 }
 
 /// Those that are gone, by themselves or by us.
-fn look_at_all(watched: Vec<(SandboxId, Arc<Mutex<Watched>>)>) -> Vec<SandboxId> {
-    let shares: Vec<_> = Table::ALL
+fn look_at_all(watched: Vec<(SandboxId, Arc<Mutex<WatchedSandbox>>)>) -> Vec<SandboxId> {
+    let shares: Vec<_> = KernelTable::ALL
         .into_iter()
         .filter_map(|table| Some((table, table.share_now()?)))
         .collect();
@@ -201,9 +206,9 @@ fn look_at_all(watched: Vec<(SandboxId, Arc<Mutex<Watched>>)>) -> Vec<SandboxId>
         .collect()
 }
 
-impl Watched {
+impl WatchedSandbox {
     /// Whether it is still there afterwards.
-    fn look(&mut self, watched: usize, shares: &[(Table, u64)]) -> bool {
+    fn look(&mut self, watched: usize, shares: &[(KernelTable, u64)]) -> bool {
         if process::has_ended(self.pidfd.as_fd()) {
             return false;
         }
@@ -216,30 +221,30 @@ impl Watched {
         }
     }
 
-    fn verdict(&mut self, watched: usize, shares: &[(Table, u64)]) -> Option<Ended> {
+    fn verdict(&mut self, watched: usize, shares: &[(KernelTable, u64)]) -> Option<EndReason> {
         let pid = self.pid;
         let disk = self.disk.as_mut();
         if disk.is_some_and(|disk| disk.is_over(pid, watched)) {
-            return Some(Ended::DiskLimit);
+            return Some(EndReason::DiskLimit);
         }
         if self.memory.as_mut().is_some_and(|held| held.is_over(pid)) {
-            return Some(Ended::MemoryLimit);
+            return Some(EndReason::MemoryLimit);
         }
         let over = shares
             .iter()
             .find(|(table, share)| table.part_of(pid) > *share);
         over.map(|(table, _)| match table {
-            Table::OpenFiles => Ended::OpenFiles,
-            Table::TcpBuffers => Ended::TcpBuffers,
+            KernelTable::OpenFiles => EndReason::OpenFiles,
+            KernelTable::TcpBuffers => EndReason::TcpBuffers,
         })
     }
 
-    fn end(&self, ended: Ended) {
+    fn end(&self, ended: EndReason) {
         let limit = match ended {
-            Ended::DiskLimit => "disk",
-            Ended::MemoryLimit => "memory",
-            Ended::OpenFiles => "open files",
-            Ended::TcpBuffers => "TCP buffers",
+            EndReason::DiskLimit => "disk",
+            EndReason::MemoryLimit => "memory",
+            EndReason::OpenFiles => "open files",
+            EndReason::TcpBuffers => "TCP buffers",
         };
         tracing::warn!(sandbox = %self.folder.id, limit, "stopped at its limit");
         if let Err(error) = self.folder.note_ended(ended) {
@@ -249,7 +254,7 @@ impl Watched {
     }
 }
 
-impl Disk {
+impl WatchedDisk {
     fn is_over(&mut self, pid: i32, watched: usize) -> bool {
         let Some(folder) = self.folders.first() else {
             return false;
@@ -298,7 +303,7 @@ impl Disk {
     }
 }
 
-impl Memory {
+impl WatchedMemory {
     fn is_over(&mut self, pid: i32) -> bool {
         let now = Instant::now();
         if now < self.next {
@@ -350,8 +355,8 @@ mod tests {
         Usage { bytes, inodes: 0 }
     }
 
-    fn disk() -> Disk {
-        Disk {
+    fn disk() -> WatchedDisk {
+        WatchedDisk {
             folders: Vec::new(),
             overlaid: false,
             limit: bytes(100),

@@ -9,13 +9,16 @@ use std::os::unix::fs::MetadataExt;
 
 use hermetic_sandbox::{BackendError, Lifeline, Mount, MountMode, Spec};
 
-use crate::plan::Identity;
+use crate::plan::SandboxIdentity;
 
 const OTHERS_WRITE: u32 = 0o002;
 
 /// The identity that can write to every writable mount, or why there is none.
-pub(super) fn identity(spec: &Spec, usual: Identity) -> Result<Identity, BackendError> {
-    let Identity::Assumed(mut id) = usual else {
+pub(super) fn identity(
+    spec: &Spec,
+    usual: SandboxIdentity,
+) -> Result<SandboxIdentity, BackendError> {
+    let SandboxIdentity::Assumed(mut id) = usual else {
         return Ok(usual);
     };
     let writable = spec.mounts.iter();
@@ -29,12 +32,13 @@ pub(super) fn identity(spec: &Spec, usual: Identity) -> Result<Identity, Backend
             continue;
         }
         // A kept one has to be the same user each time it is started.
-        if owner == 0 || spec.lifeline != Lifeline::Creator || Identity::Assumed(id) != usual {
+        if owner == 0 || spec.lifeline != Lifeline::Creator || SandboxIdentity::Assumed(id) != usual
+        {
             return Err(unwritable(mount, owner));
         }
         id = owner;
     }
-    Ok(Identity::Assumed(id))
+    Ok(SandboxIdentity::Assumed(id))
 }
 
 fn unwritable(mount: &Mount, owner: u32) -> BackendError {
@@ -60,7 +64,7 @@ mod tests {
     use hermetic_sandbox::{Network, Persistence, SystemView};
     use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
 
-    const USUAL: Identity = Identity::Assumed(0x7000_0001);
+    const USUAL: SandboxIdentity = SandboxIdentity::Assumed(0x7000_0001);
 
     fn spec(lifeline: Lifeline, folders: &[&Path], mode: MountMode) -> Spec {
         let mount = |folder: &&Path| Mount {
@@ -98,7 +102,10 @@ mod tests {
     fn a_passing_sandbox_of_root_becomes_the_folders_owner() {
         let Some(folder) = owned_by(1234) else { return };
         let spec = spec(Lifeline::Creator, &[folder.path()], MountMode::ReadWrite);
-        assert_eq!(identity(&spec, USUAL).unwrap(), Identity::Assumed(1234));
+        assert_eq!(
+            identity(&spec, USUAL).unwrap(),
+            SandboxIdentity::Assumed(1234)
+        );
     }
 
     #[test]

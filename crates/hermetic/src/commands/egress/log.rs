@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use hermetic_app as app;
-use hermetic_egress::{Decision, Noted, Scope};
+use hermetic_egress::{ConversationScope, EgressDecision, JournalEntry};
 use jiff::Timestamp;
 
 use super::super::load;
@@ -26,7 +26,7 @@ pub(super) struct Args {
     refused: bool,
     /// Only of these: a platform, or the start of a conversation's key
     #[arg(long = "for", value_name = "WHOM")]
-    whom: Option<Scope>,
+    whom: Option<ConversationScope>,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -71,14 +71,14 @@ pub(super) fn run(cli: &Cli, args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    fn wants(&self, noted: &Noted) -> bool {
-        let refused = matches!(noted.entry.verdict, Decision::Refused { .. });
+    fn wants(&self, noted: &JournalEntry) -> bool {
+        let refused = matches!(noted.entry.verdict, EgressDecision::Refused { .. });
         let whose = self.whom.as_ref();
         (refused || !self.refused) && whose.is_none_or(|s| s.covers(&noted.entry.conversation))
     }
 }
 
-fn print(noted: &Noted, json: bool) -> Result<(), Failure> {
+fn print(noted: &JournalEntry, json: bool) -> Result<(), Failure> {
     if json {
         let line = serde_json::to_string(noted)
             .map_err(|error| Failure::caused(&error, "report this as a bug"))?;
@@ -88,12 +88,12 @@ fn print(noted: &Noted, json: bool) -> Result<(), Failure> {
 }
 
 /// Names come out of a sandbox: what could move a cursor is shown as what it is.
-fn line(noted: &Noted) -> String {
+fn line(noted: &JournalEntry) -> String {
     let entry = &noted.entry;
     let at = Timestamp::from_millisecond(noted.at.millis()).unwrap_or_default();
     let verdict = match &entry.verdict {
-        Decision::Opened => format!("opened  by {}", entry.rule),
-        Decision::Closed { fault } => {
+        EgressDecision::Opened => format!("opened  by {}", entry.rule),
+        EgressDecision::Closed { fault } => {
             let fault = fault.as_ref().map(|fault| format!(" ({fault})"));
             format!(
                 "closed  {} up, {} down, {:.1} s{}",
@@ -103,7 +103,7 @@ fn line(noted: &Noted) -> String {
                 fault.unwrap_or_default()
             )
         }
-        Decision::Refused { reason } => format!("refused {reason}"),
+        EgressDecision::Refused { reason } => format!("refused {reason}"),
     };
     let text = format!(
         "{at:.0} {} {}:{} {verdict}",

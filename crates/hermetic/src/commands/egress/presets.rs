@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hermetic_egress::Preset;
+use hermetic_egress::RulePreset;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
-        let presets = Preset::all().iter().map(|preset| {
+        let presets = RulePreset::all().iter().map(|preset| {
             json!({
                 "name": preset.name(),
                 "about": preset.about(),
@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return output::print_json(&presets.collect::<Vec<_>>());
     }
     let mut text = String::new();
-    for preset in Preset::all() {
+    for preset in RulePreset::all() {
         let _ = writeln!(text, "{BOLD}{}{BOLD:#}  {}", preset.name(), preset.about());
         for line in preset.lines() {
             let _ = writeln!(text, "  {line}");

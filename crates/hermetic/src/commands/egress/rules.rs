@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use hermetic_app as app;
 use hermetic_config::{Config, EgressMode};
 use hermetic_egress::deploy::squid_allowlist;
-use hermetic_egress::{Listing, Preset, RuleText, RulesText, Scope, WrittenRule};
+use hermetic_egress::{
+    ConversationScope, RuleEffect, RulePreset, RuleText, RulesText, WrittenRule,
+};
 use serde::Serialize;
 use tracing::warn;
 
@@ -30,7 +32,7 @@ pub(super) struct Change {
     host: String,
     /// Only for these: a platform, or the start of a conversation's key, as in telegram:dm:42
     #[arg(long = "for", value_name = "WHOM")]
-    whom: Option<Scope>,
+    whom: Option<ConversationScope>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -41,14 +43,14 @@ pub(super) struct List {
 }
 
 pub(super) fn allow(cli: &Cli, change: &Change) -> Result<(), Failure> {
-    add(cli, Listing::Allow, change)
+    add(cli, RuleEffect::Allow, change)
 }
 
 pub(super) fn deny(cli: &Cli, change: &Change) -> Result<(), Failure> {
-    add(cli, Listing::Deny, change)
+    add(cli, RuleEffect::Deny, change)
 }
 
-fn add(cli: &Cli, list: Listing, change: &Change) -> Result<(), Failure> {
+fn add(cli: &Cli, list: RuleEffect, change: &Change) -> Result<(), Failure> {
     let config = load(cli)?;
     let rule = WrittenRule::new(list, &change.host, change.whom.clone())
         .map_err(|error| Failure::new(error.to_string(), "see `hermetic egress allow --help`"))?;
@@ -151,7 +153,10 @@ fn gather(
             written,
         });
     };
-    for (list, rules) in [(Listing::Allow, &text.allow), (Listing::Deny, &text.deny)] {
+    for (list, rules) in [
+        (RuleEffect::Allow, &text.allow),
+        (RuleEffect::Deny, &text.deny),
+    ] {
         for rule in rules {
             if let RuleText::Line(rule) = rule {
                 push(list, rule.clone(), written.to_owned());
@@ -159,11 +164,11 @@ fn gather(
         }
     }
     for name in &text.presets {
-        let preset = Preset::named(name)
+        let preset = RulePreset::named(name)
             .map_err(|error| Failure::new(error.to_string(), "mend gateway.egress"))?;
         for rule in preset.lines() {
             push(
-                Listing::Allow,
+                RuleEffect::Allow,
                 rule.to_owned(),
                 format!("{written}, preset {name}"),
             );
@@ -172,10 +177,10 @@ fn gather(
     Ok(())
 }
 
-fn verb(list: Listing) -> &'static str {
+fn verb(list: RuleEffect) -> &'static str {
     match list {
-        Listing::Allow => "allow",
-        Listing::Deny => "deny",
+        RuleEffect::Allow => "allow",
+        RuleEffect::Deny => "deny",
     }
 }
 
@@ -224,11 +229,11 @@ fn for_squid(config: &Config) -> Result<(RulesText, Vec<String>), Failure> {
     for written in app::rule_book(config).read()? {
         match (&written.scope, written.list) {
             (None, _) => rules = rules.and(&written.as_text()),
-            (Some(whom), Listing::Allow) => {
+            (Some(whom), RuleEffect::Allow) => {
                 let rule = &written.rule;
                 left_out.push(format!("allow {rule} for {whom}, whom Squid does not know"));
             }
-            (Some(whom), Listing::Deny) => {
+            (Some(whom), RuleEffect::Deny) => {
                 let rule = &written.rule;
                 left_out.push(format!(
                     "that deny {rule} is for {whom} only: here it is for all"

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_egress::{
-    Allowing, Authority, Conversation, Drained, Limits, LogRecord, Proxy, Rules, RulesText,
-    SystemResolver, publish,
+    AllowInstructions, Authority, CompiledRules, ConversationEgress, EgressLimits, LogRecorder,
+    Proxy, RulesText, ServeOutcome, SystemResolver, publish,
 };
 use hermetic_listen::{BoundedListener, ConnectionBounds, descriptors};
 use hermetic_types::ConversationKey;
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         presets: args.preset.clone(),
         ..RulesText::allowing(args.allow.iter().cloned())
     };
-    let rules = Rules::compile(&text)
+    let rules = CompiledRules::compile(&text)
         .map_err(|error| Failure::new(error.to_string(), "see `hermetic egress serve --help`"))?;
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         .block_on(serve(args, rules))
 }
 
-async fn serve(args: &Args, rules: Rules) -> Result<(), Failure> {
+async fn serve(args: &Args, rules: CompiledRules) -> Result<(), Failure> {
     let files = usize::try_from(descriptors::raise()).unwrap_or(usize::MAX);
     // Two descriptors each, and a quarter of all for everything else.
     let connections = (files / 8 * 3).min(MOST_CONNECTIONS);
@@ -85,15 +85,15 @@ async fn serve(args: &Args, rules: Rules) -> Result<(), Failure> {
         let door = BoundedListener::new(door, ConnectionBounds::of(MOST_PUBLISHED.min(files / 16)));
         published.spawn(publish(door, to.clone(), stop.clone()));
     }
-    let limits = Limits {
+    let limits = EgressLimits {
         // The port counts its connections itself, and makes room.
         connections: usize::MAX,
         budget: args.budget,
         // One conversation here is a whole deployment.
         lookups: 128,
-        ..Limits::default()
+        ..EgressLimits::default()
     };
-    let conversation = Conversation::new(
+    let conversation = ConversationEgress::new(
         ConversationKey::new("egress:stand-alone"),
         rules,
         Vec::new(),
@@ -102,17 +102,17 @@ async fn serve(args: &Args, rules: Rules) -> Result<(), Failure> {
     let proxy = Proxy::new(
         limits,
         Arc::new(SystemResolver::default()),
-        Arc::new(LogRecord),
+        Arc::new(LogRecorder),
     )
-    .advising(Allowing::ByFlagOf("hermetic egress serve"));
+    .advising(AllowInstructions::ByFlagOf("hermetic egress serve"));
     let address = listener
         .local_addr()
         .map_err(|error| Failure::caused(&error, "report this as a bug"))?;
     info!(%address, "the proxy listens");
     let listener = BoundedListener::new(listener, ConnectionBounds::of(connections));
     match hermetic_egress::serve(listener, proxy, conversation, stop, GRACE).await {
-        Drained::Clean => info!("stopped"),
-        Drained::CutShort { connections } => warn!(connections, "stopped; some were cut"),
+        ServeOutcome::Clean => info!("stopped"),
+        ServeOutcome::CutShort { connections } => warn!(connections, "stopped; some were cut"),
     }
     published.close();
     published.wait().await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hermetic_app::{self as app, Caller};
 use hermetic_config::{Config, EgressMode, resolve_cli_backend, resolve_gateway_backend};
-use hermetic_egress::{Gate, client_hello};
+use hermetic_egress::{Egress, client_hello};
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec};
 use hermetic_session::{Outlet, PROXY_PORT};
@@ -148,7 +148,7 @@ async fn try_one(config: &Config, kind: BackendKind) -> Result<Vec<Row>, Failure
 async fn said_inside(
     backend: &dyn Backend,
     spec: &Spec,
-    gate: Option<&Arc<Gate>>,
+    gate: Option<&Arc<Egress>>,
     trial: impl FnOnce(bool) -> Cleared,
 ) -> Result<String, Failure> {
     let again = "try again; if it persists, report it";

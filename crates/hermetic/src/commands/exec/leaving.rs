@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hermetic_app as app;
 use hermetic_config::Config;
-use hermetic_egress::{Gate, RulesText};
+use hermetic_egress::{Egress, RulesText};
 use hermetic_types::{BackendKind, Boundary};
 
 use crate::failure::Failure;
@@ -32,7 +32,7 @@ impl Leaving {
         &self,
         config: &Config,
         kind: BackendKind,
-    ) -> Result<Option<Arc<Gate>>, Failure> {
+    ) -> Result<Option<Arc<Egress>>, Failure> {
         if !self.is_asked_for() {
             return Ok(None);
         }

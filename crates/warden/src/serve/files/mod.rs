@@ -12,8 +12,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, unlinkat};
 use rustix::io::{Errno, pread};
 
-use super::client::Call;
-use super::world::system;
+use super::client::OpenCall;
+use super::state::system;
 use crate::protocol::frame::{HEADER, Kind, header};
 use crate::protocol::{
     ByteString, Entry, Failure, FailureKind, FileKind, MAX_DATA, MAX_ENTRIES, MAX_REPLY, Metadata,
@@ -23,7 +23,7 @@ use place::{open, open_parent, open_parent_making};
 pub(crate) use resolve::resolve;
 pub(crate) use write::write;
 
-pub(crate) async fn read(call: Call, request: Read) {
+pub(crate) async fn read(call: OpenCall, request: Read) {
     let (file, metadata) = match open_regular(&request.at) {
         Ok(opened) => opened,
         Err(failure) => return call.fail(&failure).await,

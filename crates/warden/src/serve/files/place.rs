@@ -9,16 +9,16 @@ use rustix::io::Errno;
 
 use super::refused;
 use crate::protocol::{Failure, FailureKind, Links, PathAt};
-use crate::serve::world::{bad_request, system};
+use crate::serve::state::{bad_request, system};
 
 pub(super) fn open(at: &PathAt, flags: OFlags) -> Result<OwnedFd, Failure> {
-    Base::of(at)?.open(path_within(at), flags)
+    PathRoot::of(at)?.open(path_within(at), flags)
 }
 
 /// The directory that holds the path's last name, and that name.
 pub(super) fn open_parent(at: &PathAt) -> Result<(OwnedFd, Vec<u8>), Failure> {
     let (parent, name) = split(path_within(at))?;
-    let folder = Base::of(at)?.open(parent, OFlags::PATH | OFlags::DIRECTORY)?;
+    let folder = PathRoot::of(at)?.open(parent, OFlags::PATH | OFlags::DIRECTORY)?;
     Ok((folder, name.to_vec()))
 }
 
@@ -26,7 +26,7 @@ pub(super) fn open_parent(at: &PathAt) -> Result<(OwnedFd, Vec<u8>), Failure> {
 pub(super) fn open_parent_making(at: &PathAt) -> Result<(OwnedFd, Vec<u8>), Failure> {
     let path = path_within(at);
     let (parent, name) = split(path)?;
-    let base = Base::of(at)?;
+    let base = PathRoot::of(at)?;
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     if let Ok(folder) = base.open(parent, flags) {
         return Ok((folder, name.to_vec()));
@@ -61,7 +61,7 @@ pub(super) fn by_descriptor(file: &OwnedFd) -> String {
 }
 
 /// Where paths begin.
-enum Base {
+enum PathRoot {
     Anywhere,
     /// From `/`, and not by any symlink.
     Straight,
@@ -69,7 +69,7 @@ enum Base {
     Beneath(OwnedFd),
 }
 
-impl Base {
+impl PathRoot {
     fn of(at: &PathAt) -> Result<Self, Failure> {
         let root = match (&at.root, at.links) {
             (None, Links::Follow) => return Ok(Self::Anywhere),

@@ -12,13 +12,13 @@ use rustix::io::Errno;
 use super::place::by_descriptor;
 use super::{metadata, refused};
 use crate::protocol::{ByteString, Failure, Reply, Resolve, Resolved};
-use crate::serve::world::{World, bad_request, system};
+use crate::serve::state::{WardenState, bad_request, system};
 
 /// Longer than the kernel takes at once, as it may be made of several.
 const LONGEST: usize = 16 << 10;
 
-pub(crate) fn resolve(world: &World, request: &Resolve) -> Result<Reply, Failure> {
-    let path = absolute(world, request)?;
+pub(crate) fn resolve(warden: &WardenState, request: &Resolve) -> Result<Reply, Failure> {
+    let path = absolute(warden, request)?;
     let mut names = path
         .split(|byte| *byte == b'/')
         .filter(|name| !name.is_empty() && *name != b".")
@@ -40,21 +40,21 @@ pub(crate) fn resolve(world: &World, request: &Resolve) -> Result<Reply, Failure
     }
 }
 
-fn absolute(world: &World, request: &Resolve) -> Result<Vec<u8>, Failure> {
+fn absolute(warden: &WardenState, request: &Resolve) -> Result<Vec<u8>, Failure> {
     let path = request.path.0.as_slice();
     if path.is_empty() || path.contains(&0) || path.len() > LONGEST {
         return Err(bad_request("the path names nothing"));
     }
     let (base, rest) = match path {
-        b"~" => (world.home(), &b""[..]),
-        [b'~', b'/', rest @ ..] => (world.home(), rest),
+        b"~" => (warden.home(), &b""[..]),
+        [b'~', b'/', rest @ ..] => (warden.home(), rest),
         [b'/', ..] => return Ok(path.to_vec()),
         _ => {
             let place = request
                 .shell
                 .as_ref()
-                .and_then(|name| world.shells.place(name));
-            let here = || world.cwd.as_os_str().as_bytes().to_vec();
+                .and_then(|name| warden.shells.place(name));
+            let here = || warden.cwd.as_os_str().as_bytes().to_vec();
             (place.map_or_else(here, |place| place.0), path)
         }
     };

@@ -15,14 +15,14 @@ use crate::protocol::frame::Kind;
 use crate::protocol::{
     ByteString, Failure, FailureKind, Links, PathAt, Reply, Stamp, Write, encode,
 };
-use crate::serve::client::Call;
-use crate::serve::world::{bad_request, system};
+use crate::serve::client::OpenCall;
+use crate::serve::state::{bad_request, system};
 
 /// As the kernel has it.
 const MOST_SYMLINKS: usize = 40;
 
-pub(crate) async fn write(mut call: Call, request: Write) {
-    let mut draft = match Draft::begin(&request) {
+pub(crate) async fn write(mut call: OpenCall, request: Write) {
+    let mut draft = match FileDraft::begin(&request) {
         Ok(draft) => draft,
         Err(failure) => return call.fail(&failure).await,
     };
@@ -48,7 +48,7 @@ pub(crate) async fn write(mut call: Call, request: Write) {
 }
 
 /// The new content, beside its place and not yet in it.
-struct Draft {
+struct FileDraft {
     folder: OwnedFd,
     name: Vec<u8>,
     aside: Vec<u8>,
@@ -58,7 +58,7 @@ struct Draft {
     published: bool,
 }
 
-impl Draft {
+impl FileDraft {
     fn begin(request: &Write) -> Result<Self, Failure> {
         let (folder, name, old) = find_place(request)?;
         let aside = aside_name();
@@ -114,7 +114,7 @@ impl Draft {
     }
 }
 
-impl Draft {
+impl FileDraft {
     fn check_unchanged(&self) -> Result<(), Failure> {
         let Some(expected) = self.replaces else {
             return Ok(());
@@ -131,7 +131,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for FileDraft {
     fn drop(&mut self) {
         if !self.published {
             let _ = unlinkat(&self.folder, &*self.aside, AtFlags::empty());

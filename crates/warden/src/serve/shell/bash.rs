@@ -25,11 +25,11 @@ use tokio::io::unix::AsyncFd;
 
 use crate::protocol::frame::Kind;
 use crate::protocol::{ByteString, Failure, FailureKind};
-use crate::serve::family::Family;
-use crate::serve::output::Source;
+use crate::serve::output::OutputSource;
+use crate::serve::process_tree::ProcessTree;
+use crate::serve::state::{StartRequest, WardenState, system};
 use crate::serve::sys::watch;
 use crate::serve::tree;
-use crate::serve::world::{Command, World, system};
 
 /// Numbers that scripts leave alone: 0 to 9 are theirs, and bash itself takes those from 10.
 const EVALUATOR: i32 = 60;
@@ -44,10 +44,11 @@ const EVALUATE: &[u8] = b"IFS= \\builtin read -r -d '' -u 61 __hermetic && \
 /// No history, no looking for mail, no prompts to expand.
 const PREPARE: &[u8] = b" \\set +o history; \\unset -v HISTFILE MAILCHECK; PS1= PS2=\n";
 
+/// A bash that evaluates one command after the other, and the descriptors to it.
 #[derive(Debug)]
-pub(super) struct Bash {
-    pub(super) family: Rc<Family>,
-    pub(super) output: Source,
+pub(super) struct BashProcess {
+    pub(super) processes: Rc<ProcessTree>,
+    pub(super) output: OutputSource,
     /// Processes that earlier commands left in the background.
     pub(super) earlier: HashSet<u32>,
     lines: OwnedFd,
@@ -59,8 +60,8 @@ pub(super) struct Bash {
     command: String,
 }
 
-impl Bash {
-    pub(super) fn start(world: &World, cwd: Option<&ByteString>) -> Result<Self, Failure> {
+impl BashProcess {
+    pub(super) fn start(warden: &WardenState, cwd: Option<&ByteString>) -> Result<Self, Failure> {
         let failed = |error: Errno| system("prepare a shell", &error.into());
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let evaluator = memfd_create("evaluate", flags).map_err(failed)?;
@@ -77,12 +78,12 @@ impl Bash {
         rustix::io::ioctl_fionbio(&lines, true).map_err(failed)?;
         rustix::io::ioctl_fionbio(&status, true).map_err(failed)?;
         let (output, output_theirs) =
-            Source::pipe(Kind::Out).map_err(|error| system("prepare a shell", &error))?;
+            OutputSource::pipe(Kind::Out).map_err(|error| system("prepare a shell", &error))?;
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
         let null = rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty());
         let null = null.map_err(failed)?;
 
-        let family = world.start(&Command {
+        let processes = warden.start(&StartRequest {
             argv: &["bash", "--norc", "--noprofile", "--noediting", "+H", "-i"].map(Into::into),
             env: &[],
             cwd,
@@ -98,7 +99,7 @@ impl Bash {
             terminal: false,
         })?;
         let bash = Self {
-            family,
+            processes,
             output,
             earlier: HashSet::new(),
             lines,
@@ -113,7 +114,7 @@ impl Bash {
 
     /// Whether there really is a bash.
     pub(super) async fn started(&self) -> Result<u32, Failure> {
-        self.family
+        self.processes
             .started()
             .await
             .map_err(|failure| match failure.kind {
@@ -127,7 +128,7 @@ impl Bash {
     }
 
     pub(super) fn is_alive(&self) -> bool {
-        self.family.exit().is_none()
+        self.processes.exit().is_none()
     }
 
     /// Hands over a command.
@@ -201,14 +202,14 @@ impl Bash {
     }
 
     pub(super) fn cwd(&self) -> Option<ByteString> {
-        let link = std::fs::read_link(format!("/proc/{}/cwd", self.family.pid()?)).ok()?;
+        let link = std::fs::read_link(format!("/proc/{}/cwd", self.processes.pid()?)).ok()?;
         Some(link.into())
     }
 
     /// What the present command has started.
-    pub(super) fn newer(&self) -> Vec<tree::Found> {
-        let own = self.family.pid();
-        let mut found = tree::below(self.family.keeper, &self.earlier);
+    pub(super) fn newer(&self) -> Vec<tree::FoundProcess> {
+        let own = self.processes.pid();
+        let mut found = tree::below(self.processes.keeper, &self.earlier);
         found.retain(|found| Some(found.pid) != own);
         found
     }
@@ -220,8 +221,8 @@ impl Bash {
     }
 
     pub(super) fn signal(&self, signal: Signal) {
-        if let Some(pid) = self.family.pid() {
-            tree::signal_child(pid, self.family.keeper, signal);
+        if let Some(pid) = self.processes.pid() {
+            tree::signal_child(pid, self.processes.keeper, signal);
         }
     }
 

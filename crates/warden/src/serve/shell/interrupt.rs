@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::bash::Bash;
+use super::bash::BashProcess;
 use crate::serve::tree;
 
 /// A shell that has only just been told of the command must not lose half of the line.
@@ -20,25 +20,27 @@ const AFTER_INTERRUPT: Duration = Duration::from_millis(500);
 const AFTER_TERM: Duration = Duration::from_millis(500);
 const ROUNDS: u32 = 30;
 const ROUND: Duration = Duration::from_millis(50);
-/// Rounds in which nobody is met, before there is nobody.
-const PATIENCE: u32 = 3;
+/// Rounds in which no process is met, before there is taken to be none: one that was just handed to a new
+/// parent is met in the next round.
+const EMPTY_ROUNDS: u32 = 3;
 
-/// Step by step towards the end of the command. The caller stops asking for steps when the shell
-/// has told its status.
+/// The steps towards the end of a command, from a polite signal to a hard one. The caller stops asking for
+/// steps when the shell has told its status.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(super) struct InterruptSequence {
     step: u32,
     due: Instant,
 }
 
+/// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum InterruptStep {
     Taken,
     /// Nothing helps; the shell itself has to go.
     Hopeless,
 }
 
-impl Ending {
+impl InterruptSequence {
     pub(super) fn of_command_begun(begun: Instant) -> Self {
         let now = Instant::now();
         Self {
@@ -52,7 +54,7 @@ impl Ending {
         sleep_until(self.due).await;
     }
 
-    pub(super) fn take(&mut self, bash: &Bash) -> Step {
+    pub(super) fn take(&mut self, bash: &BashProcess) -> InterruptStep {
         let newer = bash.newer();
         let pause = match self.step {
             0 => {
@@ -76,7 +78,7 @@ impl Ending {
                 bash.signal(Signal::INT);
                 ROUND
             }
-            _ => return Step::Hopeless,
+            _ => return InterruptStep::Hopeless,
         };
         if bash.has_read_all() {
             // Interrupted between the command and the telling of its status.
@@ -84,12 +86,12 @@ impl Ending {
         }
         self.step += 1;
         self.due = Instant::now() + pause;
-        Step::Taken
+        InterruptStep::Taken
     }
 }
 
 /// Everything the command started, gone; without waiting for more than a moment.
-pub(super) async fn sweep_newer(bash: &Bash) {
+pub(super) async fn sweep_newer(bash: &BashProcess) {
     let mut missed = 0;
     for _ in 0..100 {
         let newer = bash.newer();
@@ -98,7 +100,7 @@ pub(super) async fn sweep_newer(bash: &Bash) {
             true => missed = 0,
             false => missed += 1,
         }
-        if newer.is_empty() || missed == PATIENCE {
+        if newer.is_empty() || missed == EMPTY_ROUNDS {
             return;
         }
         sleep(Duration::from_millis(1)).await;

@@ -17,37 +17,38 @@ use std::rc::Rc;
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 
-use super::active::{Active, Setting};
-use super::client::Call;
+use super::client::OpenCall;
+use super::known_run::{KnownRun, RunPlace};
 use super::run::obey;
-use super::world::{World, bad_request};
+use super::state::{WardenState, bad_request};
 use crate::protocol::{ByteString, Failure, FailureKind, Reply, Shell};
-use session::{Job, Order, Session};
+use session::{ShellJob, ShellOrder, ShellSession};
 
 /// Shells that exist at once.
 const MOST: usize = 64;
 
+/// The persistent shells, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Shells(RefCell<HashMap<String, Entrance>>);
+pub(crate) struct ShellTable(RefCell<HashMap<String, ShellHandle>>);
 
-/// How to reach a shell, and where it was after its last command.
+/// The way to reach a shell, and the directory it was in after its last command.
 #[derive(Clone, Debug)]
-struct Entrance {
-    orders: mpsc::Sender<Order>,
+struct ShellHandle {
+    orders: mpsc::Sender<ShellOrder>,
     place: Rc<RefCell<Option<ByteString>>>,
 }
 
 /// Runs text in the shell of that name and stays with the caller until either is gone.
-pub(crate) async fn run(world: &Rc<World>, mut call: Call, request: Shell) {
-    match begin(world, &call, request) {
+pub(crate) async fn run(warden: &Rc<WardenState>, mut call: OpenCall, request: Shell) {
+    match begin(warden, &call, request) {
         Ok(run) => obey(&run, &mut call).await,
         Err(failure) => call.fail(&failure).await,
     }
 }
 
 /// Ends a shell, its jobs and all.
-pub(crate) async fn kill(world: &Rc<World>, name: &str) -> Result<Reply, Failure> {
-    let Some(shell) = world.shells.0.borrow_mut().remove(name) else {
+pub(crate) async fn kill(warden: &Rc<WardenState>, name: &str) -> Result<Reply, Failure> {
+    let Some(shell) = warden.shells.0.borrow_mut().remove(name) else {
         return Err(Failure {
             kind: FailureKind::NoSuchRun,
             errno: None,
@@ -55,52 +56,56 @@ pub(crate) async fn kill(world: &Rc<World>, name: &str) -> Result<Reply, Failure
         });
     };
     let (done, ended) = tokio::sync::oneshot::channel();
-    if shell.orders.send(Order::End(done)).await.is_ok() {
+    if shell.orders.send(ShellOrder::End(done)).await.is_ok() {
         // An error means that the task is gone, and the shell with it.
         let _ = ended.await;
     }
     Ok(Reply::Done)
 }
 
-fn begin(world: &Rc<World>, call: &Call, request: Shell) -> Result<Rc<Active>, Failure> {
+fn begin(
+    warden: &Rc<WardenState>,
+    call: &OpenCall,
+    request: Shell,
+) -> Result<Rc<KnownRun>, Failure> {
     if request.text.0.contains(&0) {
         return Err(bad_request("a NUL byte in the command"));
     }
-    world.runs.refuse_known(&request.id)?;
-    let shell = world.shells.enter(world, &request.shell)?;
+    warden.runs.refuse_known(&request.id)?;
+    let shell = warden.shells.enter(warden, &request.shell)?;
     let argv = vec![ByteString::from("bash"), request.text.clone()];
     let viewer = call.stream.clone();
-    let run = Rc::new(Active::new(
+    let run = Rc::new(KnownRun::new(
         request.id.clone(),
         argv,
         request.detach,
-        Setting::Shell,
+        RunPlace::Shell,
         viewer,
     ));
-    let job = Job {
+    let job = ShellJob {
         run: Rc::clone(&run),
         request,
     };
     // Room for one: who cannot be next is told so at once.
-    shell.try_send(Order::Run(job)).map_err(|_| Failure {
+    shell.try_send(ShellOrder::Run(job)).map_err(|_| Failure {
         kind: FailureKind::ShellBusy,
         errno: None,
         text: "the shell is busy with another command".into(),
     })?;
-    world.runs.add(Rc::clone(&run));
+    warden.runs.add(Rc::clone(&run));
     Ok(run)
 }
 
-impl Shells {
+impl ShellTable {
     /// Where the shell of this name is, if it was ever anywhere.
     pub(crate) fn place(&self, name: &str) -> Option<ByteString> {
         self.0.borrow().get(name)?.place.borrow().clone()
     }
 
     /// From here on the shell of this name counts as being there.
-    pub(crate) fn set_place(&self, world: &Rc<World>, name: &str, place: ByteString) {
+    pub(crate) fn set_place(&self, warden: &Rc<WardenState>, name: &str, place: ByteString) {
         // Without room for one more shell there is none to be anywhere.
-        if self.enter(world, name).is_ok()
+        if self.enter(warden, name).is_ok()
             && let Some(shell) = self.0.borrow().get(name)
         {
             shell.place.replace(Some(place));
@@ -111,7 +116,11 @@ impl Shells {
         u32::try_from(self.0.borrow().len()).unwrap_or(u32::MAX)
     }
 
-    fn enter(&self, world: &Rc<World>, name: &str) -> Result<mpsc::Sender<Order>, Failure> {
+    fn enter(
+        &self,
+        warden: &Rc<WardenState>,
+        name: &str,
+    ) -> Result<mpsc::Sender<ShellOrder>, Failure> {
         let mut shells = self.0.borrow_mut();
         if let Some(shell) = shells.get(name) {
             return Ok(shell.orders.clone());
@@ -125,8 +134,8 @@ impl Shells {
         }
         let (give, orders) = mpsc::channel(1);
         let place = Rc::default();
-        let session = Session::new(Rc::clone(world), Rc::clone(&place));
-        let entrance = Entrance {
+        let session = ShellSession::new(Rc::clone(warden), Rc::clone(&place));
+        let entrance = ShellHandle {
             orders: give.clone(),
             place,
         };

@@ -11,56 +11,60 @@ use rustix::process::Signal;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::bash::Bash;
-use super::interrupt::{Ending, Step, sweep_newer};
+use super::bash::BashProcess;
+use super::interrupt::{InterruptSequence, InterruptStep, sweep_newer};
 use super::usage;
 use crate::protocol::frame::Kind;
 use crate::protocol::{ByteString, Cut, Ended, Failure, Shell, ShellLost, Status};
-use crate::serve::active::Active;
-use crate::serve::family::Family;
-use crate::serve::kept::{Kept, Replay};
-use crate::serve::output::{Reading, Source};
-use crate::serve::pump::{Buffer, deliver};
-use crate::serve::world::{World, system};
+use crate::serve::backlog::{Backlog, ReplayChunk};
+use crate::serve::known_run::KnownRun;
+use crate::serve::output::{OutputSource, ReadOutcome};
+use crate::serve::process_tree::ProcessTree;
+use crate::serve::pump::{FrameBuffer, deliver};
+use crate::serve::state::{WardenState, system};
 
 /// How long a shell that has read everything may take to tell the status.
 const SILENCE: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// What the task of a shell is asked to do.
 #[derive(Debug)]
-pub(super) enum Order {
-    Run(Job),
+pub(super) enum ShellOrder {
+    Run(ShellJob),
     End(oneshot::Sender<()>),
 }
 
+/// One command for a shell.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) run: Rc<Active>,
+pub(super) struct ShellJob {
+    pub(super) run: Rc<KnownRun>,
     pub(super) request: Shell,
 }
 
+/// The task of one persistent shell. A bash that ends is replaced at the next command.
 #[derive(Debug)]
-pub(super) struct Session {
-    world: Rc<World>,
-    bash: Option<Bash>,
+pub(super) struct ShellSession {
+    warden: Rc<WardenState>,
+    bash: Option<BashProcess>,
     /// Where the last shell was, for the next one.
     cwd: Option<ByteString>,
     /// The same, for others to see.
     place: Rc<RefCell<Option<ByteString>>>,
     /// What background jobs wrote since the last command.
-    between: Kept,
-    /// Families of shells that are no more, as long as their jobs live.
-    past: Vec<Rc<Family>>,
+    between: Backlog,
+    /// Process trees of shells that are no more, as long as their jobs live.
+    past: Vec<Rc<ProcessTree>>,
 }
 
 /// How the work on a command came to its end.
-enum Outcome {
+enum CommandOutcome {
     Told(i32),
     ShellEnded,
     Stuck,
 }
 
-enum Happened {
+/// What happened while a command runs.
+enum SessionEvent {
     Output(usize),
     Told(i32),
     ShellEnded,
@@ -70,30 +74,30 @@ enum Happened {
     Look,
 }
 
-impl Session {
-    pub(super) fn new(world: Rc<World>, place: Rc<RefCell<Option<ByteString>>>) -> Self {
+impl ShellSession {
+    pub(super) fn new(warden: Rc<WardenState>, place: Rc<RefCell<Option<ByteString>>>) -> Self {
         Self {
-            world,
+            warden,
             bash: None,
             cwd: None,
             place,
-            between: Kept::default(),
+            between: Backlog::default(),
             past: Vec::new(),
         }
     }
 
-    pub(super) async fn live(mut self, mut orders: mpsc::Receiver<Order>) {
-        let mut buffer = Buffer::new_small();
+    pub(super) async fn live(mut self, mut orders: mpsc::Receiver<ShellOrder>) {
+        let mut buffer = FrameBuffer::new_small();
         loop {
             match self.next_order(&mut orders, &mut buffer).await {
-                Some(Order::Run(job)) => {
+                Some(ShellOrder::Run(job)) => {
                     let end = self.perform(&job).await;
                     job.run.finish(end).await;
                     if let Some(bash) = &mut self.bash {
                         bash.settle();
                     }
                 }
-                Some(Order::End(done)) => {
+                Some(ShellOrder::End(done)) => {
                     self.end().await;
                     let _ = done.send(());
                     return;
@@ -106,16 +110,16 @@ impl Session {
     /// Collects what background jobs write until there is something to do.
     async fn next_order(
         &mut self,
-        orders: &mut mpsc::Receiver<Order>,
-        buffer: &mut Buffer,
-    ) -> Option<Order> {
+        orders: &mut mpsc::Receiver<ShellOrder>,
+        buffer: &mut FrameBuffer,
+    ) -> Option<ShellOrder> {
         poll_fn(|cx| {
             while let Some(bash) = &mut self.bash {
                 match bash.output.poll_read(cx, buffer.body()) {
-                    Poll::Ready(Reading::Bytes(length)) => {
+                    Poll::Ready(ReadOutcome::Bytes(length)) => {
                         self.between.push(Kind::Out, &buffer.body()[..length]);
                     }
-                    Poll::Ready(Reading::Marked | Reading::Closed) | Poll::Pending => break,
+                    Poll::Ready(ReadOutcome::Marked | ReadOutcome::Closed) | Poll::Pending => break,
                 }
             }
             orders.poll_recv(cx)
@@ -123,8 +127,8 @@ impl Session {
         .await
     }
 
-    async fn perform(&mut self, job: &Job) -> Result<Ended, Failure> {
-        let oom_before = self.world.oom.read();
+    async fn perform(&mut self, job: &ShellJob) -> Result<Ended, Failure> {
+        let oom_before = self.warden.oom.read();
         let fresh = self.ensure(&job.request).await?;
         let Some(bash) = &mut self.bash else {
             return Err(system(
@@ -132,18 +136,18 @@ impl Session {
                 &std::io::ErrorKind::NotFound.into(),
             ));
         };
-        let _ = job.run.family.set(Rc::clone(&bash.family));
-        if let Some(pid) = bash.family.pid() {
+        let _ = job.run.processes.set(Rc::clone(&bash.processes));
+        if let Some(pid) = bash.processes.pid() {
             job.run.send_started(pid).await;
         }
         for item in std::mem::take(&mut self.between).replay(0) {
             match item {
-                Replay::Piece(piece) => job.run.pass_on(piece.kind, &piece.bytes).await,
-                Replay::Skipped(count) => job.run.send_skipped(count).await,
+                ReplayChunk::Piece(piece) => job.run.pass_on(piece.kind, &piece.bytes).await,
+                ReplayChunk::Skipped(count) => job.run.send_skipped(count).await,
             }
         }
-        let mut buffer = Buffer::new();
-        let before = usage::so_far(&bash.family);
+        let mut buffer = FrameBuffer::new();
+        let before = usage::so_far(&bash.processes);
         let submitted = bash.submit(&job.request.text.0);
         submitted.map_err(|error| system("reach the shell", &error.into()))?;
         let (outcome, cut) = work(bash, job, &mut buffer).await;
@@ -154,25 +158,25 @@ impl Session {
         }
 
         let (status, lost) = match outcome {
-            Outcome::Told(status) => (Status::Exited(status), None),
-            Outcome::ShellEnded => {
-                let status = bash.family.ended().await.status;
+            CommandOutcome::Told(status) => (Status::Exited(status), None),
+            CommandOutcome::ShellEnded => {
+                let status = bash.processes.ended().await.status;
                 let lost = match status {
                     Status::Exited(_) => ShellLost::Exited,
                     Status::Signalled(_) | Status::Unknown => ShellLost::Killed,
                 };
                 (status, Some(lost))
             }
-            Outcome::Stuck => {
+            CommandOutcome::Stuck => {
                 self.cwd = bash.cwd().or(self.cwd.take());
                 bash.signal(Signal::KILL);
-                let _ = tokio::time::timeout(SILENCE, bash.family.ended()).await;
+                let _ = tokio::time::timeout(SILENCE, bash.processes.ended()).await;
                 sweep_newer(bash).await;
                 (Status::Signalled(9), Some(ShellLost::Stuck))
             }
         };
         drain(bash, job, &mut buffer).await;
-        let usage = usage::between(&before, &usage::so_far(&bash.family));
+        let usage = usage::between(&before, &usage::so_far(&bash.processes));
         if let Some(cwd) = bash.cwd() {
             self.cwd = Some(cwd);
         }
@@ -185,7 +189,7 @@ impl Session {
             status,
             cut,
             usage,
-            killed_for_memory: status != Status::Exited(0) && self.world.oom.read() > oom_before,
+            killed_for_memory: status != Status::Exited(0) && self.warden.oom.read() > oom_before,
             leftovers,
             cwd: self.cwd.clone(),
             shell_fresh: fresh,
@@ -195,17 +199,17 @@ impl Session {
 
     /// Says whether the shell had to be started.
     async fn ensure(&mut self, request: &Shell) -> Result<bool, Failure> {
-        if self.bash.as_ref().is_some_and(Bash::is_alive) {
+        if self.bash.as_ref().is_some_and(BashProcess::is_alive) {
             return Ok(false);
         }
         self.retire();
         let cwd = self.cwd.clone().or_else(|| request.cwd.clone());
-        let bash = Bash::start(&self.world, cwd.as_ref())?;
+        let bash = BashProcess::start(&self.warden, cwd.as_ref())?;
         match bash.started().await {
             Ok(_) => self.bash = Some(bash),
             // The directory it was in may be gone.
             Err(_) if self.cwd.take().is_some() => {
-                let bash = Bash::start(&self.world, request.cwd.as_ref())?;
+                let bash = BashProcess::start(&self.warden, request.cwd.as_ref())?;
                 bash.started().await?;
                 self.bash = Some(bash);
             }
@@ -216,78 +220,84 @@ impl Session {
 
     /// The shell is no more; its background jobs may be.
     fn retire(&mut self) {
-        self.past.retain(|family| !family.is_gone());
+        self.past.retain(|processes| !processes.is_gone());
         if let Some(bash) = self.bash.take() {
-            let Bash { family, output, .. } = bash;
-            self.past.push(Rc::clone(&family));
+            let BashProcess {
+                processes, output, ..
+            } = bash;
+            self.past.push(Rc::clone(&processes));
             tokio::task::spawn_local(swallow(output));
         }
     }
 
     async fn end(&mut self) {
         self.retire();
-        for family in &self.past {
-            family.end(Duration::from_millis(200)).await;
+        for processes in &self.past {
+            processes.end(Duration::from_millis(200)).await;
         }
     }
 }
 
 /// Sees a command through: its output, its end, and whatever is asked meanwhile.
-async fn work(bash: &mut Bash, job: &Job, buffer: &mut Buffer) -> (Outcome, Option<Cut>) {
+async fn work(
+    bash: &mut BashProcess,
+    job: &ShellJob,
+    buffer: &mut FrameBuffer,
+) -> (CommandOutcome, Option<Cut>) {
     let begun = Instant::now();
     let deadline = job
         .request
         .timeout
         .and_then(|limit| begun.checked_add(limit));
-    let mut ending: Option<Ending> = None;
+    let mut ending: Option<InterruptSequence> = None;
     let mut cut = None;
     let mut silent_since: Option<Instant> = None;
     let mut asked_again = false;
     loop {
         match happened(bash, job, buffer, deadline, ending.as_ref()).await {
-            Happened::Output(length) => deliver(&job.run, Kind::Out, buffer, length).await,
-            Happened::Told(status) => return (Outcome::Told(status), cut),
-            Happened::ShellEnded => return (Outcome::ShellEnded, cut),
-            Happened::TimedOut => {
+            SessionEvent::Output(length) => deliver(&job.run, Kind::Out, buffer, length).await,
+            SessionEvent::Told(status) => return (CommandOutcome::Told(status), cut),
+            SessionEvent::ShellEnded => return (CommandOutcome::ShellEnded, cut),
+            SessionEvent::TimedOut => {
                 cut = Some(Cut::TimedOut);
-                ending = Some(Ending::of_command_begun(begun));
+                ending = Some(InterruptSequence::of_command_begun(begun));
             }
-            Happened::Asked(why) => {
+            SessionEvent::Asked(why) => {
                 cut = cut.or(why);
-                ending = ending.or_else(|| Some(Ending::of_command_begun(begun)));
+                ending = ending.or_else(|| Some(InterruptSequence::of_command_begun(begun)));
             }
-            Happened::Due => {
+            SessionEvent::Due => {
                 let step = ending.as_mut().map(|ending| ending.take(bash));
-                if step == Some(Step::Hopeless) {
-                    return (Outcome::Stuck, cut);
+                if step == Some(InterruptStep::Hopeless) {
+                    return (CommandOutcome::Stuck, cut);
                 }
             }
             // bash reads ahead, so it may be busy all the same: one that leaves a second question
             // unread is.
-            Happened::Look if bash.has_read_all() && !asked_again => {
+            SessionEvent::Look if bash.has_read_all() && !asked_again => {
                 bash.ask_again();
                 asked_again = true;
             }
-            Happened::Look if bash.has_read_all() => {
+            SessionEvent::Look if bash.has_read_all() => {
                 let since = *silent_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= SILENCE {
-                    return (Outcome::Stuck, cut);
+                    return (CommandOutcome::Stuck, cut);
                 }
             }
-            Happened::Look => silent_since = None,
+            SessionEvent::Look => silent_since = None,
         }
     }
 }
 
 async fn happened(
-    bash: &mut Bash,
-    job: &Job,
-    buffer: &mut Buffer,
+    bash: &mut BashProcess,
+    job: &ShellJob,
+    buffer: &mut FrameBuffer,
     deadline: Option<Instant>,
-    ending: Option<&Ending>,
-) -> Happened {
-    let family = Rc::clone(&bash.family);
-    let ended = pin!(family.ended());
+    ending: Option<&InterruptSequence>,
+) -> SessionEvent {
+    let processes = Rc::clone(&bash.processes);
+    let ended = pin!(processes.ended());
     let asked = pin!(asked(job));
     let timed_out = pin!(async {
         match (deadline, ending) {
@@ -306,26 +316,26 @@ async fn happened(
     let (mut ended, mut asked, mut timed_out) = (ended, asked, timed_out);
     let (mut due, mut look, mut swallowed) = (due, look, swallowed);
     poll_fn(|cx| {
-        if let Poll::Ready(Reading::Bytes(length)) = bash.output.poll_read(cx, buffer.body()) {
-            return Poll::Ready(Happened::Output(length));
+        if let Poll::Ready(ReadOutcome::Bytes(length)) = bash.output.poll_read(cx, buffer.body()) {
+            return Poll::Ready(SessionEvent::Output(length));
         }
         if let Poll::Ready(status) = bash.poll_status(cx) {
-            return Poll::Ready(Happened::Told(status));
+            return Poll::Ready(SessionEvent::Told(status));
         }
         if ended.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Happened::ShellEnded);
+            return Poll::Ready(SessionEvent::ShellEnded);
         }
         if let Poll::Ready(why) = asked.as_mut().poll(cx) {
-            return Poll::Ready(Happened::Asked(why));
+            return Poll::Ready(SessionEvent::Asked(why));
         }
         if timed_out.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Happened::TimedOut);
+            return Poll::Ready(SessionEvent::TimedOut);
         }
         if due.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Happened::Due);
+            return Poll::Ready(SessionEvent::Due);
         }
         if look.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Happened::Look);
+            return Poll::Ready(SessionEvent::Look);
         }
         // Never ready: what is sent as stdin is taken and forgotten.
         let _: Poll<()> = swallowed.as_mut().poll(cx);
@@ -335,7 +345,7 @@ async fn happened(
 }
 
 /// `None` for an interrupt, which is no cut: the command may even survive it.
-async fn asked(job: &Job) -> Option<Cut> {
+async fn asked(job: &ShellJob) -> Option<Cut> {
     let killed = pin!(job.run.end_asked.notified());
     let interrupted = pin!(job.run.interrupted.notified());
     match futures::future::select(killed, interrupted).await {
@@ -345,9 +355,10 @@ async fn asked(job: &Job) -> Option<Cut> {
 }
 
 /// What was written by now, and no more: background jobs may hold the pipe for ever.
-async fn drain(bash: &mut Bash, job: &Job, buffer: &mut Buffer) {
+async fn drain(bash: &mut BashProcess, job: &ShellJob, buffer: &mut FrameBuffer) {
     bash.output.set_mark(true);
-    while let Reading::Bytes(length) = poll_fn(|cx| bash.output.poll_read(cx, buffer.body())).await
+    while let ReadOutcome::Bytes(length) =
+        poll_fn(|cx| bash.output.poll_read(cx, buffer.body())).await
     {
         deliver(&job.run, Kind::Out, buffer, length).await;
     }
@@ -355,7 +366,7 @@ async fn drain(bash: &mut Bash, job: &Job, buffer: &mut Buffer) {
 }
 
 /// Reads on for the jobs of a shell that is no more, so that they do not choke.
-async fn swallow(mut output: Source) {
+async fn swallow(mut output: OutputSource) {
     let mut buffer = vec![0; 4096];
-    while let Reading::Bytes(_) = poll_fn(|cx| output.poll_read(cx, &mut buffer)).await {}
+    while let ReadOutcome::Bytes(_) = poll_fn(|cx| output.poll_read(cx, &mut buffer)).await {}
 }

@@ -7,16 +7,16 @@
 use std::time::Duration;
 
 use crate::protocol::Usage;
-use crate::serve::family::Family;
+use crate::serve::process_tree::ProcessTree;
 
 /// The shell's account so far.
-pub(super) fn so_far(family: &Family) -> Usage {
+pub(super) fn so_far(processes: &ProcessTree) -> Usage {
     // One that has ended left its own.
-    if let Some(exit) = family.exit() {
+    if let Some(exit) = processes.exit() {
         return exit.usage;
     }
     let read = |pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-    family
+    processes
         .pid()
         .and_then(read)
         .and_then(|stat| parse(&stat))

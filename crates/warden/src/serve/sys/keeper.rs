@@ -22,10 +22,10 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use libc::{c_char, c_int, c_void};
 
 /// What to start, ready to be used by code that must not allocate.
-pub(crate) struct Plan<'a> {
+pub(crate) struct StartPlan<'a> {
     /// Tells this start from any other in what the keeper reports.
     pub(crate) slot: u64,
-    /// Where [`Record`]s go.
+    /// Where [`KeeperReport`]s go.
     pub(crate) report: BorrowedFd<'a>,
     /// The program, and where else to look for it, in order.
     pub(crate) programs: Vec<CString>,
@@ -43,11 +43,11 @@ pub(crate) struct Plan<'a> {
 /// One message from a keeper, written whole.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Record {
+pub(crate) struct KeeperReport {
     pub(crate) slot: u64,
     /// 0 started, 1 not started, 2 ended.
     pub(crate) kind: u32,
-    /// Started: the command's pid. Not started: the [`Stage`]. Ended: whether others are left.
+    /// Started: the command's pid. Not started: the [`StartStage`]. Ended: whether others are left.
     pub(crate) detail: u32,
     /// Not started: errno. Ended: the wait status.
     pub(crate) status: i32,
@@ -60,7 +60,7 @@ pub(crate) struct Record {
 /// Where starting a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Stage {
+pub(crate) enum StartStage {
     Clone = 1,
     Terminal = 2,
     Descriptors = 3,
@@ -68,16 +68,16 @@ pub(crate) enum Stage {
     Exec = 5,
 }
 
-impl Record {
+impl KeeperReport {
     pub(crate) const SIZE: usize = size_of::<Self>();
 
     pub(crate) fn from_bytes(bytes: &[u8; Self::SIZE]) -> Self {
-        // SAFETY: `Record` is plain integers without padding, so any bytes are one.
+        // SAFETY: `KeeperReport` is plain integers without padding, so any bytes are one.
         unsafe { ptr::read_unaligned(bytes.as_ptr().cast()) }
     }
 }
 
-impl Stage {
+impl StartStage {
     pub(crate) fn from_number(number: u32) -> Self {
         match number {
             2 => Self::Terminal,
@@ -89,9 +89,9 @@ impl Stage {
     }
 }
 
-/// Forks a keeper and returns its pid. Everything else arrives as [`Record`]s.
-pub(crate) fn start(plan: &Plan<'_>) -> io::Result<i32> {
-    let prepared = Prepared::new(plan);
+/// Forks a keeper and returns its pid. Everything else arrives as [`KeeperReport`]s.
+pub(crate) fn start(plan: &StartPlan<'_>) -> io::Result<i32> {
+    let prepared = PreparedStart::new(plan);
     WARDEN.store(std::process::id().cast_signed(), Ordering::Relaxed);
     // SAFETY: the warden has one thread, so the child may do anything; it goes straight to `keep`,
     // which never returns.
@@ -103,7 +103,7 @@ pub(crate) fn start(plan: &Plan<'_>) -> io::Result<i32> {
 }
 
 /// The plan as pointers.
-struct Prepared {
+struct PreparedStart {
     slot: u64,
     report: RawFd,
     programs: Vec<*const c_char>,
@@ -117,8 +117,8 @@ struct Prepared {
     below_init: bool,
 }
 
-impl Prepared {
-    fn new(plan: &Plan<'_>) -> Self {
+impl PreparedStart {
+    fn new(plan: &StartPlan<'_>) -> Self {
         let pointers = |words: &[CString]| -> Vec<*const c_char> {
             words
                 .iter()
@@ -152,13 +152,13 @@ impl Prepared {
 }
 
 /// Shared between the keeper and the command's process until that one execs.
-struct Attempt<'a> {
-    prepared: &'a Prepared,
+struct StartAttempt<'a> {
+    prepared: &'a PreparedStart,
     stage: u32,
     errno: c_int,
 }
 
-fn keep(prepared: &Prepared) -> ! {
+fn keep(prepared: &PreparedStart) -> ! {
     // SAFETY: plain system calls on values prepared before the fork. The clone shares our memory
     // and suspends us until the child has exec'ed or exited, so `attempt` and `stack` outlive it.
     unsafe {
@@ -175,7 +175,7 @@ fn keep(prepared: &Prepared) -> ! {
         }
         volunteer_for_oom();
 
-        let mut attempt = Attempt {
+        let mut attempt = StartAttempt {
             prepared,
             stage: 0,
             errno: 0,
@@ -195,20 +195,24 @@ fn keep(prepared: &Prepared) -> ! {
         if main < 0 || stage != 0 {
             tell(
                 prepared,
-                Record {
+                KeeperReport {
                     kind: 1,
-                    detail: if main < 0 { Stage::Clone as u32 } else { stage },
+                    detail: if main < 0 {
+                        StartStage::Clone as u32
+                    } else {
+                        stage
+                    },
                     status: if main < 0 { errno } else { attempt.errno },
-                    ..Record::default()
+                    ..KeeperReport::default()
                 },
             );
             wait_for_the_rest(prepared, -1);
         }
         tell(
             prepared,
-            Record {
+            KeeperReport {
                 detail: main.unsigned_abs(),
-                ..Record::default()
+                ..KeeperReport::default()
             },
         );
         wait_for_the_rest(prepared, main)
@@ -219,9 +223,9 @@ fn keep(prepared: &Prepared) -> ! {
 extern "C" fn command(attempt: *mut c_void) -> c_int {
     // SAFETY: `attempt` is the keeper's, which is suspended meanwhile; only system calls follow.
     unsafe {
-        let attempt = &mut *attempt.cast::<Attempt<'_>>();
+        let attempt = &mut *attempt.cast::<StartAttempt<'_>>();
         let prepared = attempt.prepared;
-        let mut fail = |stage: Stage| -> c_int {
+        let mut fail = |stage: StartStage| -> c_int {
             attempt.errno = *libc::__errno_location();
             attempt.stage = stage as u32;
             libc::_exit(127)
@@ -231,13 +235,13 @@ extern "C" fn command(attempt: *mut c_void) -> c_int {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::signal(libc::SIGHUP, libc::SIG_DFL);
         if place_descriptors(&prepared.descriptors) != 0 {
-            return fail(Stage::Descriptors);
+            return fail(StartStage::Descriptors);
         }
         if prepared.terminal && libc::ioctl(0, libc::TIOCSCTTY, 0) != 0 {
-            return fail(Stage::Terminal);
+            return fail(StartStage::Terminal);
         }
         if libc::chdir(prepared.cwd) != 0 {
-            return fail(Stage::WorkingDirectory);
+            return fail(StartStage::WorkingDirectory);
         }
         let mut none = MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigemptyset(none.as_mut_ptr());
@@ -256,7 +260,7 @@ extern "C" fn command(attempt: *mut c_void) -> c_int {
             }
         }
         *libc::__errno_location() = errno;
-        fail(Stage::Exec)
+        fail(StartStage::Exec)
     }
 }
 
@@ -286,7 +290,7 @@ unsafe fn place_descriptors(descriptors: &[(RawFd, RawFd)]) -> c_int {
 }
 
 /// Reaps until nothing is left, then exits.
-unsafe fn wait_for_the_rest(prepared: &Prepared, main: i32) -> ! {
+unsafe fn wait_for_the_rest(prepared: &PreparedStart, main: i32) -> ! {
     // SAFETY: wait4 fills in what it is given; everything else is plain system calls.
     unsafe {
         loop {
@@ -298,14 +302,14 @@ unsafe fn wait_for_the_rest(prepared: &Prepared, main: i32) -> ! {
                 let others = reap_the_dead();
                 tell(
                     prepared,
-                    Record {
+                    KeeperReport {
                         kind: 2,
                         detail: u32::from(others),
                         status,
                         user_us: micros(usage.ru_utime),
                         system_us: micros(usage.ru_stime),
                         max_rss_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
-                        ..Record::default()
+                        ..KeeperReport::default()
                     },
                 );
                 if !others {
@@ -329,11 +333,15 @@ unsafe fn reap_the_dead() -> bool {
     }
 }
 
-unsafe fn tell(prepared: &Prepared, mut record: Record) {
+unsafe fn tell(prepared: &PreparedStart, mut record: KeeperReport) {
     record.slot = prepared.slot;
     // SAFETY: a record is plain bytes, shorter than PIPE_BUF and so written whole.
     unsafe {
-        libc::write(prepared.report, (&raw const record).cast(), Record::SIZE);
+        libc::write(
+            prepared.report,
+            (&raw const record).cast(),
+            KeeperReport::SIZE,
+        );
     }
 }
 

@@ -11,7 +11,7 @@ mod own;
 mod signals;
 mod watch;
 
-pub(crate) use keeper::{Plan, Record, Stage, start};
+pub(crate) use keeper::{KeeperReport, StartPlan, StartStage, start};
 pub(crate) use own::{adopt, uncatch_signals};
-pub(crate) use signals::{Arrived, Signals};
+pub(crate) use signals::{ArrivedSignal, SignalReader};
 pub(crate) use watch::{watch, watch_signals};

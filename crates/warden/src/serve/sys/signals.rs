@@ -4,15 +4,17 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-pub(crate) struct Signals(OwnedFd);
+/// A descriptor from which blocked signals are read.
+pub(crate) struct SignalReader(OwnedFd);
 
+/// The signals that a warden reacts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrived {
+pub(crate) enum ArrivedSignal {
     ChildChanged,
     AskedToStop,
 }
 
-impl Signals {
+impl SignalReader {
     /// Blocks what it will report. Children start with a clean mask of their own.
     pub(crate) fn take_over() -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
@@ -35,7 +37,7 @@ impl Signals {
     }
 
     /// The next one that arrived; `WouldBlock` when there is none.
-    pub(crate) fn read(&self) -> io::Result<Arrived> {
+    pub(crate) fn read(&self) -> io::Result<ArrivedSignal> {
         let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
         let size = size_of::<libc::signalfd_siginfo>();
         // SAFETY: the buffer is exactly one siginfo long, and the kernel writes whole ones only.
@@ -50,20 +52,20 @@ impl Signals {
             info.assume_init().ssi_signo
         };
         Ok(if signal == libc::SIGCHLD.unsigned_abs() {
-            Arrived::ChildChanged
+            ArrivedSignal::ChildChanged
         } else {
-            Arrived::AskedToStop
+            ArrivedSignal::AskedToStop
         })
     }
 }
 
-impl AsFd for Signals {
+impl AsFd for SignalReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl AsRawFd for Signals {
+impl AsRawFd for SignalReader {
     fn as_raw_fd(&self) -> i32 {
         self.0.as_raw_fd()
     }

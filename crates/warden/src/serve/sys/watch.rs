@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use tokio::io::unix::AsyncFd;
 
-use super::Signals;
+use super::SignalReader;
 
 /// A descriptor of ours, in the event loop.
 pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
@@ -13,7 +13,7 @@ pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     Ok(unsafe { AsyncFd::register(fd) }?)
 }
 
-pub(crate) fn watch_signals(signals: Signals) -> io::Result<AsyncFd<Signals>> {
-    // SAFETY: `Signals` holds one `OwnedFd` and never replaces it.
+pub(crate) fn watch_signals(signals: SignalReader) -> io::Result<AsyncFd<SignalReader>> {
+    // SAFETY: `SignalReader` holds one `OwnedFd` and never replaces it.
     Ok(unsafe { AsyncFd::register(signals) }?)
 }

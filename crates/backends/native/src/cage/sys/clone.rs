@@ -5,14 +5,15 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use rustix::thread::UnshareFlags;
 
-pub(crate) enum Side {
+/// The two sides of a clone: the process that goes on outside, and the new one inside.
+pub(crate) enum CloneSide {
     Outside { pidfd: OwnedFd },
     Inside,
 }
 
 /// Forks into the namespaces named. The child is our sibling: its parent is whoever started us, so
 /// that the gateway, and not a process of ours that stays around, sees it end.
-pub(crate) fn clone_into(namespaces: UnshareFlags) -> io::Result<Side> {
+pub(crate) fn clone_into(namespaces: UnshareFlags) -> io::Result<CloneSide> {
     let mut pidfd: RawFd = -1;
     // The exit signal must be zero here: with CLONE_PARENT the child takes over ours.
     let flags = libc::CLONE_PARENT as u64 | libc::CLONE_PIDFD as u64 | u64::from(namespaces.bits());
@@ -32,8 +33,8 @@ pub(crate) fn clone_into(namespaces: UnshareFlags) -> io::Result<Side> {
     };
     match pid {
         -1 => Err(io::Error::last_os_error()),
-        0 => Ok(Side::Inside),
-        _ => Ok(Side::Outside {
+        0 => Ok(CloneSide::Inside),
+        _ => Ok(CloneSide::Outside {
             // SAFETY: on success the kernel has stored a new descriptor that nobody else owns.
             pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
         }),

@@ -12,13 +12,13 @@ pub(crate) const NO_EXEC: u64 = libc::MOUNT_ATTR_NOEXEC;
 
 /// How far below the path a change reaches.
 #[derive(Clone, Copy)]
-pub(crate) enum Reach {
+pub(crate) enum MountDepth {
     This,
     Tree,
 }
 
 /// Adds restrictions and takes none away, so that flags locked by an outer namespace stay.
-pub(crate) fn restrict(path: &Path, restrictions: u64, reach: Reach) -> io::Result<()> {
+pub(crate) fn restrict(path: &Path, restrictions: u64, reach: MountDepth) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let attributes = libc::mount_attr {
         attr_set: restrictions,
@@ -27,8 +27,8 @@ pub(crate) fn restrict(path: &Path, restrictions: u64, reach: Reach) -> io::Resu
         userns_fd: 0,
     };
     let recursive = match reach {
-        Reach::This => 0,
-        Reach::Tree => libc::AT_RECURSIVE,
+        MountDepth::This => 0,
+        MountDepth::Tree => libc::AT_RECURSIVE,
     };
     // SAFETY: the path is a C string and the struct is of the size given; both outlive the call.
     let set = unsafe {

@@ -2,9 +2,9 @@
 
 use libc::c_long;
 
-use super::Allowance;
+use super::FilterOptions;
 
-pub(super) fn allowed(allowance: Allowance) -> Vec<c_long> {
+pub(super) fn allowed(allowance: FilterOptions) -> Vec<c_long> {
     let mut calls = [
         FILES, MEMORY, PROCESSES, SIGNALS, TIME, SOCKETS, IPC, WAITING, SELF,
     ]

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use libc::c_long;
 use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
-use super::Allowance;
+use super::FilterOptions;
 
-type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
+type SyscallRules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// The largest System V segment where nobody counts them. With the kernel's default of 4096 segments
 /// for a namespace that makes 64 MiB; PostgreSQL's own has 56 bytes.
@@ -15,8 +15,8 @@ const SMALL_SEGMENT: u64 = 16 << 10;
 /// Semaphores in one set where nobody counts them, of 32,000 sets. PostgreSQL takes 17 or 20.
 const SMALL_SET: u64 = 32;
 
-pub(super) fn judged(allowance: Allowance) -> Result<Rules, BackendError> {
-    Ok(Rules::from([
+pub(super) fn judged(allowance: FilterOptions) -> Result<SyscallRules, BackendError> {
+    Ok(SyscallRules::from([
         (libc::SYS_clone, no_namespaces()?),
         (libc::SYS_socket, sockets()?),
         (libc::SYS_socketpair, vec![rule([is(0, libc::AF_UNIX)?])?]),
@@ -38,7 +38,7 @@ pub(super) fn judged(allowance: Allowance) -> Result<Rules, BackendError> {
 }
 
 /// Huge pages come from a pool that the operator set aside on the whole host for something.
-fn segments(allowance: Allowance) -> Result<Vec<SeccompRule>, BackendError> {
+fn segments(allowance: FilterOptions) -> Result<Vec<SeccompRule>, BackendError> {
     let mut conditions = vec![without(2, libc::SHM_HUGETLB.cast_unsigned())?];
     if !allowance.memory_is_counted {
         conditions.push(SeccompCondition::new(
@@ -51,7 +51,7 @@ fn segments(allowance: Allowance) -> Result<Vec<SeccompRule>, BackendError> {
     Ok(vec![SeccompRule::new(conditions)?])
 }
 
-fn semaphores(allowance: Allowance) -> Result<Vec<SeccompRule>, BackendError> {
+fn semaphores(allowance: FilterOptions) -> Result<Vec<SeccompRule>, BackendError> {
     let most = if allowance.memory_is_counted {
         u64::from(u32::MAX)
     } else {

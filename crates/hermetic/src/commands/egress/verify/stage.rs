@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
-use hermetic_egress::{Charter, Gate, Host, Limits, LogRecord, Proxy, Resolver, RulesText};
+use hermetic_egress::{
+    Egress, EgressLimits, EgressRules, HostName, LogRecorder, Proxy, Resolver, RulesText,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -38,18 +40,22 @@ impl Stage {
     }
 
     /// The configured rules and those that the stage needs, with a proxy that knows no other names.
-    pub(super) fn gate(&self, rules: RulesText) -> Result<Arc<Gate>, Failure> {
+    pub(super) fn gate(&self, rules: RulesText) -> Result<Arc<Egress>, Failure> {
         let port = self.port;
         let staged = RulesText::allowing([
             format!("{ALLOWED}:{port} in 127.0.0.0/8"),
             format!("{PRIVATE}:{port}"),
         ]);
-        let proxy = Proxy::new(Limits::default(), Arc::new(TwoNames), Arc::new(LogRecord));
-        let charter = Charter {
+        let proxy = Proxy::new(
+            EgressLimits::default(),
+            Arc::new(TwoNames),
+            Arc::new(LogRecorder),
+        );
+        let charter = EgressRules {
             rules: rules.and(&staged),
-            ..Charter::default()
+            ..EgressRules::default()
         };
-        let gate = Gate::new(proxy, charter)
+        let gate = Egress::new(proxy, charter)
             .map_err(|error| Failure::new(error.to_string(), "mend gateway.egress"))?;
         Ok(Arc::new(gate))
     }
@@ -86,7 +92,7 @@ async fn accept(listener: TcpListener, seen: Arc<Mutex<Vec<Vec<u8>>>>) {
 struct TwoNames;
 
 impl Resolver for TwoNames {
-    fn resolve<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, host: &'a HostName) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         let answer = match host.as_str() {
             ALLOWED => Ok(vec![Ipv4Addr::LOCALHOST.into()]),
             PRIVATE => Ok(vec![Ipv4Addr::new(10, 0, 0, 1).into()]),

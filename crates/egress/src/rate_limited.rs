@@ -10,15 +10,17 @@ use std::time::{Duration, Instant};
 
 use hermetic_types::ConversationKey;
 
-use crate::audit::{Decision, Entry, Record};
+use crate::audit::{EgressDecision, EgressEntry, EgressRecorder};
 
-pub struct Paced<R> {
+/// Passes on a bounded number of each conversation's entries a minute.
+pub struct RateLimitedRecorder<R> {
     inner: R,
     most: u32,
-    windows: Mutex<HashMap<ConversationKey, Window>>,
+    windows: Mutex<HashMap<ConversationKey, MinuteWindow>>,
 }
 
-struct Window {
+/// One conversation's entries of the current minute.
+struct MinuteWindow {
     since: Instant,
     written: u32,
     left_out: u64,
@@ -26,7 +28,7 @@ struct Window {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-impl<R: Record> Paced<R> {
+impl<R: EgressRecorder> RateLimitedRecorder<R> {
     pub fn new(inner: R, entries_a_minute: u32) -> Self {
         Self {
             inner,
@@ -38,9 +40,9 @@ impl<R: Record> Paced<R> {
     /// Whether this one is written, and how many were not since the last that was.
     fn judge(&self, whose: &ConversationKey, now: Instant) -> Option<u64> {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        let over = |window: &Window| now.duration_since(window.since) >= MINUTE;
+        let over = |window: &MinuteWindow| now.duration_since(window.since) >= MINUTE;
         windows.retain(|key, window| key == whose || window.left_out > 0 || !over(window));
-        let window = windows.entry(whose.clone()).or_insert(Window {
+        let window = windows.entry(whose.clone()).or_insert(MinuteWindow {
             since: now,
             written: 0,
             left_out: 0,
@@ -57,26 +59,26 @@ impl<R: Record> Paced<R> {
     }
 }
 
-impl<R> fmt::Debug for Paced<R> {
+impl<R> fmt::Debug for RateLimitedRecorder<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Paced")
+        f.debug_struct("RateLimitedRecorder")
             .field("most", &self.most)
             .finish_non_exhaustive()
     }
 }
 
-impl<R: Record> Record for Paced<R> {
-    fn write(&self, entry: &Entry) {
+impl<R: EgressRecorder> EgressRecorder for RateLimitedRecorder<R> {
+    fn write(&self, entry: &EgressEntry) {
         let Some(left_out) = self.judge(&entry.conversation, Instant::now()) else {
             return;
         };
         if left_out > 0 {
-            self.inner.write(&Entry {
+            self.inner.write(&EgressEntry {
                 host: String::new(),
                 port: 0,
                 address: None,
                 rule: String::new(),
-                verdict: Decision::Refused {
+                verdict: EgressDecision::Refused {
                     reason: format!("{left_out} decisions before this were too many to write down"),
                 },
                 bytes_up: 0,
@@ -92,17 +94,17 @@ impl<R: Record> Record for Paced<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::LogRecord;
+    use crate::audit::LogRecorder;
 
     #[test]
     fn a_flood_is_counted_and_costs_nobody_else() {
-        let paced = Paced::new(LogRecord, 3);
+        let limited = RateLimitedRecorder::new(LogRecorder, 3);
         let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
         let now = Instant::now();
-        let written: Vec<_> = (0..5).map(|_| paced.judge(&a, now)).collect();
+        let written: Vec<_> = (0..5).map(|_| limited.judge(&a, now)).collect();
         assert_eq!(written, [Some(0), Some(0), Some(0), None, None]);
-        assert_eq!(paced.judge(&b, now), Some(0));
-        assert_eq!(paced.judge(&a, now + MINUTE), Some(2));
-        assert_eq!(paced.judge(&a, now + MINUTE), Some(0));
+        assert_eq!(limited.judge(&b, now), Some(0));
+        assert_eq!(limited.judge(&a, now + MINUTE), Some(2));
+        assert_eq!(limited.judge(&a, now + MINUTE), Some(0));
     }
 }

@@ -10,9 +10,9 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 
-use super::ends::winsize;
-use super::family::Family;
-use super::kept::{Kept, Replay};
+use super::backlog::{Backlog, ReplayChunk};
+use super::command_streams::winsize;
+use super::process_tree::ProcessTree;
 use super::pump;
 use super::stdin::StdinQueue;
 use crate::mux::MuxStream;
@@ -21,19 +21,19 @@ use crate::protocol::{ByteString, Ended, Failure, FailureKind, RunSummary, Windo
 
 /// A run that is known, going on or over.
 #[derive(Debug)]
-pub(crate) struct Active {
+pub(crate) struct KnownRun {
     pub(crate) id: RunId,
     /// Shortened, for listings.
     pub(crate) argv: Vec<ByteString>,
     pub(crate) detach: bool,
     /// Whose processes these are. A command in a shell gets it when the shell is there.
-    pub(crate) family: OnceCell<Rc<Family>>,
+    pub(crate) processes: OnceCell<Rc<ProcessTree>>,
     pub(crate) stdin: StdinQueue,
-    pub(crate) setting: Setting,
+    pub(crate) setting: RunPlace,
     pub(super) terminal: Option<OwnedFd>,
     begun: Instant,
     /// What a later caller gets; only for runs that outlive theirs.
-    kept: RefCell<Option<Kept>>,
+    backlog: RefCell<Option<Backlog>>,
     output: Cell<u64>,
     viewer: RefCell<Option<MuxStream>>,
     viewer_changed: Notify,
@@ -43,33 +43,33 @@ pub(crate) struct Active {
     over_changed: Notify,
 }
 
-/// Where a command runs, which decides what a signal to it means.
+/// The place where a command runs, which decides what a signal to it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Setting {
+pub(crate) enum RunPlace {
     /// In processes of its own.
     Alone,
     /// In a shell that others will use after it.
     Shell,
 }
 
-impl Active {
+impl KnownRun {
     pub(crate) fn new(
         id: RunId,
         argv: Vec<ByteString>,
         detach: bool,
-        setting: Setting,
+        setting: RunPlace,
         viewer: MuxStream,
     ) -> Self {
         Self {
             id,
             argv: shortened(argv),
             detach,
-            family: OnceCell::new(),
+            processes: OnceCell::new(),
             stdin: StdinQueue::default(),
             setting,
             terminal: None,
             begun: Instant::now(),
-            kept: RefCell::new(detach.then(Kept::default)),
+            backlog: RefCell::new(detach.then(Backlog::default)),
             output: Cell::new(0),
             viewer: RefCell::new(Some(viewer)),
             viewer_changed: Notify::new(),
@@ -81,9 +81,13 @@ impl Active {
     }
 
     /// In processes of its own, perhaps at a terminal.
-    pub(super) fn in_processes_of(self, family: &Rc<Family>, terminal: Option<OwnedFd>) -> Self {
+    pub(super) fn in_processes_of(
+        self,
+        processes: &Rc<ProcessTree>,
+        terminal: Option<OwnedFd>,
+    ) -> Self {
         Self {
-            family: OnceCell::from(Rc::clone(family)),
+            processes: OnceCell::from(Rc::clone(processes)),
             terminal,
             ..self
         }
@@ -101,17 +105,17 @@ impl Active {
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
-        self.family.get()?.pid()
+        self.processes.get()?.pid()
     }
 
     pub(super) fn signal(&self, number: i32) {
         match self.setting {
-            Setting::Alone => {
-                if let Some(family) = self.family.get() {
-                    family.signal(number);
+            RunPlace::Alone => {
+                if let Some(processes) = self.processes.get() {
+                    processes.signal(number);
                 }
             }
-            Setting::Shell => self.interrupted.notify_one(),
+            RunPlace::Shell => self.interrupted.notify_one(),
         }
     }
 
@@ -159,8 +163,8 @@ impl Active {
 
     pub(crate) fn keep(&self, kind: Kind, bytes: &[u8]) {
         self.output.set(self.output.get() + bytes.len() as u64);
-        if let Some(kept) = &mut *self.kept.borrow_mut() {
-            kept.push(kind, bytes);
+        if let Some(backlog) = &mut *self.backlog.borrow_mut() {
+            backlog.push(kind, bytes);
         }
     }
 
@@ -225,9 +229,9 @@ impl Active {
     }
 
     /// What was kept from this byte on, and where it ends.
-    pub(super) fn kept_from(&self, from: u64) -> (Vec<Replay>, u64) {
-        match &*self.kept.borrow() {
-            Some(kept) => (kept.replay(from), kept.total()),
+    pub(super) fn kept_from(&self, from: u64) -> (Vec<ReplayChunk>, u64) {
+        match &*self.backlog.borrow() {
+            Some(backlog) => (backlog.replay(from), backlog.total()),
             None => (Vec::new(), from),
         }
     }

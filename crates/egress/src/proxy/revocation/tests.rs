@@ -5,11 +5,11 @@ use futures::future::BoxFuture;
 use hermetic_types::ConversationKey;
 
 use super::*;
-use crate::ask::{Answer, Asker, Question};
-use crate::audit::LogRecord;
-use crate::limits::Limits;
+use crate::ask::{HostAnswer, HostApprover, HostQuestion};
+use crate::audit::LogRecorder;
+use crate::limits::EgressLimits;
 use crate::resolve::SystemResolver;
-use crate::rules::{Authority, RulesText, Via};
+use crate::rules::{Authority, ProxyMethod, RulesText};
 
 /// Has allowed everything, until they take it back.
 #[derive(Default)]
@@ -17,12 +17,12 @@ struct Person {
     withdrew: AtomicBool,
 }
 
-impl Asker for Person {
-    fn ask(&self, _: Question) -> BoxFuture<'static, Answer> {
-        async { Answer::Kept }.boxed()
+impl HostApprover for Person {
+    fn ask(&self, _: HostQuestion) -> BoxFuture<'static, HostAnswer> {
+        async { HostAnswer::Kept }.boxed()
     }
 
-    fn still_holds(&self, _: Question) -> BoxFuture<'static, bool> {
+    fn still_holds(&self, _: HostQuestion) -> BoxFuture<'static, bool> {
         let holds = !self.withdrew.load(Ordering::SeqCst);
         async move { holds }.boxed()
     }
@@ -30,65 +30,73 @@ impl Asker for Person {
 
 struct Lab {
     proxy: Proxy,
-    conversation: Arc<Conversation>,
+    conversation: Arc<ConversationEgress>,
     person: Arc<Person>,
 }
 
 impl Lab {
     fn new() -> Self {
-        let (limits, person) = (Limits::default(), Arc::new(Person::default()));
+        let (limits, person) = (EgressLimits::default(), Arc::new(Person::default()));
         let resolver = Arc::new(SystemResolver::default());
-        let proxy = Proxy::new(limits.clone(), resolver, Arc::new(LogRecord));
+        let proxy = Proxy::new(limits.clone(), resolver, Arc::new(LogRecorder));
         let key = ConversationKey::new("test");
         Self {
             proxy: proxy.asking(person.clone()),
-            conversation: Conversation::new(key, Rules::default(), Vec::new(), &limits),
+            conversation: ConversationEgress::new(
+                key,
+                CompiledRules::default(),
+                Vec::new(),
+                &limits,
+            ),
             person,
         }
     }
 
     fn rules(&self, allow: &[&str]) {
         let text = RulesText::allowing(allow.iter().copied());
-        self.conversation.set_rules(Rules::compile(&text).unwrap());
+        self.conversation
+            .set_rules(CompiledRules::compile(&text).unwrap());
     }
 
-    async fn admit(&self) -> Footing {
+    async fn admit(&self) -> RevocationWatch {
         let target = Authority::parse("new.test:443").unwrap();
-        let admitted = self.proxy.admit(&self.conversation, target, Via::Tunnel);
+        let admitted = self
+            .proxy
+            .admit(&self.conversation, target, ProxyMethod::Tunnel);
         let Ok(admitted) = admitted.await else {
             panic!("nobody allowed it");
         };
         let address = "1.1.1.1:443".parse().unwrap();
-        Footing::new(&self.proxy, &self.conversation, &admitted, address)
+        RevocationWatch::new(&self.proxy, &self.conversation, &admitted, address)
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_persons_word_ends_a_standing_connection_when_it_ends() {
     let lab = Lab::new();
-    let mut lost = Box::pin(lab.admit().await.lost());
+    let mut ended = Box::pin(lab.admit().await.ended());
     assert!(
-        tokio::time::timeout(100 * RECHECK, &mut lost)
+        tokio::time::timeout(100 * RECHECK, &mut ended)
             .await
             .is_err()
     );
     lab.person.withdrew.store(true, Ordering::SeqCst);
-    assert_eq!(lost.await, "what a person allowed has ended");
+    assert_eq!(ended.await, "what a person allowed has ended");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_word_that_became_a_rule_goes_with_the_rule() {
     let lab = Lab::new();
-    let mut lost = Box::pin(lab.admit().await.lost());
+    let mut ended = Box::pin(lab.admit().await.ended());
     lab.rules(&["new.test"]);
     lab.person.withdrew.store(true, Ordering::SeqCst);
     assert!(
-        tokio::time::timeout(100 * RECHECK, &mut lost)
+        tokio::time::timeout(100 * RECHECK, &mut ended)
             .await
             .is_err()
     );
     lab.rules(&[]);
-    assert_eq!(lost.await, "the rule was taken back");
+    assert_eq!(ended.await, "the rule was taken back");
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,14 +110,14 @@ async fn another_rule_for_the_host_is_not_the_same_permission() {
         (["new.test in 10.0.0.0/8"], ["new.test"]),
     ] {
         lab.rules(&before);
-        let mut footing = lab.admit().await;
+        let mut watch = lab.admit().await;
         if before[0].contains("10.0") {
-            footing.address = "10.0.0.1:443".parse().unwrap();
+            watch.address = "10.0.0.1:443".parse().unwrap();
         }
-        let mut lost = Box::pin(footing.lost());
-        assert!(lost.as_mut().now_or_never().is_none(), "{before:?}");
+        let mut ended = Box::pin(watch.ended());
+        assert!(ended.as_mut().now_or_never().is_none(), "{before:?}");
         lab.rules(&after);
-        assert_eq!(lost.await, "the rule was taken back", "{after:?}");
+        assert_eq!(ended.await, "the rule was taken back", "{after:?}");
     }
 }
 
@@ -117,7 +125,7 @@ async fn another_rule_for_the_host_is_not_the_same_permission() {
 async fn a_change_before_the_watch_began_counts() {
     let lab = Lab::new();
     lab.rules(&["new.test"]);
-    let footing = lab.admit().await;
+    let watch = lab.admit().await;
     lab.rules(&[]);
-    assert_eq!(footing.lost().await, "the rule was taken back");
+    assert_eq!(watch.ended().await, "the rule was taken back");
 }

@@ -2,9 +2,9 @@
 //!
 //! Which one was meant cannot be known (`%41` may be an `A` or three characters), so each is tried.
 
-/// How the bytes of an answer are understood.
+/// The way in which the bytes of an answer are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum TextEncoding {
     Plain,
     /// `\u002B`, `\u{2b}`, `\x2b`, `\/`, `%2B`, `%u002B`, `&#43;`, also once more escaped, in any order.
     Unescaped,
@@ -12,18 +12,18 @@ pub(super) enum Manner {
     QuotedPrintable,
 }
 
-/// A character and where it stood in the answer.
+/// A character and the bytes of the answer that stand for it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Letter {
+pub(super) struct DecodedByte {
     pub(super) byte: u8,
     pub(super) from: u64,
     pub(super) to: u64,
 }
 
-/// Reads an answer in one manner, byte by byte.
+/// Decodes an answer in one encoding, byte by byte.
 #[derive(Clone)]
-pub(super) struct Reading {
-    manner: Manner,
+pub(super) struct TextDecoder {
+    encoding: TextEncoding,
     /// The beginning of what may be an escape, and where it stands. What came before in an escape of an
     /// escape is left out.
     pending: Vec<u8>,
@@ -31,7 +31,8 @@ pub(super) struct Reading {
     places: Vec<u64>,
 }
 
-enum Escape {
+/// What the pending bytes of an escape amount to.
+enum EscapeState {
     /// It is not at its end.
     Open,
     /// It stands for this.
@@ -52,22 +53,22 @@ const LONGEST: usize = 12;
 /// Stands for a character that no credential has.
 const OTHER: u8 = 0xff;
 
-impl Reading {
-    pub(super) fn new(manner: Manner) -> Self {
+impl TextDecoder {
+    pub(super) fn new(encoding: TextEncoding) -> Self {
         Self {
-            manner,
+            encoding,
             pending: Vec::new(),
             places: Vec::new(),
         }
     }
 
-    pub(super) fn manner(&self) -> Manner {
-        self.manner
+    pub(super) fn encoding(&self) -> TextEncoding {
+        self.encoding
     }
 
-    pub(super) fn push(&mut self, byte: u8, at: u64, see: &mut impl FnMut(Letter)) {
-        if self.manner == Manner::Plain || self.pending.is_empty() && !self.opens(byte) {
-            see(Letter {
+    pub(super) fn push(&mut self, byte: u8, at: u64, see: &mut impl FnMut(DecodedByte)) {
+        if self.encoding == TextEncoding::Plain || self.pending.is_empty() && !self.opens(byte) {
+            see(DecodedByte {
                 byte,
                 from: at,
                 to: at + 1,
@@ -78,47 +79,47 @@ impl Reading {
         self.places.push(at);
         let from = self.places[0];
         match self.escape() {
-            Escape::Open => {}
+            EscapeState::Open => {}
             // However often and in whichever order it was escaped.
-            Escape::Is(byte) if self.opens(byte) => {
+            EscapeState::Is(byte) if self.opens(byte) => {
                 self.clear();
                 self.pending.push(byte);
                 self.places.push(from);
             }
-            Escape::EndedBefore(stands_for) => {
+            EscapeState::EndedBefore(stands_for) => {
                 self.clear();
-                see(Letter {
+                see(DecodedByte {
                     byte: stands_for,
                     from,
                     to: at,
                 });
                 self.push(byte, at, see);
             }
-            Escape::Is(byte) => {
+            EscapeState::Is(byte) => {
                 self.clear();
-                see(Letter {
+                see(DecodedByte {
                     byte,
                     from,
                     to: at + 1,
                 });
             }
-            Escape::Again(byte) => {
+            EscapeState::Again(byte) => {
                 self.clear();
                 self.pending.push(byte);
                 self.places.push(from);
             }
-            Escape::Nothing => self.clear(),
-            Escape::None => self.give_up(see),
+            EscapeState::Nothing => self.clear(),
+            EscapeState::None => self.give_up(see),
         }
     }
 
     /// The first pending byte stands for itself; the others may begin an escape of their own.
-    fn give_up(&mut self, see: &mut impl FnMut(Letter)) {
+    fn give_up(&mut self, see: &mut impl FnMut(DecodedByte)) {
         let pending = std::mem::take(&mut self.pending);
         let places = std::mem::take(&mut self.places);
         for (index, (byte, from)) in pending.into_iter().zip(places).enumerate() {
             if index == 0 {
-                see(Letter {
+                see(DecodedByte {
                     byte,
                     from,
                     to: from + 1,
@@ -135,80 +136,80 @@ impl Reading {
     }
 
     fn opens(&self, byte: u8) -> bool {
-        match self.manner {
-            Manner::Plain => false,
-            Manner::Unescaped => matches!(byte, b'\\' | b'%' | b'&'),
-            Manner::QuotedPrintable => byte == b'=',
+        match self.encoding {
+            TextEncoding::Plain => false,
+            TextEncoding::Unescaped => matches!(byte, b'\\' | b'%' | b'&'),
+            TextEncoding::QuotedPrintable => byte == b'=',
         }
     }
 
-    fn escape(&self) -> Escape {
+    fn escape(&self) -> EscapeState {
         if self.pending.len() > LONGEST {
-            return Escape::None;
+            return EscapeState::None;
         }
         match self.pending.as_slice() {
-            [_] => Escape::Open,
+            [_] => EscapeState::Open,
             [b'\\', rest @ ..] => backslash(rest),
-            [b'%', b'u' | b'U'] => Escape::Open,
+            [b'%', b'u' | b'U'] => EscapeState::Open,
             [b'%', b'u' | b'U', rest @ ..] => match number(rest, 16, 4) {
-                Some(Some(byte)) => Escape::Is(byte),
-                Some(None) => Escape::Open,
-                None => Escape::None,
+                Some(Some(byte)) => EscapeState::Is(byte),
+                Some(None) => EscapeState::Open,
+                None => EscapeState::None,
             },
             [b'%', rest @ ..] => match number(rest, 16, 2) {
-                Some(Some(byte)) => Escape::Is(byte),
-                Some(None) => Escape::Open,
-                None => Escape::None,
+                Some(Some(byte)) => EscapeState::Is(byte),
+                Some(None) => EscapeState::Open,
+                None => EscapeState::None,
             },
             [b'&', rest @ ..] => entity(rest),
-            [b'=', b'\n'] | [b'=', b'\r', b'\n'] => Escape::Nothing,
-            [b'=', b'\r'] => Escape::Open,
+            [b'=', b'\n'] | [b'=', b'\r', b'\n'] => EscapeState::Nothing,
+            [b'=', b'\r'] => EscapeState::Open,
             [b'=', rest @ ..] => match number(rest, 16, 2) {
-                Some(Some(byte)) => Escape::Is(byte),
-                Some(None) => Escape::Open,
-                None => Escape::None,
+                Some(Some(byte)) => EscapeState::Is(byte),
+                Some(None) => EscapeState::Open,
+                None => EscapeState::None,
             },
-            _ => Escape::None,
+            _ => EscapeState::None,
         }
     }
 }
 
-fn backslash(rest: &[u8]) -> Escape {
+fn backslash(rest: &[u8]) -> EscapeState {
     let (digits, radix, count) = match rest {
         // However often it was escaped.
-        [b'\\'] => return Escape::Again(b'\\'),
-        [b'/' | b'"' | b'\''] => return Escape::Is(rest[0]),
-        [b'n' | b'r'] => return Escape::Is(b'\n'),
-        [b't' | b'b' | b'f'] => return Escape::Is(b'\t'),
+        [b'\\'] => return EscapeState::Again(b'\\'),
+        [b'/' | b'"' | b'\''] => return EscapeState::Is(rest[0]),
+        [b'n' | b'r'] => return EscapeState::Is(b'\n'),
+        [b't' | b'b' | b'f'] => return EscapeState::Is(b'\t'),
         [b'u' | b'x', b'{', digits @ ..] => return in_braces(digits),
         [b'u', digits @ ..] => (digits, 16, 4),
         [b'U', digits @ ..] => (digits, 16, 8),
         [b'x' | b'X', digits @ ..] => (digits, 16, 2),
         [b'0'..=b'7', ..] => (rest, 8, 3),
-        _ => return Escape::None,
+        _ => return EscapeState::None,
     };
     match number(digits, radix, count) {
-        Some(Some(byte)) => Escape::Is(byte),
-        Some(None) => Escape::Open,
-        None => Escape::None,
+        Some(Some(byte)) => EscapeState::Is(byte),
+        Some(None) => EscapeState::Open,
+        None => EscapeState::None,
     }
 }
 
 /// `{67}`, as JavaScript, PHP, Ruby and Perl have it.
-fn in_braces(digits: &[u8]) -> Escape {
+fn in_braces(digits: &[u8]) -> EscapeState {
     match digits {
         [digits @ .., b'}'] => match number(digits, 16, digits.len()).flatten() {
-            Some(byte) => Escape::Is(byte),
-            None => Escape::None,
+            Some(byte) => EscapeState::Is(byte),
+            None => EscapeState::None,
         },
-        _ if digits.iter().all(u8::is_ascii_hexdigit) => Escape::Open,
-        _ => Escape::None,
+        _ if digits.iter().all(u8::is_ascii_hexdigit) => EscapeState::Open,
+        _ => EscapeState::None,
     }
 }
 
-fn entity(rest: &[u8]) -> Escape {
+fn entity(rest: &[u8]) -> EscapeState {
     let Some((last, name)) = rest.split_last() else {
-        return Escape::Open;
+        return EscapeState::Open;
     };
     // A number is at its end where no digit follows: browsers ask for no semicolon.
     if let [b'#', digits @ ..] = name
@@ -220,26 +221,32 @@ fn entity(rest: &[u8]) -> Escape {
         };
         if !char::from(*last).is_digit(radix) && !digits.is_empty() {
             let ended = number(digits, radix, digits.len()).flatten();
-            return ended.map_or(Escape::None, Escape::EndedBefore);
+            return ended.map_or(EscapeState::None, EscapeState::EndedBefore);
         }
     }
     if *last != b';' {
         let fits = last.is_ascii_alphanumeric() || *last == b'#' && name.is_empty();
-        return if fits { Escape::Open } else { Escape::None };
+        return if fits {
+            EscapeState::Open
+        } else {
+            EscapeState::None
+        };
     }
     let decimal = |digits: &[u8], radix| number(digits, radix, digits.len()).flatten();
     match name {
-        [b'#', b'x' | b'X', digits @ ..] => decimal(digits, 16).map_or(Escape::None, Escape::Is),
-        [b'#', digits @ ..] => decimal(digits, 10).map_or(Escape::None, Escape::Is),
-        b"amp" => Escape::Again(b'&'),
-        b"lt" => Escape::Is(b'<'),
-        b"gt" => Escape::Is(b'>'),
-        b"quot" => Escape::Is(b'"'),
-        b"apos" => Escape::Is(b'\''),
-        b"plus" => Escape::Is(b'+'),
-        b"sol" => Escape::Is(b'/'),
-        b"equals" => Escape::Is(b'='),
-        _ => Escape::Is(OTHER),
+        [b'#', b'x' | b'X', digits @ ..] => {
+            decimal(digits, 16).map_or(EscapeState::None, EscapeState::Is)
+        }
+        [b'#', digits @ ..] => decimal(digits, 10).map_or(EscapeState::None, EscapeState::Is),
+        b"amp" => EscapeState::Again(b'&'),
+        b"lt" => EscapeState::Is(b'<'),
+        b"gt" => EscapeState::Is(b'>'),
+        b"quot" => EscapeState::Is(b'"'),
+        b"apos" => EscapeState::Is(b'\''),
+        b"plus" => EscapeState::Is(b'+'),
+        b"sol" => EscapeState::Is(b'/'),
+        b"equals" => EscapeState::Is(b'='),
+        _ => EscapeState::Is(OTHER),
     }
 }
 

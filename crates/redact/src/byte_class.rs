@@ -5,8 +5,9 @@
 
 use std::cell::Cell;
 
+/// A kind of bytes that secrets are runs of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum ByteClass {
     Alnum,
     Hex,
     /// Upper-case letters and digits.
@@ -39,13 +40,13 @@ pub(crate) enum Class {
     InBacktick,
 }
 
-const CLASSES: usize = Class::InBacktick as usize + 1;
+const CLASSES: usize = ByteClass::InBacktick as usize + 1;
 
-/// The last run of each class: where it starts and where it stops being known, in the whole stream.
+/// Remembers the last run of each class: where it starts and where it stops being known, in the whole stream.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Runs([Cell<(usize, usize)>; CLASSES]);
+pub(crate) struct ClassRuns([Cell<(usize, usize)>; CLASSES]);
 
-impl Class {
+impl ByteClass {
     const ALL: [Self; CLASSES] = [
         Self::Alnum,
         Self::Hex,
@@ -111,8 +112,8 @@ static CLASSES_OF: [u32; 256] = {
     loop {
         let mut class = 0;
         while class < CLASSES {
-            if Class::ALL[class].holds(byte) {
-                table[byte as usize] |= 1 << Class::ALL[class] as u32;
+            if ByteClass::ALL[class].holds(byte) {
+                table[byte as usize] |= 1 << ByteClass::ALL[class] as u32;
             }
             class += 1;
         }
@@ -123,9 +124,9 @@ static CLASSES_OF: [u32; 256] = {
     }
 };
 
-impl Runs {
+impl ClassRuns {
     /// Where the run of `class` from `from` ends within `bytes`, which stand at `place` of the stream.
-    pub(crate) fn end(&self, class: Class, bytes: &[u8], from: usize, place: usize) -> usize {
+    pub(crate) fn end(&self, class: ByteClass, bytes: &[u8], from: usize, place: usize) -> usize {
         let memory = &self.0[class as usize];
         let (start, known) = memory.get();
         let asked = place + from;

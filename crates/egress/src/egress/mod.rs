@@ -1,6 +1,6 @@
 //! Every conversation's way out, kept in one place.
 //!
-//! The [`Charter`] is what the operator wrote: rules for all, for some, and credentials. A conversation
+//! The [`EgressRules`] are what the operator wrote: rules for all, for some, and credentials. A conversation
 //! gets its part of it when its sandbox first needs one, and the same part for as long as somebody holds
 //! it: a link that breaks and comes back resets no budget and forgets no answer.
 
@@ -10,92 +10,94 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hermetic_types::ConversationKey;
 
-use crate::book::{RuleBook, Stamp};
-use crate::conversation::Conversation;
+use crate::book::{FileStamp, RuleBook};
+use crate::conversation::ConversationEgress;
 use crate::credential::Credential;
-use crate::env::{Trust, sandbox_env};
+use crate::env::{CertificateTrust, sandbox_env};
 use crate::proxy::Proxy;
-use crate::rules::{InvalidRules, Mode, Rules, RulesText};
-use crate::scope::Scope;
+use crate::rules::{CompiledRules, InvalidRules, RuleMode, RulesText};
+use crate::scope::ConversationScope;
 
 /// What may leave, as the operator wrote it.
 #[derive(Clone, Debug, Default)]
-pub struct Charter {
+pub struct EgressRules {
     pub rules: RulesText,
-    /// On top, for some.
-    pub more: Vec<(Scope, RulesText)>,
-    pub credentials: Vec<Issued>,
+    /// Rules for some conversations, on top of those for all.
+    pub more: Vec<(ConversationScope, RulesText)>,
+    pub credentials: Vec<CredentialGrant>,
 }
 
-/// A credential, whose it is, and where its placeholder stands.
+/// A credential, the conversations that may use it, and the variable of its placeholder.
 #[derive(Clone, Debug)]
-pub struct Issued {
+pub struct CredentialGrant {
     pub credential: Credential,
-    /// Everybody's where absent.
-    pub scope: Option<Scope>,
+    /// The conversations that may use it; all of them where absent.
+    pub scope: Option<ConversationScope>,
     /// The variable in which the sandbox finds the placeholder.
     pub variable: Option<String>,
 }
 
 /// What a conversation can reach, in words a person or a model understands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reach {
-    pub mode: Mode,
+pub struct ReachSummary {
+    pub mode: RuleMode,
     /// The rules that allow something, as they were written.
     pub allowed: Vec<String>,
     /// Whether a person is asked about the rest.
     pub asks: bool,
 }
 
-/// Certificates for sandboxes: what programs there have to believe.
+/// The certificates that programs in sandboxes have to believe.
 #[derive(Clone, Debug)]
-pub struct Bundle {
-    /// Inside.
+pub struct CertificateBundle {
+    /// The path inside the sandbox.
     pub path: String,
     pub pem: String,
 }
 
-pub struct Gate {
+/// Holds every conversation's way out.
+pub struct Egress {
     proxy: Proxy,
-    charter: Charter,
+    written: EgressRules,
     book: Option<RuleBook>,
-    bundle: Option<Bundle>,
-    state: Mutex<State>,
+    bundle: Option<CertificateBundle>,
+    state: Mutex<EgressState>,
 }
 
+/// The conversations in use and the rules that people added.
 #[derive(Default)]
-struct State {
-    known: HashMap<ConversationKey, Weak<Conversation>>,
-    read: Option<Stamp>,
-    added: Vec<(Option<Scope>, RulesText)>,
-    /// The book cannot be understood.
+struct EgressState {
+    known: HashMap<ConversationKey, Weak<ConversationEgress>>,
+    read: Option<FileStamp>,
+    added: Vec<(Option<ConversationScope>, RulesText)>,
+    /// The book cannot be understood, so everything is closed.
     unreadable: bool,
 }
 
-impl Gate {
+impl Egress {
     /// Fails on rules that cannot be compiled, now rather than at somebody's first connection.
-    pub fn new(proxy: Proxy, charter: Charter) -> Result<Self, InvalidRules> {
-        Rules::compile(&charter.rules)?;
-        for (_, more) in &charter.more {
-            Rules::compile(more)?;
+    pub fn new(proxy: Proxy, written: EgressRules) -> Result<Self, InvalidRules> {
+        CompiledRules::compile(&written.rules)?;
+        for (_, more) in &written.more {
+            CompiledRules::compile(more)?;
         }
         Ok(Self {
             proxy,
-            charter,
+            written,
             book: None,
             bundle: None,
             state: Mutex::default(),
         })
     }
 
-    /// With rules that people may add and take away while we run.
+    /// Adds the rules that people may add and take away while we run.
     pub fn reading(mut self, book: RuleBook) -> Self {
         self.book = Some(book);
         self
     }
 
-    /// Sandboxes are told to believe these certificates.
-    pub fn trusting(mut self, bundle: Bundle) -> Self {
+    /// Tells sandboxes to believe these certificates.
+    pub fn trusting(mut self, bundle: CertificateBundle) -> Self {
         self.bundle = Some(bundle);
         self
     }
@@ -104,22 +106,22 @@ impl Gate {
         &self.proxy
     }
 
-    pub fn bundle(&self) -> Option<&Bundle> {
+    pub fn bundle(&self) -> Option<&CertificateBundle> {
         self.bundle.as_ref()
     }
 
-    /// This conversation's part. The same one while anybody holds it.
-    pub fn conversation(&self, key: &ConversationKey) -> Arc<Conversation> {
+    /// Returns this conversation's part: the same one while anybody holds it.
+    pub fn conversation(&self, key: &ConversationKey) -> Arc<ConversationEgress> {
         self.refresh();
         let mut state = self.state();
         if let Some(known) = state.known.get(key).and_then(Weak::upgrade) {
             return known;
         }
         state.known.retain(|_, known| known.strong_count() > 0);
-        let credentials = self.issued_to(key).map(|i| i.credential.clone()).collect();
+        let credentials = self.grants_for(key).map(|i| i.credential.clone()).collect();
         let rules = self.compile(&state, key);
         let limits = self.proxy.limits();
-        let conversation = Conversation::new(key.clone(), rules, credentials, limits);
+        let conversation = ConversationEgress::new(key.clone(), rules, credentials, limits);
         state
             .known
             .insert(key.clone(), Arc::downgrade(&conversation));
@@ -157,45 +159,49 @@ impl Gate {
         }
     }
 
-    pub fn reach(&self, key: &ConversationKey) -> Reach {
+    /// Returns what the conversation can reach by the rules of now.
+    pub fn reach(&self, key: &ConversationKey) -> ReachSummary {
         self.refresh();
         let rules = self.compile(&self.state(), key);
-        Reach {
+        ReachSummary {
             mode: rules.mode(),
             allowed: rules.allowed_rules(),
-            asks: self.proxy.asks() && rules.mode() == Mode::Allowlist,
+            asks: self.proxy.asks() && rules.mode() == RuleMode::Allowlist,
         }
     }
 
-    /// What commands of this conversation's sandbox find in their environment.
+    /// Returns the environment of commands in this conversation's sandbox.
     pub fn env(&self, key: &ConversationKey, port: u16) -> BTreeMap<String, String> {
         let trust = match &self.bundle {
-            Some(bundle) => Trust::Bundle(&bundle.path),
-            None => Trust::TheirOwn,
+            Some(bundle) => CertificateTrust::Bundle(&bundle.path),
+            None => CertificateTrust::TheirOwn,
         };
         let mut env = sandbox_env(port, trust);
-        for issued in self.issued_to(key) {
-            if let Some(variable) = &issued.variable {
-                let placeholder = issued.credential.placeholder().to_owned();
+        for grant in self.grants_for(key) {
+            if let Some(variable) = &grant.variable {
+                let placeholder = grant.credential.placeholder().to_owned();
                 env.insert(variable.clone(), placeholder);
             }
         }
         env
     }
 
-    fn issued_to(&self, key: &ConversationKey) -> impl Iterator<Item = &Issued> {
-        let covers = |scope: &Option<Scope>| scope.as_ref().is_none_or(|scope| scope.covers(key));
-        let all = self.charter.credentials.iter();
-        all.filter(move |issued| covers(&issued.scope))
+    fn grants_for(&self, key: &ConversationKey) -> impl Iterator<Item = &CredentialGrant> {
+        let covers = |scope: &Option<ConversationScope>| {
+            scope.as_ref().is_none_or(|scope| scope.covers(key))
+        };
+        let all = self.written.credentials.iter();
+        all.filter(move |grant| covers(&grant.scope))
     }
 
-    /// What cannot be compiled was refused when it was written; doubt closes.
-    fn compile(&self, state: &State, key: &ConversationKey) -> Rules {
+    /// Compiles the rules of one conversation. Rules that do not compile were refused when they were
+    /// written, so an error here is a doubt, and doubt closes.
+    fn compile(&self, state: &EgressState, key: &ConversationKey) -> CompiledRules {
         if state.unreadable {
-            return Rules::closed();
+            return CompiledRules::closed();
         }
         let some = self
-            .charter
+            .written
             .more
             .iter()
             .map(|(scope, text)| (Some(scope), text));
@@ -206,21 +212,21 @@ impl Gate {
         let text = some
             .chain(added)
             .filter(|(scope, _)| scope.is_none_or(|scope| scope.covers(key)))
-            .fold(self.charter.rules.clone(), |all, (_, more)| all.and(more));
-        Rules::compile(&text).unwrap_or_else(|error| {
+            .fold(self.written.rules.clone(), |all, (_, more)| all.and(more));
+        CompiledRules::compile(&text).unwrap_or_else(|error| {
             tracing::error!(%error, conversation = %key, "egress rules do not fit together; closed");
-            Rules::closed()
+            CompiledRules::closed()
         })
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, EgressState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for Egress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate")
+        f.debug_struct("Egress")
             .field("proxy", &self.proxy)
             .finish_non_exhaustive()
     }

@@ -16,12 +16,15 @@ use serde::de::DeserializeOwned;
 
 use crate::plan::MAX_MESSAGE;
 
+/// More than any message carries: the plan comes with three.
 const MAX_FDS: usize = 4;
 
+/// One end of the socket between the gateway and a cage. A sandbox that is tied to its creator ends when the
+/// gateway's end is closed.
 #[derive(Debug)]
-pub(crate) struct Cord(OwnedFd);
+pub(crate) struct ControlSocket(OwnedFd);
 
-impl Cord {
+impl ControlSocket {
     #[cfg(feature = "host")]
     pub(crate) fn pair() -> io::Result<(Self, OwnedFd)> {
         use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -102,7 +105,7 @@ impl Cord {
     }
 }
 
-impl AsFd for Cord {
+impl AsFd for ControlSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

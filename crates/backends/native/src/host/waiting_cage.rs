@@ -16,65 +16,77 @@ use hermetic_sandbox::BackendError;
 use hermetic_sandbox::host::Program;
 
 use super::inner_death::InnerStderr;
-use crate::cord::Cord;
+use crate::control_socket::ControlSocket;
 
-/// It holds nothing and has heard nothing. Dropped, it ends.
+/// A cage that holds nothing and has been told nothing. Dropped, it ends.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    parts: Option<(Cord, Child)>,
+pub(super) struct WaitingCage {
+    parts: Option<(ControlSocket, Child)>,
     /// Nothing where its stderr is somebody else's.
     stderr: Option<InnerStderr>,
-    /// Who ends the house it stands in.
-    keeper: Option<Keeper>,
+    /// The process that ends the outer container it stands in.
+    keeper: Option<ContainerKeeper>,
 }
 
-/// Ends by itself when the cage has ended, and is our child.
+/// The process that ends the outer container when the cage has ended. It ends by itself and is our child.
 #[derive(Debug)]
-pub(super) struct Keeper(Child);
+pub(super) struct ContainerKeeper(Child);
 
-impl Waiting {
-    /// A plain spawn: no fork of a process with threads, and nothing inherited but the cord.
+impl WaitingCage {
+    /// Starts a cage by a plain spawn: no fork of a process with threads, and nothing inherited but the control
+    /// socket.
     pub(super) fn start(program: &Program) -> Result<Self, BackendError> {
-        let (cord, end) =
-            Cord::pair().map_err(|source| BackendError::failed("make the cord", source))?;
+        let (control, end) = ControlSocket::pair()
+            .map_err(|source| BackendError::failed("make the cord", source))?;
         let (stderr, theirs) = InnerStderr::pipe()
             .map_err(|source| BackendError::failed("make a pipe for the cage", source))?;
         let child = spawn(program, &[], Stdio::from(end), Stdio::null(), theirs)?;
         Ok(Self {
-            parts: Some((cord, child)),
+            parts: Some((control, child)),
             stderr: Some(stderr),
             keeper: None,
         })
     }
 
-    /// One that knocked at its door; the child is who made its house.
-    pub(super) fn housed(cord: Cord, maker: Child, keeper: Option<Keeper>) -> Self {
+    /// A cage that connected from within an outer container; the child is who made that container.
+    pub(super) fn in_container(
+        control: ControlSocket,
+        maker: Child,
+        keeper: Option<ContainerKeeper>,
+    ) -> Self {
         Self {
-            parts: Some((cord, maker)),
+            parts: Some((control, maker)),
             stderr: None,
             keeper,
         }
     }
 
-    /// Somebody else may have ended it meanwhile.
+    /// Tells whether it still lives: somebody else may have ended it meanwhile.
     fn lives(&mut self) -> bool {
         let child = self.parts.as_mut().map(|(_, child)| child);
         child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    pub(super) fn into_parts(mut self) -> (Cord, Child, Option<InnerStderr>, Option<Keeper>) {
-        let (cord, child) = self
+    pub(super) fn into_parts(
+        mut self,
+    ) -> (
+        ControlSocket,
+        Child,
+        Option<InnerStderr>,
+        Option<ContainerKeeper>,
+    ) {
+        let (control, child) = self
             .parts
             .take()
             .expect("the parts are only taken here, and here takes self");
-        (cord, child, self.stderr.take(), self.keeper.take())
+        (control, child, self.stderr.take(), self.keeper.take())
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingCage {
     fn drop(&mut self) {
-        if let Some((cord, mut child)) = self.parts.take() {
-            drop(cord);
+        if let Some((control, mut child)) = self.parts.take() {
+            drop(control);
             let _ = child.wait();
         }
     }
@@ -94,7 +106,7 @@ pub enum EarlyStart {
 #[derive(Debug)]
 pub(super) struct EarlyCage {
     when: EarlyStart,
-    cage: Mutex<Option<Waiting>>,
+    cage: Mutex<Option<WaitingCage>>,
 }
 
 impl EarlyCage {
@@ -116,7 +128,7 @@ impl EarlyCage {
             return;
         }
         // Not under the lock: whoever needs one now need not wait for one that comes later.
-        let started = Waiting::start(program).ok();
+        let started = WaitingCage::start(program).ok();
         let surplus = {
             let mut held = self.held();
             match held.is_some() {
@@ -127,37 +139,44 @@ impl EarlyCage {
         drop(surplus);
     }
 
-    /// The one that waits, or a new one.
-    pub(super) fn take_or_start(&self, program: &Program) -> Result<Waiting, BackendError> {
+    /// Returns the cage that waits, or a new one.
+    pub(super) fn take_or_start(&self, program: &Program) -> Result<WaitingCage, BackendError> {
         let mut early = self.held().take();
-        match early.take_if(Waiting::lives) {
+        match early.take_if(WaitingCage::lives) {
             Some(early) => Ok(early),
-            None => Waiting::start(program),
+            None => WaitingCage::start(program),
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Waiting>> {
+    fn held(&self) -> MutexGuard<'_, Option<WaitingCage>> {
         self.cage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// It has one signal to send.
-const SEEING_OUT: Duration = Duration::from_secs(2);
+/// How long a keeper may take to end: it has one signal to send.
+const KEEPER_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Keeper {
+impl ContainerKeeper {
     /// Waits for the one to end and then ends the other, whoever of us is still there.
     pub(super) fn start(
         program: &Program,
         cage: OwnedFd,
-        house: OwnedFd,
+        container: OwnedFd,
     ) -> Result<Self, BackendError> {
         let stderr = Stdio::null();
-        spawn(program, &["--keeper"], cage.into(), house.into(), stderr).map(Self)
+        spawn(
+            program,
+            &["--keeper"],
+            cage.into(),
+            container.into(),
+            stderr,
+        )
+        .map(Self)
     }
 
     /// Collects it, for one who knows that the cage has ended.
-    pub(super) fn see_out(mut self) {
-        let deadline = Instant::now() + SEEING_OUT;
+    pub(super) fn reap(mut self) {
+        let deadline = Instant::now() + KEEPER_EXIT_TIMEOUT;
         while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
         }
@@ -200,7 +219,7 @@ mod tests {
         Program::seal(hermetic_embedded::WARDEN).unwrap()
     }
 
-    fn pid(cage: &Waiting) -> i32 {
+    fn pid(cage: &WaitingCage) -> i32 {
         cage.parts.as_ref().unwrap().1.id().cast_signed()
     }
 
@@ -219,7 +238,7 @@ mod tests {
         assert!(early.held().is_none());
     }
 
-    /// Nothing is sent to it: the end of the cord is all that it hears.
+    /// Nothing is sent to it: the end of the control socket is all that it hears.
     #[test]
     fn one_that_nobody_needed_ends_with_its_holder() {
         let (program, early) = (program(), EarlyCage::new(EarlyStart::Once));

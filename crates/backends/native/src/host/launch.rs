@@ -14,37 +14,37 @@ use rustix::net::sockopt::{
     Timeout, set_socket_send_buffer_size, set_socket_send_buffer_size_force, set_socket_timeout,
 };
 
-use super::death;
+use super::children::{CreatorLifeline, NewChild};
 use super::disk_limit::DiskLimit;
-use super::folder::{Folder, LOCK_PATIENCE};
-use super::housing;
+use super::folder::{LOCK_TIMEOUT, SandboxFolder};
 use super::inner_death::{self, InnerStderr};
 use super::kernel;
-use super::kin::{Born, Tie};
 use super::mounts;
-use super::native::{Demand, Host, Start, missing};
+use super::native::{NativeHost, RequiredLayer, StartKind, missing};
+use super::outer_container;
 use super::planning;
-use super::record::{Made, Record};
+use super::record::{ExternalResources, SandboxRecord};
 use super::remedy;
-use super::waiting::{Keeper, Waiting};
-use crate::cord::Cord;
-use crate::plan::{Files, GO, Plan, Report};
+use super::teardown;
+use super::waiting_cage::{ContainerKeeper, WaitingCage};
+use crate::control_socket::ControlSocket;
+use crate::plan::{CagePlan, CageReport, GO, WorkspaceStorage};
 use hermetic_sandbox::host::{self as process, Process};
 
-/// Longer than any host needs; a cage that takes this long is stuck.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a cage may take to be built. No host needs this long; a cage that does is stuck.
+const LAUNCH_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A confirmed sandbox that nobody has taken charge of yet. Dropped, it leaves what was there before it:
 /// nothing, or the files of its earlier lives.
-pub(super) struct Newborn {
-    host: Arc<Host>,
-    start: Start,
-    parts: Option<(Ends, Born)>,
+pub(super) struct LaunchedSandbox {
+    host: Arc<NativeHost>,
+    start: StartKind,
+    parts: Option<(SandboxStreams, NewChild)>,
     landlock: Option<u8>,
 }
 
-/// What leads into a sandbox and out of it.
-pub(super) struct Ends {
+/// The streams that lead into a sandbox and out of it.
+pub(super) struct SandboxStreams {
     pub(super) link: UnixStream,
     /// Listens on the sandbox's loopback, for us to accept.
     pub(super) exit: Option<TcpListener>,
@@ -52,46 +52,51 @@ pub(super) struct Ends {
     pub(super) stderr: Option<InnerStderr>,
 }
 
-impl Newborn {
+impl LaunchedSandbox {
     /// The Landlock ABI that holds in it.
     pub(super) fn landlock(&self) -> Option<u8> {
         self.landlock
     }
 
-    pub(super) fn into_parts(mut self) -> (Ends, Born) {
+    pub(super) fn into_parts(mut self) -> (SandboxStreams, NewChild) {
         self.parts
             .take()
             .expect("the parts are only taken here, and here takes self")
     }
 }
 
-impl Drop for Newborn {
+impl Drop for LaunchedSandbox {
     fn drop(&mut self) {
-        if let Some((_, born)) = self.parts.take() {
-            process::kill(born.pidfd.as_fd(), PATIENCE);
-            let Born {
-                id, tie, keeper, ..
-            } = born;
-            drop(tie);
+        if let Some((_, started)) = self.parts.take() {
+            // The processes end before their folder goes: what runs may still write there.
+            process::kill(started.pidfd.as_fd(), LAUNCH_TIMEOUT);
+            let NewChild {
+                id,
+                lifeline,
+                keeper,
+                ..
+            } = started;
+            drop(lifeline);
             if let Some(keeper) = keeper {
-                keeper.see_out();
+                keeper.reap();
             }
             let _ = match self.start {
-                Start::Fresh => death::destroy(&self.host, &id),
-                Start::Again => death::stop(&self.host, &id),
+                StartKind::Fresh => teardown::destroy(&self.host, &id),
+                StartKind::Again => teardown::stop(&self.host, &id),
             };
         }
     }
 }
 
-pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendError> {
+/// Makes a new sandbox. It is written down before anything exists that would have to be cleaned up.
+pub(super) fn create(host: &Arc<NativeHost>, spec: &Spec) -> Result<LaunchedSandbox, BackendError> {
     check(host, spec)?;
     let folder = host.folder(&spec.id);
     let planned = planning::plan(host, &folder, spec)?;
     let disk = DiskLimit::choose(host, spec, &planned, None)?;
-    let early = match host.housing {
+    let early = match host.outer_container {
         None => Some(host.early.take_or_start(&host.program)?),
-        // A house would outlive us, so it is written down first.
+        // An outer container would outlive us, so it is written down first.
         Some(_) => None,
     };
     let made = folder.make(spec, made(&planned, &disk));
@@ -103,29 +108,30 @@ pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
         _ => BackendError::failed("write down the sandbox", source),
     })?;
     let prepared = prepare(host, &folder, &planned).and_then(|()| disk.begin(&folder, spec));
-    let born = prepared.and_then(|()| match early {
-        Some(cage) => bear(host, cage, &folder, spec, &planned, &lock),
-        None => bear_in_a_house(host, &folder, spec, planned, &lock),
+    let started = prepared.and_then(|()| match early {
+        Some(cage) => launch(host, cage, &folder, spec, &planned, &lock),
+        None => launch_in_container(host, &folder, spec, planned, &lock),
     });
     drop(lock);
-    if born.is_err() {
-        let _ = death::destroy(host, &spec.id);
+    if started.is_err() {
+        let _ = teardown::destroy(host, &spec.id);
     }
-    born
+    started
 }
 
-pub(super) fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendError> {
+/// Starts a kept sandbox again, with the files of its earlier lives.
+pub(super) fn resume(host: &Arc<NativeHost>, spec: &Spec) -> Result<LaunchedSandbox, BackendError> {
     check(host, spec)?;
     let folder = host.folder(&spec.id);
-    let lock = match folder.lock(LOCK_PATIENCE) {
+    let lock = match folder.lock(LOCK_TIMEOUT) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(&spec.id)),
         lock => lock.map_err(|source| BackendError::failed("lock the sandbox", source))?,
     };
     let before = earlier_record(&folder, spec)?;
     // Whatever is left of its last life must not meet the next one.
-    death::halt(host, &spec.id)?;
+    teardown::halt(host, &spec.id)?;
     folder.forget_ended();
-    let mut born = planning::plan(host, &folder, spec).and_then(|planned| {
+    let mut started = planning::plan(host, &folder, spec).and_then(|planned| {
         let disk = DiskLimit::choose(host, spec, &planned, Some(&before))?;
         // Before its files are given to a project, so that a crash leaves none that nobody knows.
         let note = |disk: &DiskLimit| {
@@ -138,24 +144,24 @@ pub(super) fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
         if disk.project() != chosen {
             note(&disk)?;
         }
-        if host.housing.is_some() {
-            return bear_in_a_house(host, &folder, spec, planned, &lock);
+        if host.outer_container.is_some() {
+            return launch_in_container(host, &folder, spec, planned, &lock);
         }
         let cage = host.early.take_or_start(&host.program)?;
-        bear(host, cage, &folder, spec, &planned, &lock)
+        launch(host, cage, &folder, spec, &planned, &lock)
     });
     drop(lock);
-    match &mut born {
-        Ok(newborn) => newborn.start = Start::Again,
-        Err(_) => drop(death::stop(host, &spec.id)),
+    match &mut started {
+        Ok(launched) => launched.start = StartKind::Again,
+        Err(_) => drop(teardown::stop(host, &spec.id)),
     }
-    born
+    started
 }
 
 /// What the folder says of the sandbox's earlier lives. Whoever resumes one knows that it lived. A power cut
 /// may have left its files and not what was written about them a moment before, so that the caller's word
 /// is taken; what ran there ended with the machine.
-fn earlier_record(folder: &Folder, spec: &Spec) -> Result<Record, BackendError> {
+fn earlier_record(folder: &SandboxFolder, spec: &Spec) -> Result<SandboxRecord, BackendError> {
     match folder.record() {
         Some(record) if record.is_kept() => return Ok(record),
         Some(record) if record.spec.persistence != Persistence::Kept => {
@@ -173,9 +179,9 @@ fn earlier_record(folder: &Folder, spec: &Spec) -> Result<Record, BackendError> 
         });
     }
     tracing::warn!(sandbox = %spec.id, "what was written about a sandbox is lost; its files are taken up");
-    Ok(Record {
+    Ok(SandboxRecord {
         spec: spec.clone(),
-        made: Made {
+        made: ExternalResources {
             groups: Vec::new(),
             on_disk: true,
             // Its files are given to another project when they are taken up.
@@ -186,7 +192,7 @@ fn earlier_record(folder: &Folder, spec: &Spec) -> Result<Record, BackendError> 
     })
 }
 
-fn check(host: &Host, spec: &Spec) -> Result<(), BackendError> {
+fn check(host: &NativeHost, spec: &Spec) -> Result<(), BackendError> {
     if spec.installation != host.config.installation {
         return Err(BackendError::Refused {
             what: format!("sandbox {}", spec.id),
@@ -195,37 +201,45 @@ fn check(host: &Host, spec: &Spec) -> Result<(), BackendError> {
     }
     kernel::check()?;
     host.groups.settle();
-    host.groups.check(host.demands(Demand::CgroupLimits))?;
+    host.groups
+        .check(host.demands(RequiredLayer::CgroupLimits))?;
     mounts::check_environment(&spec.env)
 }
 
-fn prepare(host: &Host, folder: &Folder, planned: &Plan) -> Result<(), BackendError> {
+fn prepare(
+    host: &NativeHost,
+    folder: &SandboxFolder,
+    planned: &CagePlan,
+) -> Result<(), BackendError> {
     let make = || {
-        if let Some(housing) = &host.housing {
-            folder.make_overlay(&housing.files(&folder.id))?;
+        if let Some(outer_container) = &host.outer_container {
+            folder.make_overlay(&outer_container.files(&folder.id))?;
         }
         folder.make_files(planned.owner())
     };
     match planned.files {
-        Files::Disk { .. } => {
+        WorkspaceStorage::Disk { .. } => {
             make().map_err(|source| BackendError::failed("make the workspace", source))
         }
-        Files::Memory => Ok(()),
+        WorkspaceStorage::Memory => Ok(()),
     }
 }
 
-fn bear_in_a_house(
-    host: &Arc<Host>,
-    folder: &Folder,
+fn launch_in_container(
+    host: &Arc<NativeHost>,
+    folder: &SandboxFolder,
     spec: &Spec,
-    planned: Plan,
+    planned: CagePlan,
     lock: &OwnedFd,
-) -> Result<Newborn, BackendError> {
-    let housing = host.housing.as_ref().ok_or_else(|| missing(&spec.id))?;
+) -> Result<LaunchedSandbox, BackendError> {
+    let outer_container = host
+        .outer_container
+        .as_ref()
+        .ok_or_else(|| missing(&spec.id))?;
     let overlay = folder.overlay();
-    let cage = housing::raise(
+    let cage = outer_container::start(
         &host.program,
-        &**housing,
+        &**outer_container,
         folder,
         spec,
         &planned.binds,
@@ -233,17 +247,17 @@ fn bear_in_a_house(
         lock,
     )?;
     let planned = planned.seen_from_inside();
-    bear(host, cage, folder, spec, &planned, lock)
+    launch(host, cage, folder, spec, &planned, lock)
 }
 
-fn made(planned: &Plan, disk: &DiskLimit) -> Made {
-    Made {
+fn made(planned: &CagePlan, disk: &DiskLimit) -> ExternalResources {
+    ExternalResources {
         groups: planned
             .groups
             .iter()
             .map(|group| group.folder.clone())
             .collect(),
-        on_disk: matches!(planned.files, Files::Disk { .. }),
+        on_disk: matches!(planned.files, WorkspaceStorage::Disk { .. }),
         project: disk.project(),
     }
 }
@@ -256,14 +270,14 @@ fn widen(end: &UnixStream) {
         .or_else(|_| set_socket_send_buffer_size(end, ROOM));
 }
 
-fn bear(
-    host: &Arc<Host>,
-    cage: Waiting,
-    folder: &Folder,
+fn launch(
+    host: &Arc<NativeHost>,
+    cage: WaitingCage,
+    folder: &SandboxFolder,
     spec: &Spec,
-    planned: &Plan,
+    planned: &CagePlan,
     lock: &OwnedFd,
-) -> Result<Newborn, BackendError> {
+) -> Result<LaunchedSandbox, BackendError> {
     let listener = folder
         .listen()
         .map_err(|source| BackendError::failed("listen for the warden's callers", source))?;
@@ -271,65 +285,65 @@ fn bear(
         UnixStream::pair().map_err(|source| BackendError::failed("make the link", source))?;
     widen(&link);
     widen(&theirs);
-    let (cord, outer, stderr, keeper) = cage.into_parts();
-    let _ = set_socket_timeout(&cord, Timeout::Recv, Some(PATIENCE));
-    let mut labour = Labour {
+    let (control, outer, stderr, keeper) = cage.into_parts();
+    let _ = set_socket_timeout(&control, Timeout::Recv, Some(LAUNCH_TIMEOUT));
+    let mut launching = PendingLaunch {
         outer: Some(outer),
         pidfd: None,
         stderr,
         keeper,
     };
-    let sent = cord.send(planned, &[listener.as_fd(), theirs.as_fd(), lock.as_fd()]);
+    let sent = control.send(planned, &[listener.as_fd(), theirs.as_fd(), lock.as_fd()]);
     drop((listener, theirs));
     if let Err(source) = sent {
         // Before the rest is seen out: who waits at the other end goes by this.
-        drop(cord);
-        let source = labour.why_silent(source);
+        drop(control);
+        let source = launching.why_silent(source);
         return Err(BackendError::failed("send the plan", source));
     }
-    let (born, sealed, stderr) = labour.deliver(host, cord, folder, spec)?;
+    let (started, sealed, stderr) = launching.finish(host, control, folder, spec)?;
     link.set_nonblocking(true)
         .map_err(|source| BackendError::failed("wait on the link", source))?;
-    Ok(Newborn {
+    Ok(LaunchedSandbox {
         host: Arc::clone(host),
-        start: Start::Fresh,
+        start: StartKind::Fresh,
         parts: Some((
-            Ends {
+            SandboxStreams {
                 link,
                 exit: sealed.exit,
                 stderr,
             },
-            born,
+            started,
         )),
         landlock: sealed.landlock,
     })
 }
 
-/// What the cage says when nothing in it is open any more.
-struct Sealed {
+/// The report of a cage in which nothing is open any more.
+struct SealReport {
     /// The ABI that holds.
     landlock: Option<u8>,
     exit: Option<TcpListener>,
 }
 
-/// What exists between the spawn and the confirmation. Dropped, it ends all of it.
-struct Labour {
+/// The processes between the spawn and the confirmation. Dropped, it ends all of them.
+struct PendingLaunch {
     outer: Option<Child>,
     pidfd: Option<Arc<OwnedFd>>,
     stderr: Option<InnerStderr>,
-    keeper: Option<Keeper>,
+    keeper: Option<ContainerKeeper>,
 }
 
-impl Labour {
-    fn deliver(
+impl PendingLaunch {
+    fn finish(
         mut self,
-        host: &Host,
-        cord: Cord,
-        folder: &Folder,
+        host: &NativeHost,
+        control: ControlSocket,
+        folder: &SandboxFolder,
         spec: &Spec,
-    ) -> Result<(Born, Sealed, Option<InnerStderr>), BackendError> {
-        let sealed = self.await_seal(&cord, folder)?;
-        if sealed.landlock.is_none() && host.demands(Demand::Landlock) {
+    ) -> Result<(NewChild, SealReport, Option<InnerStderr>), BackendError> {
+        let sealed = self.await_seal(&control, folder)?;
+        if sealed.landlock.is_none() && host.demands(RequiredLayer::Landlock) {
             return Err(BackendError::Unavailable {
                 what: "this kernel has no Landlock, which the configuration requires".to_owned(),
                 remedy: "boot a kernel since 5.13 with landlock in its lsm= list".to_owned(),
@@ -337,8 +351,8 @@ impl Labour {
         }
         let pidfd = self.pidfd.take().ok_or_else(|| missing(&spec.id))?;
         let outer = self.outer.take();
-        let tie = match (spec.lifeline, outer) {
-            (Lifeline::Creator, Some(guard)) => Some(Tie { cord, guard }),
+        let lifeline = match (spec.lifeline, outer) {
+            (Lifeline::Creator, Some(guard)) => Some(CreatorLifeline { control, guard }),
             (_, outer) => {
                 // It has reported, which was its last act.
                 if let Some(mut outer) = outer {
@@ -347,16 +361,16 @@ impl Labour {
                 None
             }
         };
-        let born = Born {
+        let started = NewChild {
             id: spec.id.clone(),
             pidfd,
-            tie,
+            lifeline,
             keeper: self.keeper.take(),
         };
-        Ok((born, sealed, self.stderr.take()))
+        Ok((started, sealed, self.stderr.take()))
     }
 
-    /// A cord that is closed means that the cage died; then why is worth more than that.
+    /// A closed control socket means that the cage died; then why is worth more than that.
     fn why_silent(&mut self, source: io::Error) -> io::Error {
         let Some(stderr) = &self.stderr else {
             return source;
@@ -369,9 +383,9 @@ impl Labour {
         if !died.contains(&source.kind()) {
             return source;
         }
-        // The inner one is the cause where it exists; the outer one held the cord until it ended.
+        // The inner one is the cause where it exists; the outer one held the control socket until it ended.
         let inner = self.pidfd.as_deref().and_then(|pidfd| {
-            process::wait_for_end(pidfd.as_fd(), PATIENCE);
+            process::wait_for_end(pidfd.as_fd(), LAUNCH_TIMEOUT);
             inner_death::collect(pidfd.as_fd())
         });
         let outer = || {
@@ -385,18 +399,22 @@ impl Labour {
         }
     }
 
-    /// Two processes report over one cord, so the order is open. The process is written down while
-    /// it builds its cage, and is told so at once: the word waits for it in the cord, and it need not
+    /// Two processes report over one control socket, so the order is open. The process is written down while
+    /// it builds its cage, and is told so at once: the word waits for it in the socket, and it need not
     /// wait for us when it is sealed. Until this returns nobody has the link, so it serves nobody.
-    fn await_seal(&mut self, cord: &Cord, folder: &Folder) -> Result<Sealed, BackendError> {
-        let (mut born, mut sealed, mut failure) = (false, None, None);
+    fn await_seal(
+        &mut self,
+        control: &ControlSocket,
+        folder: &SandboxFolder,
+    ) -> Result<SealReport, BackendError> {
+        let (mut started, mut sealed, mut failure) = (false, None, None);
         loop {
-            match (born, sealed.take(), failure.take()) {
+            match (started, sealed.take(), failure.take()) {
                 (true, Some(sealed), None) => return Ok(sealed),
                 (true, _, Some(error)) => return Err(error),
                 (_, before, kept) => (sealed, failure) = (before, kept),
             }
-            let (report, mut fds) = match cord.receive::<Report>() {
+            let (report, mut fds) = match control.receive::<CageReport>() {
                 Ok(received) => received,
                 Err(source) => {
                     return Err(failure.unwrap_or_else(|| {
@@ -405,8 +423,8 @@ impl Labour {
                 }
             };
             match report {
-                Report::Born => {
-                    born = true;
+                CageReport::Born => {
+                    started = true;
                     self.pidfd = fds.pop().map(Arc::new);
                     let pid = self.pidfd.as_deref().and_then(pid_here);
                     let process = pid
@@ -416,14 +434,14 @@ impl Labour {
                         .note_life(&process)
                         .map_err(|source| BackendError::failed("write down the process", source))?;
                     // One that died meanwhile has said why, or its silence tells.
-                    let _ = cord.send_bytes(GO, &[]);
+                    let _ = control.send_bytes(GO, &[]);
                 }
-                Report::Ready { landlock } => {
+                CageReport::Ready { landlock } => {
                     tracing::debug!(sandbox = %folder.id, landlock, "sealed");
                     let exit = fds.pop().map(TcpListener::from);
-                    sealed = Some(Sealed { landlock, exit });
+                    sealed = Some(SealReport { landlock, exit });
                 }
-                Report::Failed { step, errno } => {
+                CageReport::Failed { step, errno } => {
                     failure = Some(remedy::explain(&step, errno));
                 }
             }
@@ -431,24 +449,24 @@ impl Labour {
     }
 }
 
-/// Its number as this process counts: in a house they count differently.
+/// Returns the process number as this process counts: in an outer container they count differently.
 fn pid_here(pidfd: &OwnedFd) -> Option<i32> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     let number = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
     number.trim().parse().ok().filter(|&pid| pid > 0)
 }
 
-impl Drop for Labour {
+impl Drop for PendingLaunch {
     fn drop(&mut self) {
         if let Some(pidfd) = self.pidfd.take() {
-            process::kill(pidfd.as_fd(), PATIENCE);
+            process::kill(pidfd.as_fd(), LAUNCH_TIMEOUT);
         }
         if let Some(mut outer) = self.outer.take() {
             let _ = outer.kill();
             let _ = outer.wait();
         }
         if let Some(keeper) = self.keeper.take() {
-            keeper.see_out();
+            keeper.reap();
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What is known of one house: its first process, the one that looks after it, and its cgroups.
+//! Finds and ends what makes up one outer container: its first process, the one that looks after it, and its
+//! cgroups.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,26 +13,27 @@ use serde::{Deserialize, Serialize};
 use super::groups;
 
 /// Killed processes vanish at once, except from an unresponsive disk.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a keeper may tidy up after its house.
-const TIDYING: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a keeper may tidy up after its outer container.
+const KEEPER_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The processes and cgroups of one outer container, as written down in its folder.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct House {
-    /// Its end is the end of all in it.
+pub(super) struct ContainerProcesses {
+    /// The first process: its end is the end of all in the container.
     init: Option<Process>,
     /// The program outside that tidies up after it.
     keeper: Option<Process>,
-    /// Which the keeper removes, if it lives.
+    /// The cgroups of the container, which the keeper removes if it lives.
     groups: Vec<PathBuf>,
 }
 
-impl House {
-    /// The house that the process stands in, seen from outside.
+impl ContainerProcesses {
+    /// The outer container that the process stands in, seen from outside.
     pub(super) fn around(cage: i32) -> Self {
         let init = parent_of(cage);
         let program = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).ok();
-        // Of one program with the house's first process, or it is somebody who adopted it.
+        // Of one program with the outer container's first process, or it is somebody who adopted it.
         let keeper = init.and_then(|init| {
             parent_of(init)
                 .filter(|&keeper| program(keeper).is_some_and(|it| Some(it) == program(init)))
@@ -49,15 +51,15 @@ impl House {
 
     pub(super) fn end(&self) -> Result<(), BackendError> {
         if let Some(init) = self.init()
-            && !kill(init.as_fd(), PATIENCE)
+            && !kill(init.as_fd(), KILL_TIMEOUT)
         {
             let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
             return Err(BackendError::failed("end the instance", late));
         }
         if let Some(keeper) = self.keeper.as_ref().and_then(Process::open)
-            && !wait_for_end(keeper.as_fd(), TIDYING)
+            && !wait_for_end(keeper.as_fd(), KEEPER_EXIT_TIMEOUT)
         {
-            kill(keeper.as_fd(), PATIENCE);
+            kill(keeper.as_fd(), KILL_TIMEOUT);
         }
         for group in &self.groups {
             let _ = fs::remove_dir(group);

@@ -1,21 +1,22 @@
-//! A step that failed, small enough to cross the cord.
+//! A step that failed, small enough to cross the control socket.
 
 use std::io;
 
-use crate::plan::Report;
+use crate::plan::CageReport;
 
+/// A step of building the cage that failed, small enough to be reported to the gateway.
 #[derive(Debug)]
-pub(crate) struct Snag {
+pub(crate) struct StepFailure {
     step: String,
     errno: i32,
 }
 
 /// Names the step a result belongs to.
-pub(crate) trait Step<T> {
-    fn step(self, step: &str) -> Result<T, Snag>;
+pub(crate) trait FailingStep<T> {
+    fn step(self, step: &str) -> Result<T, StepFailure>;
 }
 
-impl Snag {
+impl StepFailure {
     pub(crate) fn new(step: impl Into<String>, errno: impl Into<io::Error>) -> Self {
         let errno: io::Error = errno.into();
         Self {
@@ -30,16 +31,16 @@ impl Snag {
         io::Error::from_raw_os_error(self.errno)
     }
 
-    pub(crate) fn report(self) -> Report {
-        Report::Failed {
+    pub(crate) fn report(self) -> CageReport {
+        CageReport::Failed {
             step: self.step,
             errno: self.errno,
         }
     }
 }
 
-impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
-    fn step(self, step: &str) -> Result<T, Snag> {
-        self.map_err(|errno| Snag::new(step, errno))
+impl<T, E: Into<io::Error>> FailingStep<T> for Result<T, E> {
+    fn step(self, step: &str) -> Result<T, StepFailure> {
+        self.map_err(|errno| StepFailure::new(step, errno))
     }
 }

@@ -1,4 +1,4 @@
-//! What the warden knows of: its families, runs, shells and clients.
+//! What the warden knows of: its process trees, runs, shells and clients.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -15,38 +15,39 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::family::Family;
 use super::oom::OomCounter;
-use super::runs::Runs;
-use super::shell::Shells;
-use super::sys::{Plan, Record, start, watch};
+use super::process_tree::ProcessTree;
+use super::runs::RunTable;
+use super::shell::ShellTable;
+use super::sys::{KeeperReport, StartPlan, start, watch};
 use super::tree;
 use crate::protocol::{ByteString, Failure, FailureKind};
 
+/// All that one warden knows: its process trees, runs, shells and clients.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct WardenState {
     env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
     is_init: bool,
     pub(crate) oom: OomCounter,
-    pub(crate) runs: Runs,
-    pub(crate) shells: Shells,
+    pub(crate) runs: RunTable,
+    pub(crate) shells: ShellTable,
     pub(crate) listeners: Cell<u32>,
     pub(crate) relays: Cell<usize>,
     pub(crate) born: Instant,
     report: OwnedFd,
     reports: RefCell<Option<Rc<AsyncFd<OwnedFd>>>>,
     next_slot: Cell<u64>,
-    families: RefCell<HashMap<u64, Rc<Family>>>,
+    process_trees: RefCell<HashMap<u64, Rc<ProcessTree>>>,
     clients: Cell<u32>,
     last_use: Cell<Instant>,
     stopping: Cell<bool>,
     stop: Notify,
 }
 
-/// What to start, in words.
+/// The command to start, and its surroundings.
 #[derive(Debug)]
-pub(crate) struct Command<'a> {
+pub(crate) struct StartRequest<'a> {
     pub(crate) argv: &'a [ByteString],
     pub(crate) env: &'a [(ByteString, ByteString)],
     pub(crate) cwd: Option<&'a ByteString>,
@@ -54,7 +55,7 @@ pub(crate) struct Command<'a> {
     pub(crate) terminal: bool,
 }
 
-impl World {
+impl WardenState {
     pub(crate) fn new(
         env: Vec<(OsString, OsString)>,
         cwd: PathBuf,
@@ -64,26 +65,26 @@ impl World {
         // Keepers write to it and may wait there; we read without waiting.
         let (reports, report) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&reports, true)?;
-        let world = Self {
+        let warden = Self {
             env,
             cwd,
             is_init,
             oom: OomCounter::new(oom_counter),
-            runs: Runs::default(),
-            shells: Shells::default(),
+            runs: RunTable::default(),
+            shells: ShellTable::default(),
             listeners: Cell::new(0),
             relays: Cell::new(0),
             born: Instant::now(),
             report,
             reports: RefCell::new(None),
             next_slot: Cell::new(1),
-            families: RefCell::default(),
+            process_trees: RefCell::default(),
             clients: Cell::new(0),
             last_use: Cell::new(Instant::now()),
             stopping: Cell::new(false),
             stop: Notify::new(),
         };
-        Ok((world, reports))
+        Ok((warden, reports))
     }
 
     /// What `~` stands for.
@@ -93,7 +94,7 @@ impl World {
     }
 
     /// Starts a command under a keeper of its own.
-    pub(crate) fn start(&self, command: &Command<'_>) -> Result<Rc<Family>, Failure> {
+    pub(crate) fn start(&self, command: &StartRequest<'_>) -> Result<Rc<ProcessTree>, Failure> {
         let slot = self.next_slot.get();
         self.next_slot.set(slot + 1);
         let env = self.environment(command.env)?;
@@ -101,7 +102,7 @@ impl World {
             Some(cwd) => c_string(&cwd.0)?,
             None => c_string(self.cwd.as_os_str().as_bytes())?,
         };
-        let plan = Plan {
+        let plan = StartPlan {
             slot,
             report: self.report.as_fd(),
             programs: programs(command.argv, &env)?,
@@ -113,9 +114,11 @@ impl World {
             below_init: self.is_init,
         };
         let keeper = start(&plan).map_err(|error| system("start a process", &error))?;
-        let family = Rc::new(Family::new(keeper.unsigned_abs()));
-        self.families.borrow_mut().insert(slot, Rc::clone(&family));
-        Ok(family)
+        let processes = Rc::new(ProcessTree::new(keeper.unsigned_abs()));
+        self.process_trees
+            .borrow_mut()
+            .insert(slot, Rc::clone(&processes));
+        Ok(processes)
     }
 
     pub(crate) async fn read_reports(self: Rc<Self>, reports: OwnedFd) {
@@ -141,15 +144,17 @@ impl World {
             self.hear_reports();
             let pid = pid.as_raw_pid().unsigned_abs();
             let slot = self
-                .families
+                .process_trees
                 .borrow()
                 .iter()
-                .find_map(|(slot, family)| (family.keeper == pid).then_some(*slot));
-            if let Some(family) = slot.and_then(|slot| self.families.borrow_mut().remove(&slot)) {
+                .find_map(|(slot, processes)| (processes.keeper == pid).then_some(*slot));
+            if let Some(processes) =
+                slot.and_then(|slot| self.process_trees.borrow_mut().remove(&slot))
+            {
                 // A keeper ends by itself only when nothing is left below it. One that was killed,
                 // before or after its command ended, left whatever there was to us.
                 orphaned |= status.exit_status() != Some(0);
-                family.lose();
+                processes.lose();
             }
         }
         if orphaned {
@@ -158,8 +163,11 @@ impl World {
     }
 
     pub(crate) fn keepers(&self) -> Vec<u32> {
-        let families = self.families.borrow();
-        families.values().map(|family| family.keeper).collect()
+        let process_trees = self.process_trees.borrow();
+        process_trees
+            .values()
+            .map(|processes| processes.keeper)
+            .collect()
     }
 
     /// A command that kills its keeper gets nothing away: whatever then becomes our own child and
@@ -176,12 +184,12 @@ impl World {
         let Some(reports) = self.reports.borrow().clone() else {
             return;
         };
-        let mut record = [0; Record::SIZE];
-        while let Ok(Record::SIZE) = rustix::io::read(reports.get_ref(), &mut record) {
-            let record = Record::from_bytes(&record);
-            let family = self.families.borrow().get(&record.slot).cloned();
-            if let Some(family) = family {
-                family.hear(&record);
+        let mut record = [0; KeeperReport::SIZE];
+        while let Ok(KeeperReport::SIZE) = rustix::io::read(reports.get_ref(), &mut record) {
+            let record = KeeperReport::from_bytes(&record);
+            let processes = self.process_trees.borrow().get(&record.slot).cloned();
+            if let Some(processes) = processes {
+                processes.hear(&record);
             }
         }
     }
@@ -204,7 +212,7 @@ impl World {
 }
 
 /// Clients, idleness and the end.
-impl World {
+impl WardenState {
     pub(crate) fn client_came(&self) {
         self.clients.set(self.clients.get() + 1);
     }

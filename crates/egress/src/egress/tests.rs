@@ -3,33 +3,33 @@ use std::sync::Arc;
 use hermetic_types::Secret;
 
 use super::*;
-use crate::audit::LogRecord;
-use crate::limits::Limits;
+use crate::audit::LogRecorder;
+use crate::limits::EgressLimits;
 use crate::resolve::SystemResolver;
-use crate::rules::{Authority, Verdict, Via};
+use crate::rules::{Authority, ProxyMethod, RuleVerdict};
 
-fn gate(charter: Charter) -> Gate {
+fn egress(rules: EgressRules) -> Egress {
     let proxy = Proxy::new(
-        Limits::default(),
+        EgressLimits::default(),
         Arc::new(SystemResolver::default()),
-        Arc::new(LogRecord),
+        Arc::new(LogRecorder),
     );
-    Gate::new(proxy, charter).unwrap()
+    Egress::new(proxy, rules).unwrap()
 }
 
 fn key(text: &str) -> ConversationKey {
     ConversationKey::new(text)
 }
 
-fn allows(conversation: &Conversation, target: &str) -> bool {
+fn allows(conversation: &ConversationEgress, target: &str) -> bool {
     let target = Authority::parse(target).unwrap();
-    let verdict = conversation.rules().decide(&target, Via::Tunnel);
-    matches!(verdict, Verdict::Allow(_))
+    let verdict = conversation.rules().decide(&target, ProxyMethod::Tunnel);
+    matches!(verdict, RuleVerdict::Allow(_))
 }
 
 #[test]
 fn what_is_for_some_is_not_for_others() {
-    let gate = gate(Charter {
+    let egress = egress(EgressRules {
         rules: RulesText::allowing(["all.test"]),
         more: vec![(
             "telegram:dm:1".parse().unwrap(),
@@ -37,8 +37,8 @@ fn what_is_for_some_is_not_for_others() {
         )],
         credentials: Vec::new(),
     });
-    let one = gate.conversation(&key("agent:main:telegram:dm:1"));
-    let two = gate.conversation(&key("agent:main:telegram:dm:2"));
+    let one = egress.conversation(&key("agent:main:telegram:dm:1"));
+    let two = egress.conversation(&key("agent:main:telegram:dm:2"));
     assert!(allows(&one, "all.test:443") && allows(&one, "one.test:443"));
     assert!(allows(&two, "all.test:443") && !allows(&two, "one.test:443"));
 }
@@ -49,58 +49,61 @@ fn a_credential_and_its_placeholder_are_its_owners() {
         let value = Secret::new(format!("secret-of-{name}"));
         Credential::new("api.test", "authorization", "Bearer", value, "placeholder").unwrap()
     };
-    let gate = gate(Charter {
-        credentials: vec![Issued {
+    let egress = egress(EgressRules {
+        credentials: vec![CredentialGrant {
             credential: credential("one"),
             scope: Some("telegram:dm:1".parse().unwrap()),
             variable: Some("API_TOKEN".into()),
         }],
-        ..Charter::default()
+        ..EgressRules::default()
     });
     let target = Authority::parse("api.test:443").unwrap();
     let (one, two) = (
         key("agent:main:telegram:dm:1"),
         key("agent:main:telegram:dm:11"),
     );
-    assert_eq!(gate.conversation(&one).credentials_for(&target).len(), 1);
-    assert_eq!(gate.conversation(&two).credentials_for(&target).len(), 0);
-    assert_eq!(gate.env(&one, 3128)["API_TOKEN"], "placeholder");
-    assert!(!gate.env(&two, 3128).contains_key("API_TOKEN"));
+    assert_eq!(egress.conversation(&one).credentials_for(&target).len(), 1);
+    assert_eq!(egress.conversation(&two).credentials_for(&target).len(), 0);
+    assert_eq!(egress.env(&one, 3128)["API_TOKEN"], "placeholder");
+    assert!(!egress.env(&two, 3128).contains_key("API_TOKEN"));
 }
 
 #[test]
 fn a_conversation_is_the_same_while_somebody_holds_it() {
-    let gate = gate(Charter::default());
-    let first = gate.conversation(&key("a"));
-    assert!(Arc::ptr_eq(&first, &gate.conversation(&key("a"))));
+    let egress = egress(EgressRules::default());
+    let first = egress.conversation(&key("a"));
+    assert!(Arc::ptr_eq(&first, &egress.conversation(&key("a"))));
     first.account().spend(10).unwrap();
     drop(first);
-    assert_eq!(gate.conversation(&key("a")).account().bytes(), 0);
+    assert_eq!(egress.conversation(&key("a")).account().bytes(), 0);
 }
 
 #[test]
 fn an_added_rule_counts_at_once_and_a_broken_book_closes() {
     let folder = tempfile::tempdir().unwrap();
     let book = RuleBook::at(folder.path().join("egress.rules"));
-    let gate = gate(Charter {
+    let egress = egress(EgressRules {
         rules: RulesText::allowing(["all.test"]),
-        ..Charter::default()
+        ..EgressRules::default()
     })
     .reading(book.clone());
-    let conversation = gate.conversation(&key("cli:x"));
+    let conversation = egress.conversation(&key("cli:x"));
     assert!(!allows(&conversation, "new.test:443"));
 
     std::fs::write(book.path(), "allow new.test\ndeny all.test for telegram\n").unwrap();
-    gate.refresh();
+    egress.refresh();
     assert!(allows(&conversation, "new.test:443") && allows(&conversation, "all.test:443"));
-    assert_eq!(gate.reach(&key("cli:x")).allowed, ["all.test", "new.test"]);
+    assert_eq!(
+        egress.reach(&key("cli:x")).allowed,
+        ["all.test", "new.test"]
+    );
 
     std::fs::write(book.path(), "allow new.test\ndney all.test\n").unwrap();
-    gate.refresh();
+    egress.refresh();
     assert!(!allows(&conversation, "new.test:443") && !allows(&conversation, "all.test:443"));
-    assert_eq!(gate.reach(&key("cli:x")).mode, Mode::Closed);
+    assert_eq!(egress.reach(&key("cli:x")).mode, RuleMode::Closed);
 
     std::fs::remove_file(book.path()).unwrap();
-    gate.refresh();
+    egress.refresh();
     assert!(!allows(&conversation, "new.test:443") && allows(&conversation, "all.test:443"));
 }

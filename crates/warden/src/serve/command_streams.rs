@@ -7,20 +7,20 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use super::output::Source;
+use super::output::OutputSource;
 use crate::protocol::frame::Kind;
 use crate::protocol::{Output, Run, StdinMode, WindowSize};
 
 /// Both ends of everything the command is connected to.
-pub(super) struct Ends {
+pub(super) struct CommandStreams {
     /// The command's 0, 1 and 2.
     pub(super) theirs: Vec<OwnedFd>,
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<OutputSource>,
     pub(super) stdin: Option<OwnedFd>,
     pub(super) terminal: Option<OwnedFd>,
 }
 
-impl Ends {
+impl CommandStreams {
     pub(super) fn open(request: &Run) -> std::io::Result<Self> {
         if let Output::Pty(size) = request.output {
             return Self::terminal(size, &request.stdin);
@@ -33,11 +33,11 @@ impl Ends {
                 (read, Some(write))
             }
         };
-        let (out, out_theirs) = Source::pipe(Kind::Out)?;
+        let (out, out_theirs) = OutputSource::pipe(Kind::Out)?;
         let (sources, err_theirs) = if request.output == Output::Merged {
             (vec![out], out_theirs.try_clone()?)
         } else {
-            let (err, err_theirs) = Source::pipe(Kind::Err)?;
+            let (err, err_theirs) = OutputSource::pipe(Kind::Err)?;
             (vec![out, err], err_theirs)
         };
         Ok(Self {
@@ -61,7 +61,7 @@ impl Ends {
                 .then(|| master.try_clone())
                 .transpose()?,
             terminal: Some(master.try_clone()?),
-            sources: vec![Source::terminal(master)?],
+            sources: vec![OutputSource::terminal(master)?],
         })
     }
 }

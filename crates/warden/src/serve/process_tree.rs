@@ -9,32 +9,33 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::sys::{Record, Stage};
+use super::sys::{KeeperReport, StartStage};
 use super::tree;
 use crate::protocol::{Failure, FailureKind, Status, Usage};
 
 /// After this long, what is still there cannot be killed: it hangs in the kernel.
-const GIVE_UP: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The processes of one command: its keeper and everything below it.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct ProcessTree {
     pub(crate) keeper: u32,
     started: OnceCell<Result<u32, Failure>>,
-    exit: OnceCell<Exit>,
+    exit: OnceCell<CommandExit>,
     gone: Cell<bool>,
     changed: Notify,
 }
 
 /// How the command itself ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Exit {
+pub(crate) struct CommandExit {
     pub(crate) status: Status,
     pub(crate) usage: Usage,
     /// It left others behind.
     pub(crate) others: bool,
 }
 
-impl Family {
+impl ProcessTree {
     pub(crate) fn new(keeper: u32) -> Self {
         Self {
             keeper,
@@ -45,18 +46,18 @@ impl Family {
         }
     }
 
-    pub(crate) fn hear(&self, record: &Record) {
+    pub(crate) fn hear(&self, record: &KeeperReport) {
         // A second record of the same kind would be a lie; the first one counts.
         let _ = match record.kind {
             0 => self.started.set(Ok(record.detail)).is_ok(),
             1 => self
                 .started
                 .set(Err(not_started(
-                    Stage::from_number(record.detail),
+                    StartStage::from_number(record.detail),
                     record.status,
                 )))
                 .is_ok(),
-            _ => self.exit.set(Exit::from(record)).is_ok(),
+            _ => self.exit.set(CommandExit::from(record)).is_ok(),
         };
         self.changed.notify_waiters();
     }
@@ -68,7 +69,7 @@ impl Family {
             errno: None,
             text: "the command's keeper was killed".into(),
         }));
-        let _ = self.exit.set(Exit {
+        let _ = self.exit.set(CommandExit {
             status: Status::Unknown,
             usage: Usage::default(),
             others: false,
@@ -78,23 +79,25 @@ impl Family {
     }
 
     pub(crate) async fn started(&self) -> Result<u32, Failure> {
-        self.until(|family| family.started.get().cloned()).await
+        self.until(|processes| processes.started.get().cloned())
+            .await
     }
 
-    pub(crate) async fn ended(&self) -> Exit {
-        self.until(|family| family.exit.get().copied()).await
+    pub(crate) async fn ended(&self) -> CommandExit {
+        self.until(|processes| processes.exit.get().copied()).await
     }
 
     /// Nothing of it is left.
     pub(crate) async fn gone(&self) {
-        self.until(|family| family.gone.get().then_some(())).await;
+        self.until(|processes| processes.gone.get().then_some(()))
+            .await;
     }
 
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.get()
     }
 
-    pub(crate) fn exit(&self) -> Option<Exit> {
+    pub(crate) fn exit(&self) -> Option<CommandExit> {
         self.exit.get().copied()
     }
 
@@ -122,7 +125,7 @@ impl Family {
                 return;
             }
         }
-        let deadline = Instant::now() + GIVE_UP;
+        let deadline = Instant::now() + KILL_TIMEOUT;
         let mut pause = Duration::from_micros(200);
         while !self.is_gone() && Instant::now() < deadline {
             tree::sweep(self.keeper, &HashSet::new());
@@ -148,8 +151,8 @@ impl Family {
     }
 }
 
-impl From<&Record> for Exit {
-    fn from(record: &Record) -> Self {
+impl From<&KeeperReport> for CommandExit {
+    fn from(record: &KeeperReport) -> Self {
         let status = record.status;
         let status = if libc::WIFEXITED(status) {
             Status::Exited(libc::WEXITSTATUS(status))
@@ -168,15 +171,15 @@ impl From<&Record> for Exit {
     }
 }
 
-fn not_started(stage: Stage, errno: i32) -> Failure {
+fn not_started(stage: StartStage, errno: i32) -> Failure {
     let error = std::io::Error::from_raw_os_error(errno);
     let (kind, what) = match (stage, errno) {
-        (Stage::WorkingDirectory, _) => (FailureKind::WorkingDirectory, "enter the directory"),
-        (Stage::Exec, libc::ENOENT) => (FailureKind::ProgramNotFound, "find the program"),
-        (Stage::Exec, _) => (FailureKind::ProgramNotStarted, "start the program"),
-        (Stage::Clone, _) => (FailureKind::System, "start a process"),
-        (Stage::Terminal, _) => (FailureKind::System, "give it a terminal"),
-        (Stage::Descriptors, _) => (FailureKind::System, "place its descriptors"),
+        (StartStage::WorkingDirectory, _) => (FailureKind::WorkingDirectory, "enter the directory"),
+        (StartStage::Exec, libc::ENOENT) => (FailureKind::ProgramNotFound, "find the program"),
+        (StartStage::Exec, _) => (FailureKind::ProgramNotStarted, "start the program"),
+        (StartStage::Clone, _) => (FailureKind::System, "start a process"),
+        (StartStage::Terminal, _) => (FailureKind::System, "give it a terminal"),
+        (StartStage::Descriptors, _) => (FailureKind::System, "place its descriptors"),
     };
     Failure {
         kind,

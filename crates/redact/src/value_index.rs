@@ -5,26 +5,27 @@
 
 use zeroize::Zeroizing;
 
-use crate::window::{Ahead, NeedMore};
+use crate::window::{NeedMore, TextAhead};
 
-pub(crate) struct Needles {
+/// An index of exact values, looked up at one place of the text.
+pub(crate) struct ValueIndex {
     sorted: Vec<Zeroizing<Vec<u8>>>,
-    breaks: Breaks,
+    breaks: LineBreaks,
     /// A bitmap of how values begin, by the hash of their first four bytes: most places that the
     /// filter lets through end here.
     heads: Box<[u64; 1024]>,
 }
 
-/// Whether a line break in the text may stand in the middle of a value.
+/// Tells whether a line break in the text may stand in the middle of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Breaks {
+pub(crate) enum LineBreaks {
     Matter,
     /// `base64` wraps its lines.
     Skip,
 }
 
-impl Needles {
-    pub(crate) fn new(mut values: Vec<Zeroizing<Vec<u8>>>, breaks: Breaks) -> Self {
+impl ValueIndex {
+    pub(crate) fn new(mut values: Vec<Zeroizing<Vec<u8>>>, breaks: LineBreaks) -> Self {
         values.sort_by(|one, two| one.as_slice().cmp(two.as_slice()));
         values.dedup();
         let mut heads = Box::new([0; 1024]);
@@ -46,7 +47,7 @@ impl Needles {
     }
 
     /// How many bytes of the text the longest value here takes.
-    pub(crate) fn longest(&self, ahead: Ahead<'_>) -> Result<Option<usize>, NeedMore> {
+    pub(crate) fn longest(&self, ahead: TextAhead<'_>) -> Result<Option<usize>, NeedMore> {
         let Some(head) = ahead.first_four()? else {
             return Ok(None);
         };
@@ -73,7 +74,7 @@ impl Needles {
                 return Ok(found);
             };
             at += 1;
-            if depth > 0 && self.breaks == Breaks::Skip && matches!(byte, b'\n' | b'\r') {
+            if depth > 0 && self.breaks == LineBreaks::Skip && matches!(byte, b'\n' | b'\r') {
                 continue;
             }
             let low = fitting.partition_point(|value| value[depth] < byte);

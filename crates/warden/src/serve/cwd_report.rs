@@ -6,20 +6,21 @@ use std::rc::Rc;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::world::World;
+use super::state::WardenState;
 use crate::protocol::{ByteString, PLACE};
 
 /// As the kernel has it.
 const LONGEST_PATH: usize = 4096;
 
+/// The pipe by which a command tells the directory in which it ended.
 #[derive(Debug)]
-pub(super) struct Lead {
+pub(super) struct CwdReport {
     shell: String,
     ours: OwnedFd,
     theirs: OwnedFd,
 }
 
-impl Lead {
+impl CwdReport {
     pub(super) fn open(shell: &str) -> io::Result<Self> {
         let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&ours, true)?;
@@ -35,7 +36,7 @@ impl Lead {
     }
 
     /// The shell is where the command said, if it said anything that can be.
-    pub(super) fn follow(self, world: &Rc<World>) -> Option<ByteString> {
+    pub(super) fn follow(self, warden: &Rc<WardenState>) -> Option<ByteString> {
         let mut bytes = [0; LONGEST_PATH + 1];
         // What others of the command write later is not waited for.
         let length = rustix::io::read(&self.ours, &mut bytes).ok()?;
@@ -44,7 +45,7 @@ impl Lead {
             return None;
         }
         let place = ByteString(path.to_vec());
-        world.shells.set_place(world, &self.shell, place.clone());
+        warden.shells.set_place(warden, &self.shell, place.clone());
         Some(place)
     }
 }

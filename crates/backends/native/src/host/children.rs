@@ -1,5 +1,5 @@
 //! The sandboxes this very process started: it is their parent and must collect them, and it holds
-//! the cords of those that are to die with it.
+//! the control sockets of those that are to die with it.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,77 +12,82 @@ use tokio::task::JoinHandle;
 
 use super::inner_death;
 use super::sys;
-use super::waiting::Keeper;
-use crate::cord::Cord;
+use super::waiting_cage::ContainerKeeper;
+use crate::control_socket::ControlSocket;
 
+/// A sandbox that was just started.
 #[derive(Debug)]
-pub(super) struct Born {
+pub(super) struct NewChild {
     pub(super) id: SandboxId,
     pub(super) pidfd: Arc<OwnedFd>,
     /// Present where the sandbox is tied to us.
-    pub(super) tie: Option<Tie>,
-    /// Present where it stands in a house.
-    pub(super) keeper: Option<Keeper>,
+    pub(super) lifeline: Option<CreatorLifeline>,
+    /// Present where it stands in an outer container.
+    pub(super) keeper: Option<ContainerKeeper>,
 }
 
-/// Letting go of the cord ends the sandbox; the guard then ends by itself.
+/// Ties a sandbox to this process: closing the control socket ends the sandbox, and the guard then ends by
+/// itself.
 #[derive(Debug)]
-pub(super) struct Tie {
-    pub(super) cord: Cord,
+pub(super) struct CreatorLifeline {
+    pub(super) control: ControlSocket,
     pub(super) guard: Child,
 }
 
+/// The sandboxes that this process started.
 #[derive(Debug, Default)]
-pub(super) struct Kin(Mutex<HashMap<SandboxId, Member>>);
+pub(super) struct ChildSandboxes(Mutex<HashMap<SandboxId, ChildEntry>>);
 
+/// A sandbox that this process started, and what must be held while it lives.
 #[derive(Debug)]
-struct Member {
+struct ChildEntry {
     reaper: JoinHandle<()>,
     /// Held for what dropping it does.
-    _tie: Option<Tie>,
-    keeper: Option<Keeper>,
+    _lifeline: Option<CreatorLifeline>,
+    keeper: Option<ContainerKeeper>,
 }
 
-impl Kin {
+impl ChildSandboxes {
     /// Must be called within a runtime. What comes back hears how the sandbox's first process ended.
-    pub(super) fn adopt(&self, born: Born) -> oneshot::Receiver<Option<String>> {
+    pub(super) fn adopt(&self, child: NewChild) -> oneshot::Receiver<Option<String>> {
         let (tell, told) = oneshot::channel();
         let reaper = tokio::spawn(async move {
-            let _ = tell.send(collect(born.pidfd).await);
+            let _ = tell.send(collect(child.pidfd).await);
         });
-        let member = Member {
+        let member = ChildEntry {
             reaper,
-            _tie: born.tie,
-            keeper: born.keeper,
+            _lifeline: child.lifeline,
+            keeper: child.keeper,
         };
-        let before = self.members().insert(born.id, member);
+        let before = self.members().insert(child.id, member);
         drop(before);
         told
     }
 
-    pub(super) fn part(&self, id: &SandboxId) {
+    /// Forgets a sandbox that has ended, and collects its keeper.
+    pub(super) fn remove(&self, id: &SandboxId) {
         let member = self.members().remove(id);
         if let Some(keeper) = member.and_then(|mut member| member.keeper.take()) {
-            keeper.see_out();
+            keeper.reap();
         }
     }
 
-    fn members(&self) -> std::sync::MutexGuard<'_, HashMap<SandboxId, Member>> {
+    fn members(&self) -> std::sync::MutexGuard<'_, HashMap<SandboxId, ChildEntry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Member {
+impl Drop for ChildEntry {
     fn drop(&mut self) {
         self.reaper.abort();
     }
 }
 
-impl Drop for Tie {
+impl Drop for CreatorLifeline {
     fn drop(&mut self) {
         // The guard may still be waiting for the end that is under way; it needs no help to see it,
         // but it is our child.
-        let _ = rustix::net::shutdown(self.cord.as_fd(), rustix::net::Shutdown::Both);
+        let _ = rustix::net::shutdown(self.control.as_fd(), rustix::net::Shutdown::Both);
         let _ = self.guard.wait();
     }
 }

@@ -4,35 +4,38 @@ use std::collections::VecDeque;
 
 use crate::protocol::frame::Kind;
 
+/// How much of the beginning is kept, and how much of the end.
 const HEAD: usize = 64 << 10;
 const TAIL: usize = 192 << 10;
 /// Pieces smaller than this grow before a new one is begun.
 const PIECE: usize = 4 << 10;
 
-/// `total` counts every byte; those between head and tail are gone.
+/// The output of a run that is kept for a later reader. `total` counts every byte; those between head and
+/// tail are gone.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
-    head: Vec<Piece>,
+pub(crate) struct Backlog {
+    head: Vec<BacklogChunk>,
     head_length: usize,
-    tail: VecDeque<Piece>,
+    tail: VecDeque<BacklogChunk>,
     tail_length: usize,
     total: u64,
 }
 
+/// Bytes of one kind of output, in the order in which they came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct BacklogChunk {
     pub(crate) kind: Kind,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What somebody who has the first `from` bytes is given.
+/// A part of what a reader who has the first `from` bytes is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Replay {
-    Piece(Piece),
+pub(crate) enum ReplayChunk {
+    Piece(BacklogChunk),
     Skipped(u64),
 }
 
-impl Kept {
+impl Backlog {
     pub(crate) fn push(&mut self, kind: Kind, mut bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let for_head = bytes.len().min(HEAD - self.head_length);
@@ -57,7 +60,7 @@ impl Kept {
         self.total
     }
 
-    pub(crate) fn replay(&self, from: u64) -> Vec<Replay> {
+    pub(crate) fn replay(&self, from: u64) -> Vec<ReplayChunk> {
         let mut replay = Vec::new();
         let mut at = 0;
         for piece in &self.head {
@@ -66,7 +69,7 @@ impl Kept {
         let tail_begins = self.total - self.tail_length as u64;
         let gap_begins = at.max(from.min(tail_begins));
         if tail_begins > gap_begins {
-            replay.push(Replay::Skipped(tail_begins - gap_begins));
+            replay.push(ReplayChunk::Skipped(tail_begins - gap_begins));
         }
         at = tail_begins;
         for piece in &self.tail {
@@ -76,11 +79,11 @@ impl Kept {
     }
 }
 
-fn cut_and_push(replay: &mut Vec<Replay>, piece: &Piece, at: &mut u64, from: u64) {
+fn cut_and_push(replay: &mut Vec<ReplayChunk>, piece: &BacklogChunk, at: &mut u64, from: u64) {
     let known = usize::try_from(from.saturating_sub(*at)).unwrap_or(usize::MAX);
     *at += piece.bytes.len() as u64;
     if let Some(bytes) = piece.bytes.get(known..).filter(|bytes| !bytes.is_empty()) {
-        replay.push(Replay::Piece(Piece {
+        replay.push(ReplayChunk::Piece(BacklogChunk {
             kind: piece.kind,
             bytes: bytes.to_vec(),
         }));
@@ -88,39 +91,40 @@ fn cut_and_push(replay: &mut Vec<Replay>, piece: &Piece, at: &mut u64, from: u64
 }
 
 /// Grows the last piece or begins a new one.
-fn append<L: Pieces>(pieces: &mut L, kind: Kind, bytes: &[u8]) {
+fn append<L: ChunkList>(pieces: &mut L, kind: Kind, bytes: &[u8]) {
     match pieces.last() {
         Some(last) if last.kind == kind && last.bytes.len() + bytes.len() <= PIECE => {
             last.bytes.extend_from_slice(bytes);
         }
-        _ => pieces.add(Piece {
+        _ => pieces.add(BacklogChunk {
             kind,
             bytes: bytes.to_vec(),
         }),
     }
 }
 
-trait Pieces {
-    fn last(&mut self) -> Option<&mut Piece>;
-    fn add(&mut self, piece: Piece);
+/// A list of chunks that grows at its end.
+trait ChunkList {
+    fn last(&mut self) -> Option<&mut BacklogChunk>;
+    fn add(&mut self, piece: BacklogChunk);
 }
 
-impl Pieces for Vec<Piece> {
-    fn last(&mut self) -> Option<&mut Piece> {
+impl ChunkList for Vec<BacklogChunk> {
+    fn last(&mut self) -> Option<&mut BacklogChunk> {
         self.last_mut()
     }
 
-    fn add(&mut self, piece: Piece) {
+    fn add(&mut self, piece: BacklogChunk) {
         self.push(piece);
     }
 }
 
-impl Pieces for VecDeque<Piece> {
-    fn last(&mut self) -> Option<&mut Piece> {
+impl ChunkList for VecDeque<BacklogChunk> {
+    fn last(&mut self) -> Option<&mut BacklogChunk> {
         self.back_mut()
     }
 
-    fn add(&mut self, piece: Piece) {
+    fn add(&mut self, piece: BacklogChunk) {
         self.push_back(piece);
     }
 }
@@ -129,13 +133,13 @@ impl Pieces for VecDeque<Piece> {
 mod tests {
     use super::*;
 
-    fn flat(replay: &[Replay]) -> (Vec<u8>, u64) {
+    fn flat(replay: &[ReplayChunk]) -> (Vec<u8>, u64) {
         let mut bytes = Vec::new();
         let mut skipped = 0;
         for item in replay {
             match item {
-                Replay::Piece(piece) => bytes.extend_from_slice(&piece.bytes),
-                Replay::Skipped(count) => skipped += count,
+                ReplayChunk::Piece(piece) => bytes.extend_from_slice(&piece.bytes),
+                ReplayChunk::Skipped(count) => skipped += count,
             }
         }
         (bytes, skipped)
@@ -143,12 +147,12 @@ mod tests {
 
     #[test]
     fn short_output_is_kept_whole_from_any_point() {
-        let mut kept = Kept::default();
-        kept.push(Kind::Out, b"hello ");
-        kept.push(Kind::Err, b"world");
+        let mut backlog = Backlog::default();
+        backlog.push(Kind::Out, b"hello ");
+        backlog.push(Kind::Err, b"world");
         for from in 0..=11 {
             assert_eq!(
-                flat(&kept.replay(from as u64)),
+                flat(&backlog.replay(from as u64)),
                 (b"hello world"[from..].to_vec(), 0)
             );
         }
@@ -156,13 +160,13 @@ mod tests {
 
     #[test]
     fn long_output_loses_its_middle_and_says_how_much() {
-        let mut kept = Kept::default();
+        let mut backlog = Backlog::default();
         let all: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
         for chunk in all.chunks(777) {
-            kept.push(Kind::Out, chunk);
+            backlog.push(Kind::Out, chunk);
         }
         for from in [0, 10, HEAD, 1_000_000, 2_999_990] {
-            let (bytes, skipped) = flat(&kept.replay(from as u64));
+            let (bytes, skipped) = flat(&backlog.replay(from as u64));
             assert_eq!(bytes.len() as u64 + skipped, 3_000_000 - from as u64);
             assert!(bytes.len() <= HEAD + TAIL);
             assert!(all.ends_with(&bytes[bytes.len() - 5..]));

@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use hermetic_sandbox::BackendError;
 use hermetic_types::SandboxId;
 
-use super::folder::{Folder, LOCK_PATIENCE};
-use super::native::Host;
-use super::record::Record;
+use super::folder::{LOCK_TIMEOUT, SandboxFolder};
+use super::native::NativeHost;
+use super::record::SandboxRecord;
 use hermetic_sandbox::host as process;
 
 /// How long processes get to vanish after SIGKILL. Only an unresponsive disk makes them need it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Ends every process, and keeps the files.
-pub(super) fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+pub(super) fn stop(host: &NativeHost, id: &SandboxId) -> Result<(), BackendError> {
     let Some(_lock) = lock(&host.folder(id))? else {
         return Ok(());
     };
@@ -27,26 +27,26 @@ pub(super) fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
 }
 
 /// [`stop`] for one who holds the lock.
-pub(super) fn halt(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+pub(super) fn halt(host: &NativeHost, id: &SandboxId) -> Result<(), BackendError> {
     let folder = host.folder(id);
     let record = folder.record();
     host.watch.forget(id);
-    if let Some(housing) = &host.housing {
-        if let Some(house) = folder.house() {
-            house.end()?;
+    if let Some(outer_container) = &host.outer_container {
+        if let Some(container) = folder.container() {
+            container.end()?;
         }
         // By its name as well: one whose cage never knocked was not written down.
-        housing.clear(id)?;
-        folder.forget_house();
+        outer_container.clear(id)?;
+        folder.forget_container();
     }
     if let Some(record) = &record {
         end_processes(record)?;
     }
-    host.kin.part(id);
+    host.children.remove(id);
     record.map_or(Ok(()), |record| remove_groups(id, &record))
 }
 
-pub(super) fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+pub(super) fn destroy(host: &NativeHost, id: &SandboxId) -> Result<(), BackendError> {
     let folder = host.folder(id);
     let Some(_lock) = lock(&folder)? else {
         return Ok(());
@@ -64,7 +64,7 @@ pub(super) fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
 
 /// Between the files and the record: a project that still has files is not let go, and one that no
 /// record names any more could not be.
-fn release_project(host: &Host, folder: &Folder) -> Result<(), BackendError> {
+fn release_project(host: &NativeHost, folder: &SandboxFolder) -> Result<(), BackendError> {
     let Some(project) = folder.record().and_then(|record| record.made.project) else {
         return Ok(());
     };
@@ -81,19 +81,19 @@ fn release_project(host: &Host, folder: &Folder) -> Result<(), BackendError> {
 }
 
 /// Nothing where there is no such sandbox.
-fn lock(folder: &Folder) -> Result<Option<OwnedFd>, BackendError> {
-    match folder.lock(LOCK_PATIENCE) {
+fn lock(folder: &SandboxFolder) -> Result<Option<OwnedFd>, BackendError> {
+    match folder.lock(LOCK_TIMEOUT) {
         Ok(lock) => Ok(Some(lock)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(BackendError::failed("lock the sandbox", source)),
     }
 }
 
-fn end_processes(record: &Record) -> Result<(), BackendError> {
+fn end_processes(record: &SandboxRecord) -> Result<(), BackendError> {
     let Some((process, pidfd)) = record.living() else {
         return Ok(());
     };
-    if process::kill(pidfd.as_fd(), PATIENCE) {
+    if process::kill(pidfd.as_fd(), KILL_TIMEOUT) {
         return Ok(());
     }
     Err(BackendError::failed(
@@ -102,7 +102,7 @@ fn end_processes(record: &Record) -> Result<(), BackendError> {
     ))
 }
 
-fn remove_groups(id: &SandboxId, record: &Record) -> Result<(), BackendError> {
+fn remove_groups(id: &SandboxId, record: &SandboxRecord) -> Result<(), BackendError> {
     for group in &record.made.groups {
         // What the folder says is believed only for groups that carry this sandbox's name.
         if group.file_name().and_then(|name| name.to_str()) == Some(id.as_str()) {
@@ -117,7 +117,7 @@ fn remove_groups(id: &SandboxId, record: &Record) -> Result<(), BackendError> {
 /// A group stays busy for a moment after its last process is gone. A process that never got as far
 /// as being written down may still be in it; it is ours by the group's name.
 fn remove_group(group: &Path) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + KILL_TIMEOUT;
     loop {
         match fs::remove_dir(group) {
             Err(error) if error.raw_os_error() == Some(16) => {}

@@ -4,29 +4,30 @@ use std::ops::Range;
 
 use hermetic_types::Secret;
 
-use crate::filter::{Filter, Start};
-use crate::forms::Forms;
-use crate::learned::Learned;
-use crate::needles::{Breaks, Needles};
+use crate::filter::{KnownStart, StartFilter};
+use crate::forms::SecretForms;
+use crate::learned::LearnedValues;
 use crate::redactor::Settings;
-use crate::rules::{self, Triggers};
-use crate::stream::Candidate;
-use crate::window::{AHEAD, Ahead, BEHIND, NeedMore, Rest};
+use crate::rules::{self, RuleTriggers};
+use crate::stream::SecretCandidate;
+use crate::value_index::{LineBreaks, ValueIndex};
+use crate::window::{AHEAD, BEHIND, NeedMore, StreamRest, TextAhead};
 
-pub(crate) struct Net {
-    filter: Filter,
-    triggers: Triggers,
-    plain: Needles,
-    wrapped: Needles,
+/// Finds known values and shapes of secrets.
+pub(crate) struct SecretMatcher {
+    filter: StartFilter,
+    triggers: RuleTriggers,
+    plain: ValueIndex,
+    wrapped: ValueIndex,
     longest_form: usize,
     ignored: usize,
     /// Whether the shapes of secrets are looked for.
     shapes: bool,
 }
 
-impl Net {
+impl SecretMatcher {
     pub(crate) fn new(known: impl IntoIterator<Item = Secret>, settings: Settings) -> Self {
-        let mut forms = Forms::default();
+        let mut forms = SecretForms::default();
         let mut ignored = 0;
         // Three bytes is what the filter needs at the least.
         let shortest = settings.shortest_known.max(4);
@@ -38,14 +39,17 @@ impl Net {
             }
         }
         let triggers = if settings.shapes {
-            Triggers::all()
+            RuleTriggers::all()
         } else {
-            Triggers::none()
+            RuleTriggers::none()
         };
-        let plain = Needles::new(forms.plain, Breaks::Matter);
-        let wrapped = Needles::new(forms.wrapped, Breaks::Skip);
-        let starts = plain.iter().chain(wrapped.iter()).filter_map(Start::of);
-        let filter = Filter::new(starts.chain(triggers.starts()));
+        let plain = ValueIndex::new(forms.plain, LineBreaks::Matter);
+        let wrapped = ValueIndex::new(forms.wrapped, LineBreaks::Skip);
+        let starts = plain
+            .iter()
+            .chain(wrapped.iter())
+            .filter_map(KnownStart::of);
+        let filter = StartFilter::new(starts.chain(triggers.starts()));
         let longest_form = plain.iter().map(<[u8]>::len).max().unwrap_or(0);
         // A wrapped form grows by a line break for each of its characters at the worst.
         let longest_wrapped = wrapped.iter().map(|form| form.len() * 2).max().unwrap_or(0);
@@ -73,7 +77,7 @@ impl Net {
         self.shapes
     }
 
-    pub(crate) fn filter(&self) -> &Filter {
+    pub(crate) fn filter(&self) -> &StartFilter {
         &self.filter
     }
 
@@ -81,15 +85,15 @@ impl Net {
     pub(crate) fn look(
         &self,
         behind: &[u8],
-        rest: Rest<'_>,
-        candidate: Candidate,
-        learned: &Learned,
-    ) -> Result<Marks, NeedMore> {
+        rest: StreamRest<'_>,
+        candidate: SecretCandidate,
+        learned: &LearnedValues,
+    ) -> Result<PlaceMarks, NeedMore> {
         let behind = &behind[behind.len().saturating_sub(BEHIND)..];
-        let ahead = Ahead::new(rest, AHEAD);
-        let mut marks = Marks::default();
+        let ahead = TextAhead::new(rest, AHEAD);
+        let mut marks = PlaceMarks::default();
         if candidate.may_start {
-            let exact = Ahead::new(rest, self.longest_form + 4);
+            let exact = TextAhead::new(rest, self.longest_form + 4);
             marks.add(self.plain.longest(exact)?.map(|length| 0..length));
             if let Some(length) = self.wrapped.longest(exact)? {
                 marks.add(Some(0..tail_of_encoding(exact, length)?));
@@ -112,22 +116,22 @@ impl Net {
     }
 }
 
-/// Places found at one position; rarely more than one.
+/// The ranges found at one position; rarely more than one.
 #[derive(Default)]
-pub(crate) struct Marks {
+pub(crate) struct PlaceMarks {
     pub(crate) places: Vec<Range<usize>>,
     /// How many of them, the first ones, are of values that were known before.
     pub(crate) known: usize,
 }
 
-impl Marks {
+impl PlaceMarks {
     fn add(&mut self, mark: Option<Range<usize>>) {
         self.places.extend(mark.filter(|range| !range.is_empty()));
     }
 }
 
 /// The character that the value shares with what follows, and the padding.
-fn tail_of_encoding(ahead: Ahead<'_>, from: usize) -> Result<usize, NeedMore> {
+fn tail_of_encoding(ahead: TextAhead<'_>, from: usize) -> Result<usize, NeedMore> {
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
     let shared = ahead.short_run(from, 1, is_digit)?;
     ahead.short_run(shared, 2, |byte| byte == b'=')
