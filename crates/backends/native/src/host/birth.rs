@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_sandbox::{BackendError, Lifeline, Persistence, Spec};
+use hermetic_types::SandboxId;
 use rustix::net::sockopt::{
     Timeout, set_socket_send_buffer_size, set_socket_send_buffer_size_force, set_socket_timeout,
 };
@@ -41,6 +42,9 @@ pub(super) struct Newborn {
     start: Start,
     parts: Option<(Ends, Born)>,
     landlock: Option<u8>,
+    /// Held until somebody has taken charge or all of it is gone: whoever waits for it would otherwise
+    /// begin the next life, and ours would be seen out by ending that one.
+    lock: Option<OwnedFd>,
 }
 
 /// What leads into a sandbox and out of it.
@@ -58,10 +62,9 @@ impl Newborn {
         self.landlock
     }
 
-    pub(super) fn into_parts(mut self) -> (Ends, Born) {
-        self.parts
-            .take()
-            .expect("the parts are only taken here, and here takes self")
+    /// Nothing when they were taken before. The sandbox stays locked as long as this value lives.
+    pub(super) fn take_parts(&mut self) -> Option<(Ends, Born)> {
+        self.parts.take()
     }
 }
 
@@ -76,10 +79,17 @@ impl Drop for Newborn {
             if let Some(keeper) = keeper {
                 keeper.see_out();
             }
-            let _ = match self.start {
-                Start::Fresh => death::destroy(&self.host, &id),
-                Start::Again => death::stop(&self.host, &id),
-            };
+            let _ = self.start.undo(&self.host, &id);
+        }
+    }
+}
+
+impl Start {
+    /// Leaves what was there before this start, for one who holds the lock.
+    fn undo(self, host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+        match self {
+            Self::Fresh => death::remove(host, id),
+            Self::Again => death::halt(host, id),
         }
     }
 }
@@ -107,25 +117,31 @@ pub(super) fn create(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
         Some(cage) => bear(host, cage, &folder, spec, &planned, &lock),
         None => bear_in_a_house(host, &folder, spec, planned, &lock),
     });
-    drop(lock);
-    if born.is_err() {
-        let _ = death::destroy(host, &spec.id);
-    }
-    born
+    born_or_undone(host, &spec.id, Start::Fresh, lock, born)
 }
 
-pub(super) fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendError> {
+pub(super) fn resume(
+    host: &Arc<Host>,
+    spec: &Spec,
+    is_wanted: impl Fn() -> bool,
+) -> Result<Newborn, BackendError> {
     check(host, spec)?;
     let folder = host.folder(&spec.id);
     let lock = match folder.lock(LOCK_PATIENCE) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(&spec.id)),
         lock => lock.map_err(|source| BackendError::failed("lock the sandbox", source))?,
     };
+    // Asked with the lock held: whoever had it before us may have come after our caller went away, and
+    // what lives now is his.
+    if !is_wanted() {
+        let gone = "whoever asked for it went away";
+        return Err(BackendError::failed("resume the sandbox", gone));
+    }
     let before = earlier_record(&folder, spec)?;
     // Whatever is left of its last life must not meet the next one.
     death::halt(host, &spec.id)?;
     folder.forget_ended();
-    let mut born = planning::plan(host, &folder, spec).and_then(|planned| {
+    let born = planning::plan(host, &folder, spec).and_then(|planned| {
         let disk = DiskLimit::choose(host, spec, &planned, Some(&before))?;
         // Before its files are given to a project, so that a crash leaves none that nobody knows.
         let note = |disk: &DiskLimit| {
@@ -144,12 +160,29 @@ pub(super) fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Newborn, BackendEr
         let cage = host.early.take_or_start(&host.program)?;
         bear(host, cage, &folder, spec, &planned, &lock)
     });
-    drop(lock);
-    match &mut born {
-        Ok(newborn) => newborn.start = Start::Again,
-        Err(_) => drop(death::stop(host, &spec.id)),
+    born_or_undone(host, &spec.id, Start::Again, lock, born)
+}
+
+/// Passes the lock on to the newborn. Where there is none, what is left of it goes before the lock does.
+fn born_or_undone(
+    host: &Host,
+    id: &SandboxId,
+    start: Start,
+    lock: OwnedFd,
+    born: Result<Newborn, BackendError>,
+) -> Result<Newborn, BackendError> {
+    match born {
+        Ok(mut newborn) => {
+            newborn.start = start;
+            newborn.lock = Some(lock);
+            Ok(newborn)
+        }
+        Err(error) => {
+            let _ = start.undo(host, id);
+            drop(lock);
+            Err(error)
+        }
     }
-    born
 }
 
 /// What the folder says of the sandbox's earlier lives. Whoever resumes one knows that it lived. A power cut
@@ -302,6 +335,7 @@ fn bear(
             born,
         )),
         landlock: sealed.landlock,
+        lock: None,
     })
 }
 

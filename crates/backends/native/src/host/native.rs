@@ -185,13 +185,17 @@ impl Native {
     async fn start(&self, spec: &Spec, start: Start) -> Result<Link, BackendError> {
         let host = Arc::clone(&self.0);
         let spec = spec.clone();
+        // Gone when this future is dropped, which is all that the work below learns of it.
+        let caller = Arc::new(());
+        let waiting = Arc::downgrade(&caller);
         // Blocking: a handful of small file operations and a wait of milliseconds. If the caller
         // goes away meanwhile, the newborn is dropped, which ends it.
         let newborn = blocking(move || match start {
             Start::Fresh => birth::create(&host, &spec),
-            Start::Again => birth::resume(&host, &spec),
+            Start::Again => birth::resume(&host, &spec, || waiting.strong_count() > 0),
         })
         .await?;
+        drop(caller);
         let link = newborn.keep(&self.0);
         if self.0.early.is_kept_ready() {
             let host = Arc::clone(&self.0);
@@ -373,8 +377,10 @@ impl Host {
 
 impl Newborn {
     /// From here on the sandbox is accounted for by its folder and outlives this call.
-    fn keep(self, host: &Arc<Host>) -> Result<Link, BackendError> {
-        let (Ends { link, exit, stderr }, born) = self.into_parts();
+    fn keep(mut self, host: &Arc<Host>) -> Result<Link, BackendError> {
+        let (Ends { link, exit, stderr }, born) = self
+            .take_parts()
+            .expect("the parts are only taken here, and here takes self");
         let folder = host.folder(&born.id);
         let ended = host.kin.adopt(born);
         if let Some(record) = folder.record()
