@@ -4,6 +4,7 @@ mod condition;
 mod health;
 mod housekeeping;
 mod proof;
+mod room;
 mod serve;
 
 pub use condition::{Condition, Part, Report, Stage};
