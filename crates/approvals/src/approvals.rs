@@ -76,6 +76,8 @@ pub(crate) struct RequestSubject<'a> {
     pub(crate) what: &'a str,
     pub(crate) fingerprint: &'a str,
     pub(crate) reasons: &'a [String],
+    /// How long a yes can hold at most.
+    pub(crate) longest: Scope,
 }
 
 /// Showing a question takes no longer than this; it can be answered elsewhere meanwhile.
@@ -218,6 +220,7 @@ impl Approvals {
             what: about.what,
             fingerprint: about.fingerprint,
             reasons: about.reasons,
+            longest: about.longest,
             asker: &requester.by,
             asked_at,
             expires_at: asked_at.plus(self.0.timeout),

@@ -57,11 +57,12 @@ impl CommandApprovals {
             what: what.as_str(),
             fingerprint: fingerprint.as_str(),
             reasons: &reasons,
+            longest: match question.longest_yes() {
+                hermetic_policy::Scope::Once => Scope::Once,
+                hermetic_policy::Scope::Session => Scope::Session,
+            },
         };
-        let granted = self
-            .approvals
-            .is_granted(&self.requester.conversation, &about);
-        let scope = if granted.await.map_err(|error| cannot_ask(&error))? {
+        let scope = if self.is_granted(&about).await? {
             hermetic_policy::Scope::Session
         } else {
             let question = match self.lowered(question.clone(), stop).await {
@@ -79,6 +80,17 @@ impl CommandApprovals {
         };
         let yes = Answer::yes(fingerprint, scope);
         question.answered(&yes).map_err(|error| cannot_ask(&error))
+    }
+
+    /// Whether an earlier yes covers it. One from before it was known to hold only once does not.
+    async fn is_granted(&self, about: &RequestSubject<'_>) -> Result<bool, Denied> {
+        if about.longest == Scope::Once {
+            return Ok(false);
+        }
+        let granted = self
+            .approvals
+            .is_granted(&self.requester.conversation, about);
+        granted.await.map_err(|error| cannot_ask(&error))
     }
 
     /// Where the rules let a model look first.

@@ -107,5 +107,6 @@ fn about<'a>(host: &'a str, reasons: &'a [String]) -> RequestSubject<'a> {
         what: host,
         fingerprint: host,
         reasons,
+        longest: Scope::Always,
     }
 }

@@ -30,4 +30,4 @@ pub use egress_record::EgressRecord;
 pub use host_approvals::HostApprovals;
 pub use model_reviewer::ModelReviewer;
 pub use prompt::{ApprovalPrompt, FixedPrompt, NobodyToAsk, PromptSource};
-pub use request_text::RequestText;
+pub use request_text::{ONLY_ONCE, RequestText};

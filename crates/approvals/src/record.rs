@@ -3,6 +3,7 @@
 use hermetic_audit::{AppendError, Decision, Event, Words};
 use hermetic_store::{Request, State, Subject};
 use hermetic_tools::{Decided, Judged, shown};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::{Approvals, Requester};
 
@@ -60,9 +61,15 @@ impl Approvals {
         })
     }
 
-    /// Writes one event into the record. A small write under a lock that is held for as long as one: short enough for any task.
+    /// Writes one event into the record: a small write, short enough for any task. Another process may
+    /// hold the file for seconds, and then this thread's other tasks go on elsewhere.
     pub fn append(&self, event: &Event) -> Result<(), AppendError> {
-        self.0.audit.append(event, self.now()).map(drop)
+        let (audit, at) = (&self.0.audit, self.now());
+        let written = match audit.try_append(event, at) {
+            Some(written) => written,
+            None => beside_the_runtime(|| audit.append(event, at)),
+        };
+        written.map(drop)
     }
 
     /// Text as the record takes it: redacted.
@@ -71,9 +78,65 @@ impl Approvals {
     }
 }
 
+/// Lets a worker of the runtime wait without keeping the tasks that are queued behind it.
+fn beside_the_runtime<T>(wait: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
+        // One thread is all there is: a command line, which has nothing else to do.
+        _ => wait(),
+    }
+}
+
 fn subject(subject: Subject) -> hermetic_audit::Subject {
     match subject {
         Subject::Command => hermetic_audit::Subject::Command,
         Subject::Host => hermetic_audit::Subject::Host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use hermetic_audit::Audit;
+    use hermetic_redact::Redactor;
+    use hermetic_store::Store;
+    use hermetic_types::SystemClock;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::ApprovalParts;
+
+    /// The one worker that there is waits for the file, and the next task is what lets go of it.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_record_that_another_process_holds_stops_no_other_task() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let store = Store::open(&folder.path().join("state.db")).await.unwrap();
+        let approvals = Approvals::new(ApprovalParts {
+            store: &store,
+            audit: Arc::new(Audit::open(&path).unwrap()),
+            redactor: Redactor::new([], hermetic_redact::Settings::default()),
+            timeout: Duration::from_secs(60),
+            reviewer: None,
+            clock: SystemClock::shared(),
+        });
+        let held = File::open(&path).unwrap();
+        held.lock().unwrap();
+        let (waits, waiting) = oneshot::channel();
+        let writing = tokio::spawn(async move {
+            let _ = waits.send(());
+            approvals.append(&Event::Sealed {
+                key: "a".to_owned(),
+            })
+        });
+        let letting_go = tokio::spawn(async move {
+            waiting.await.unwrap();
+            held.unlock()
+        });
+        letting_go.await.unwrap().unwrap();
+        writing.await.unwrap().unwrap();
     }
 }

@@ -11,6 +11,10 @@ const HEAD: usize = 1600;
 const TAIL: usize = 800;
 const MOST_REASONS: usize = 8;
 
+/// Why there is no yes for the session.
+pub const ONLY_ONCE: &str = "what it works on is only known when it runs, and may be something else \
+                             next time: a yes is for this one time";
+
 /// A question, or what came of it, as a message.
 #[derive(Clone, Debug)]
 pub struct RequestText<'a>(pub &'a Request);
@@ -31,11 +35,18 @@ impl RequestText<'_> {
         if more > 0 {
             let _ = writeln!(text, "- and {more} more reasons");
         }
+        if request.longest == Scope::Once {
+            let _ = writeln!(text, "- {ONLY_ONCE}");
+        }
         let id = &request.id;
         let seconds = request.expires_at.since(now).as_secs();
+        let for_longer = match request.longest {
+            Scope::Once => String::new(),
+            _ => format!(", /approve {id} session"),
+        };
         let _ = write!(
             text,
-            "\nAsked by {}. Silence is no, in {seconds} seconds.\n/approve {id}, /approve {id} session, /deny {id}",
+            "\nAsked by {}. Silence is no, in {seconds} seconds.\n/approve {id}{for_longer}, /deny {id}",
             cut(&request.asker, 100, 0)
         );
         text

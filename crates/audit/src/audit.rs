@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{self, Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -109,10 +109,33 @@ impl Audit {
     }
 
     /// Adds one record. Blocks for the length of a small write, longer only while another process
-    /// writes.
+    /// writes: for seconds, where that one hangs.
     pub fn append(&self, event: &Event, at: Timestamp) -> Result<Head, AppendError> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        self.lock_current(&mut open)?;
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        self.append_within(PATIENCE, open, event, at)
+    }
+
+    /// The same for a thread that others rely on: nothing where somebody else writes at this moment.
+    pub fn try_append(&self, event: &Event, at: Timestamp) -> Option<Result<Head, AppendError>> {
+        let open = match self.open.try_lock() {
+            Ok(open) => open,
+            Err(sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(sync::TryLockError::WouldBlock) => return None,
+        };
+        match self.append_within(Duration::ZERO, open, event, at) {
+            Err(AppendError::Busy { .. }) => None,
+            tried => Some(tried),
+        }
+    }
+
+    fn append_within(
+        &self,
+        patience: Duration,
+        mut open: MutexGuard<'_, Open>,
+        event: &Event,
+        at: Timestamp,
+    ) -> Result<Head, AppendError> {
+        self.lock_current(&mut open, patience)?;
         let written = self.append_locked(&mut open, event, at);
         // Closing would let go of it as well; nothing can be done about a lock that does not open.
         let _ = open.file.unlock();
@@ -227,8 +250,8 @@ impl Audit {
 
     /// Locks the file that has our name. Where somebody moved it away (to keep it elsewhere), the
     /// chain goes on in a new one.
-    fn lock_current(&self, open: &mut Open) -> Result<(), AppendError> {
-        let until = Instant::now() + PATIENCE;
+    fn lock_current(&self, open: &mut Open, patience: Duration) -> Result<(), AppendError> {
+        let until = Instant::now() + patience;
         loop {
             match open.file.try_lock() {
                 Ok(()) => {}

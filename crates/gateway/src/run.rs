@@ -5,6 +5,7 @@ mod health;
 mod housekeeping;
 mod metrics;
 mod proof;
+mod room;
 mod serve;
 
 pub use condition::{Condition, Part, Report, Stage};

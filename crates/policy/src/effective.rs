@@ -1,6 +1,6 @@
 //! One command as it will really run.
 
-use crate::text::{Flow, Text};
+use crate::text::{Flow, Taint, Text};
 
 /// A program with its final words, after quoting, expansion and wrappers are gone.
 #[derive(Clone, Debug, Default)]
@@ -104,6 +104,15 @@ impl Effective {
 
     pub(crate) fn has_arg(&self, arg: &str) -> bool {
         self.args().iter().any(|word| word.s == arg)
+    }
+
+    /// Whether what it works on is decided outside of the text. Names and paths that are bounded, such as a
+    /// date or what a listing of one folder gives, are not open.
+    pub(crate) fn is_open(&self) -> bool {
+        let assigned = self.assigns.iter().map(|(_, value)| value);
+        let mut texts = self.words.iter().chain(&self.writes).chain(&self.reads);
+        texts.any(|text| text.is_unbounded() || text.taint.has(Taint::OPEN))
+            || assigned.clone().any(Text::is_unbounded)
     }
 
     /// How many words, and how long they are together.

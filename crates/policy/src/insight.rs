@@ -5,7 +5,7 @@ use hermetic_types::{Command, Program, Stdin};
 use crate::clean;
 use crate::context::Context;
 use crate::effective::Effective;
-use crate::finding::{Finding, Severity};
+use crate::finding::{Category, Finding, Severity};
 use crate::fingerprint::Fingerprint;
 use crate::reduce::{self, Reduced};
 use crate::scan;
@@ -61,6 +61,16 @@ impl Insight {
             doubts: reduced.doubts,
             fingerprint,
         }
+    }
+
+    /// Whether the same text does the same thing the next time, as far as the text tells. A path out of a
+    /// file, a variable that is set elsewhere, a script from a pipe may be another by then.
+    pub(crate) fn is_foreseeable(&self) -> bool {
+        let hidden = [Category::Unknown, Category::RemoteCode];
+        let is_hidden = |finding: &Finding| hidden.contains(&finding.category);
+        self.doubts.is_empty()
+            && !self.findings.iter().any(is_hidden)
+            && !self.commands.iter().any(Effective::is_open)
     }
 
     pub(crate) fn floor(&self) -> Vec<&Finding> {

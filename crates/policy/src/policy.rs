@@ -96,7 +96,7 @@ impl Policy {
     }
 
     fn approved(&self, insight: &Insight, context: &Context) -> bool {
-        context.approved.contains(&insight.fingerprint)
+        insight.is_foreseeable() && context.approved.contains(&insight.fingerprint)
     }
 }
 
@@ -121,5 +121,9 @@ fn question(command: Command, insight: &Insight, lowerable: Lowerable) -> Questi
             .map(|command| command.line())
             .collect(),
         lowerable,
+        longest_yes: match insight.is_foreseeable() {
+            true => Scope::Session,
+            false => Scope::Once,
+        },
     }
 }

@@ -66,6 +66,8 @@ impl Taint {
     pub(crate) const UNSET: Self = Self(2048);
     /// The number of a process that the machine relies on.
     pub(crate) const VITAL: Self = Self(8192);
+    /// What a person copied a moment ago.
+    pub(crate) const CLIPBOARD: Self = Self(16384);
     /// Known only if a variable has no value yet: `${x:-this}`.
     pub(crate) const OPEN: Self = Self(4096);
 

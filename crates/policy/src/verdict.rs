@@ -62,6 +62,7 @@ pub struct Question {
     pub(crate) doubts: Vec<String>,
     pub(crate) effective: Vec<String>,
     pub(crate) lowerable: Lowerable,
+    pub(crate) longest_yes: Scope,
 }
 
 /// Whether a model may answer instead of a person.
@@ -72,8 +73,8 @@ pub enum Lowerable {
     Never,
 }
 
-/// How long a yes holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// How long a yes holds, the shortest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     Once,
@@ -178,6 +179,12 @@ impl Question {
         self.lowerable
     }
 
+    /// How long a yes can hold: once, where what the command works on is only known when it runs. The same
+    /// text may work on something else the next time, and nobody was asked about that.
+    pub fn longest_yes(&self) -> Scope {
+        self.longest_yes
+    }
+
     /// The reasons in plain words.
     pub fn reasons(&self) -> Vec<String> {
         self.findings
@@ -190,7 +197,8 @@ impl Question {
     /// A person said yes.
     pub fn answered(self, answer: &Answer) -> Result<Cleared, Mismatch> {
         if answer.fingerprint == self.fingerprint {
-            Ok(Cleared::on(self.command, Grounds::Approved(answer.scope)))
+            let scope = answer.scope.min(self.longest_yes);
+            Ok(Cleared::on(self.command, Grounds::Approved(scope)))
         } else {
             Err(Mismatch)
         }

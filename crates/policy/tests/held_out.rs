@@ -37,5 +37,5 @@ macro_rules! held {
 }
 
 held!(
-    alder, birch, cedar, dogwood, elder, fir, hazel, juniper, larch
+    alder, birch, cedar, dogwood, elder, fir, hazel, juniper, larch, maple
 );

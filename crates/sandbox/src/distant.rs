@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use hermetic_types::{RunId, SandboxId};
 use hermetic_warden::client::{CallError, Running, Warden};
-use hermetic_warden::protocol::{Ended, FailureKind, Kill, Status, Usage};
+use hermetic_warden::protocol::{FailureKind, Kill};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::finished::Gathered;
+use crate::finished::{Gathered, unknown_end};
 use crate::{Backend, BackendError, Dropped, Finished};
 
 /// How long a host may be out of reach before the caller is told. Longer than a machine needs to
@@ -109,19 +109,6 @@ async fn reach(
             () = stop.cancelled() => {}
         }
         wait = (wait * 2).min(LONGEST_WAIT);
-    }
-}
-
-fn unknown_end() -> Ended {
-    Ended {
-        status: Status::Unknown,
-        cut: None,
-        usage: Usage::default(),
-        killed_for_memory: false,
-        leftovers: 0,
-        cwd: None,
-        shell_fresh: false,
-        shell_lost: None,
     }
 }
 

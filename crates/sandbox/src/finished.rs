@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use hermetic_warden::client::{CallError, Event, Running};
-use hermetic_warden::protocol::{Cut, Ended, Status};
+use hermetic_warden::protocol::{Cut, Ended, Status, Usage};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +30,8 @@ pub enum Dropped {
     StillRunning,
     /// The host was reached and knows nothing of it. What it did is not known.
     Lost,
+    /// The sandbox ended under it. What had been read is there, what it did after that is not known.
+    SandboxEnded,
 }
 
 /// SIGKILL, for [`Finished::code`].
@@ -42,7 +44,7 @@ impl Finished {
     /// As a shell would say it: the exit code, 128 + signal, 124 for a timeout, 130 if interrupted,
     /// 255 where nobody knows.
     pub fn code(&self) -> i32 {
-        if matches!(self.dropped, Some(Dropped::StillRunning | Dropped::Lost)) {
+        if self.dropped.is_some_and(|known| known != Dropped::PickedUp) {
             return UNKNOWN_END;
         }
         match (self.interrupted, self.ended.cut, self.ended.status) {
@@ -60,6 +62,9 @@ const GRACE: Duration = Duration::from_secs(15);
 
 /// Follows a command to its end, feeding it `stdin` meanwhile. When `stop` is cancelled, `end` is
 /// polled, which has to bring the command's end about; a warden that does not is left.
+///
+/// A link that is lost after some output ends the command with what was read: whoever filled the disk
+/// wants to see how far it came.
 pub async fn gather(
     mut running: Running,
     stdin: Option<Vec<u8>>,
@@ -88,12 +93,32 @@ pub async fn gather(
     };
     let follow = gathered.follow(&mut running);
     let ended = tokio::select! {
-        ended = follow => Some(ended?),
+        ended = follow => Some(ended),
         never = feed => match never {},
         () = stopped => None,
     };
-    let ended = ended.ok_or_else(|| running.given_up())?;
-    Ok(gathered.finished(ended, interrupted, None))
+    match ended.ok_or_else(|| running.given_up())? {
+        Ok(ended) => Ok(gathered.finished(ended, interrupted, None)),
+        Err(CallError::LinkLost) if gathered.seen() > 0 => {
+            let dropped = Some(Dropped::SandboxEnded);
+            Ok(gathered.finished(unknown_end(), interrupted, dropped))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Of a command whose end nobody saw.
+pub(crate) fn unknown_end() -> Ended {
+    Ended {
+        status: Status::Unknown,
+        cut: None,
+        usage: Usage::default(),
+        killed_for_memory: false,
+        leftovers: 0,
+        cwd: None,
+        shell_fresh: false,
+        shell_lost: None,
+    }
 }
 
 /// The output so far, in bounded memory.
@@ -151,6 +176,7 @@ mod tests {
     use std::sync::Arc;
 
     use hermetic_warden::client::{Breach, Warden};
+    use hermetic_warden::protocol::frame::Kind;
     use hermetic_warden::protocol::{Failure, FailureKind, Kill, Request, Run};
     use hermetic_warden::stand_in::{Caller, play};
 
@@ -199,5 +225,45 @@ mod tests {
         stop.cancel();
         let ended = ended(None, stop).await;
         assert!(matches!(ended, CallError::Breach(Breach::Unending)));
+    }
+
+    /// Says something of the command and then falls silent, as one does whose sandbox is ended.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_before_the_sandbox_ended_is_kept() {
+        for said in ["begun\n", ""] {
+            let (ours, theirs) = tokio::io::duplex(1 << 16);
+            let answer = move |_, caller: Caller| {
+                let speaking = async move {
+                    if !said.is_empty() {
+                        caller.voice().say(Kind::Out, said.as_bytes()).await;
+                    }
+                    std::future::pending().await
+                };
+                Box::pin(speaking) as futures::future::BoxFuture<'static, ()>
+            };
+            let link = tokio::spawn(play(theirs, Arc::new(answer)));
+            let warden = Warden::greet(ours, GRACE).await.unwrap();
+            let running = warden.run(Run::new(["true"])).await.unwrap();
+            // The clock moves when everything that was said has arrived.
+            let cut = async {
+                sleep(Duration::from_millis(1)).await;
+                link.abort();
+                std::future::pending::<Result<(), CallError>>().await
+            };
+            let stop = CancellationToken::new();
+            let gathering = gather(running, None, 100, &stop, std::future::pending());
+            let gathered = tokio::select! {
+                gathered = gathering => gathered,
+                _ = cut => return,
+            };
+            match gathered {
+                Ok(finished) => {
+                    assert_eq!(finished.stdout.clone().into_bytes(), said.as_bytes());
+                    assert_eq!(finished.dropped, Some(Dropped::SandboxEnded));
+                    assert_eq!(finished.code(), UNKNOWN_END);
+                }
+                Err(error) => assert!(said.is_empty(), "{error}"),
+            }
+        }
     }
 }

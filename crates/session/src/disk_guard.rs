@@ -195,11 +195,8 @@ impl Sandboxes {
             return;
         };
         let mut ballast = Ballast::below(&guard.bounds.folder);
-        while stop
-            .run_until_cancelled(tokio::time::sleep(BEAT))
-            .await
-            .is_some()
-        {
+        // At once: a start wants to know whether there is room.
+        while !stop.is_cancelled() {
             match Left::on(&guard.bounds.folder) {
                 Ok(left) => self.look_at_disk(guard, &mut ballast, &left).await,
                 Err(error) => {
@@ -208,6 +205,7 @@ impl Sandboxes {
                         .degraded(format!("it cannot be looked at ({error})"), now());
                 }
             }
+            stop.run_until_cancelled(tokio::time::sleep(BEAT)).await;
         }
     }
 

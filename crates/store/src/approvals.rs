@@ -50,8 +50,8 @@ impl Approvals {
         for _ in 0..MOST_TRIES {
             let insert = Statement::new(
                 "INSERT INTO approvals (id, subject, conversation, message, what, fingerprint,
-                                        reasons, asker, asked_at, expires_at, state)
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
+                                        reasons, longest, asker, asked_at, expires_at, state)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
                  ON CONFLICT (id) DO NOTHING RETURNING *",
             )
             .bind(RequestId::random().as_str())
@@ -61,6 +61,7 @@ impl Approvals {
             .bind(new.what)
             .bind(new.fingerprint)
             .bind(&reasons)
+            .bind(new.longest.name())
             .bind(new.asker)
             .bind(new.asked_at.millis())
             .bind(new.expires_at.millis());
@@ -135,13 +136,21 @@ impl Approvals {
         .map_err(StoreError::while_doing("read a message's question"))
     }
 
-    /// The first answer wins; a yes for longer than once becomes a grant in the same moment.
+    /// The first answer wins; a yes for longer than once becomes a grant in the same moment. No yes is
+    /// for longer than its question can take.
     pub async fn answer(
         &self,
         id: &RequestId,
         reply: Reply<'_>,
         now: Timestamp,
     ) -> Result<Outcome, StoreError> {
+        let Some(asked) = self.find(id).await? else {
+            return Ok(Outcome::Unknown);
+        };
+        let reply = Reply {
+            given: reply.given.at_most(asked.longest),
+            ..reply
+        };
         if let Some(won) = self.try_to_answer(id, reply, now).await? {
             return Ok(Outcome::First(won));
         }

@@ -62,7 +62,7 @@ pub struct StoreError {
 }
 
 /// In the order they are applied. A landed migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 6] = [
+const MIGRATIONS: [(i64, &str, &str); 7] = [
     (1, "ledger", include_str!("../migrations/0001_ledger.sql")),
     (
         2,
@@ -84,6 +84,11 @@ const MIGRATIONS: [(i64, &str, &str); 6] = [
         22,
         "set_aside",
         include_str!("../migrations/0022_set_aside.sql"),
+    ),
+    (
+        43,
+        "longest_yes",
+        include_str!("../migrations/0043_longest_yes.sql"),
     ),
 ];
 

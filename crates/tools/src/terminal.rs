@@ -313,6 +313,10 @@ impl Terminal {
                  did after this output is not known]"
                     .to_owned(),
             ),
+            _ if finished.dropped == Some(Dropped::SandboxEnded) => Some(
+                "[The sandbox ended while the command ran: what it did after this output is not known]"
+                    .to_owned(),
+            ),
             130 if finished.interrupted => Some("[Command interrupted]".to_owned()),
             124 if finished.ended.cut.is_some() => {
                 Some(format!("[Command timed out after {seconds}s]"))

@@ -97,7 +97,12 @@ impl Owned {
         let is = |name: &str, value: &str| tags.get(name).is_some_and(|found| *found == value);
         let maker = joined(MAKER, &tags)
             .and_then(|text| serde_json::from_str::<Process>(&text).ok())
-            .is_some_and(|maker| maker.open().is_some());
+            .map(|maker| maker.open().is_some());
+        let lifeline = if is(LIFELINE, CREATOR) {
+            Lifeline::Creator
+        } else {
+            Lifeline::Ledger
+        };
         Some(Self {
             id: tags.get(SANDBOX)?.parse().ok()?,
             conversation: joined(CONVERSATION, &tags).map(ConversationKey::new),
@@ -106,16 +111,14 @@ impl Owned {
             } else {
                 Persistence::Ephemeral
             },
-            lifeline: if is(LIFELINE, CREATOR) {
-                Lifeline::Creator
-            } else {
-                Lifeline::Ledger
-            },
+            lifeline,
             start: tags.get(START).copied().unwrap_or_default().to_owned(),
-            state: match (is(READY, YES), maker) {
-                (true, _) => FoundState::Running,
-                (false, true) => FoundState::Busy,
-                (false, false) => FoundState::Broken,
+            state: match (is(READY, YES), maker, lifeline) {
+                // It would end by itself when its leash is up, a minute later and on somebody's bill.
+                (true, Some(false), Lifeline::Creator) => FoundState::Broken,
+                (true, ..) => FoundState::Running,
+                (false, Some(true), _) => FoundState::Busy,
+                (false, ..) => FoundState::Broken,
             },
         })
     }
@@ -186,5 +189,25 @@ mod tests {
         assert!(Owned::read(&of(&InstallationId::random()), &installation).is_none());
         assert!(Owned::read(&[], &installation).is_none());
         assert!(Owned::read(&filter(&installation, None), &installation).is_none());
+    }
+
+    #[test]
+    fn a_tied_one_whose_maker_is_gone_is_the_rest_of_one() {
+        let own = Process::observe(std::process::id().cast_signed()).unwrap();
+        let mut gone = serde_json::to_value(&own).unwrap();
+        gone["start"] = 1.into();
+        let (own, gone) = (serde_json::to_string(&own).unwrap(), gone.to_string());
+        let installation = InstallationId::random();
+        let state = |maker: Option<&str>, lifeline: &str| {
+            let mut tags = filter(&installation, Some(&SandboxId::random()));
+            tags.extend([tag(READY, YES), tag(LIFELINE, lifeline)]);
+            tags.extend(maker.into_iter().flat_map(|maker| pieces(MAKER, maker)));
+            Owned::read(&tags, &installation).unwrap().state
+        };
+        assert_eq!(state(Some(&gone), CREATOR), FoundState::Broken);
+        assert_eq!(state(Some(&own), CREATOR), FoundState::Running);
+        // Nobody knows, or it is to outlive him.
+        assert_eq!(state(None, CREATOR), FoundState::Running);
+        assert_eq!(state(Some(&gone), "ledger"), FoundState::Running);
     }
 }

@@ -8,8 +8,9 @@ use crate::shape::Outbound;
 use crate::trouble::trouble;
 use crate::wire::{AuthTokenGetRequest, ClientHelloRequest};
 
-/// A person waits for the answer.
-const SOON: Patience = Patience::of(5, 8);
+/// A person waits for the answer: one that nobody gives is asked for again for two seconds, which covers a
+/// connection that was lost, and not a service that is away.
+const SOON: Patience = Patience::of(5, 2);
 
 pub(crate) async fn examine(host: &Host) -> Readiness {
     let asked = async {

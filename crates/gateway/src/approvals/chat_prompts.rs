@@ -153,6 +153,7 @@ impl ChatPrompts {
     async fn buttons(&self, request: &Request) -> Result<Vec<Vec<Button>>, StoreError> {
         let mut rows = Vec::new();
         let choices = match request.subject {
+            Subject::Command if request.longest == Scope::Once => ABOUT_THIS_ONE_TIME,
             Subject::Command => ABOUT_A_COMMAND,
             Subject::Host => ABOUT_A_HOST,
         };
@@ -238,6 +239,9 @@ const ABOUT_A_COMMAND: Choices = &[
     ],
     &[("Deny", DENY)],
 ];
+
+/// A command whose operands are only known when it runs.
+const ABOUT_THIS_ONE_TIME: Choices = &[&[("Allow once", Scope::Once.name()), ("Deny", DENY)]];
 
 const ABOUT_A_HOST: Choices = &[
     &[

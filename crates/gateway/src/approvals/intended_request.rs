@@ -102,7 +102,7 @@ fn number(platform: Platform, message: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_store::{State, Subject};
+    use hermetic_store::{Scope, State, Subject};
     use hermetic_types::{ConversationKey, Timestamp};
 
     use super::*;
@@ -116,6 +116,7 @@ mod tests {
             what: "rm -r build".to_owned(),
             fingerprint: String::new(),
             reasons: Vec::new(),
+            longest: Scope::Always,
             asker: "me".to_owned(),
             asked_at: Timestamp::from_millis(0),
             expires_at: Timestamp::from_millis(1),

@@ -113,7 +113,7 @@ impl Gateway {
         let text = match outcome {
             Ok(Outcome::Ran { output, code, .. }) => ran(output.as_str(), code),
             Ok(Outcome::Failed { .. }) if stopped.is_some() => {
-                "The command ended with it, and what it had written until then is lost.".to_owned()
+                "The command ended with it, and had said nothing until then.".to_owned()
             }
             Ok(Outcome::Failed { error }) => format!("Not run: {error}"),
             Err(blocked) => blocked.to_string(),

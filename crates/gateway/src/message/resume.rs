@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use hermetic_store::{End, Open, StoreError};
 use hermetic_types::Incoming;
 
@@ -22,7 +23,10 @@ impl Gateway {
         if let Err(error) = self.forget_old().await {
             tracing::warn!(%error, "what is over for long was not forgotten");
         }
-        let replies = self.outbox.take_over().await?;
+        let replies = || self.outbox.take_over().boxed();
+        let replies = self
+            .once_there_is_room("take replies over", replies)
+            .await?;
         let open = self.inbox.open().await?;
         let processes = self.toolsets.background().take_up().await?;
         if replies > 0 || processes > 0 || !open.is_empty() {
@@ -34,7 +38,11 @@ impl Gateway {
             );
         }
         for open in open {
-            if let Some(message) = self.take_up(open).await? {
+            let take_up = || self.take_up(open.clone()).boxed();
+            let taken = self
+                .once_there_is_room("take a message up", take_up)
+                .await?;
+            if let Some(message) = taken {
                 // In order: a message that waits must not interrupt the one before it.
                 self.hand_over(message, Busy::Queue);
             }

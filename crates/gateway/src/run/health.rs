@@ -3,7 +3,7 @@
 //!
 //! The answer is 200 as long as messages are taken over, also when a part is degraded: whoever asks only
 //! for the number wants to know whether a restart or another machine would help. It is 503 when they are
-//! not: the store cannot be written.
+//! not: the store cannot be written, or the start is not over.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use axum::{Json, Router};
 use hermetic_chat::ChatState;
 use serde_json::{Value, json};
 
+use super::Stage;
 use crate::Gateway;
 
 pub(crate) fn routes(gateway: Arc<Gateway>) -> Router {
@@ -25,7 +26,8 @@ pub(crate) fn routes(gateway: Arc<Gateway>) -> Router {
 /// Nothing here that a stranger on the loopback could use.
 async fn health(State(gateway): State<Arc<Gateway>>) -> (StatusCode, Json<Value>) {
     let parts = gateway.parts();
-    let takes_messages = gateway.store.health().health().is_ok();
+    let is_starting = *gateway.stage.borrow() == Stage::Starting;
+    let takes_messages = !is_starting && gateway.store.health().health().is_ok();
     let is_well = parts.iter().all(|part| part.health.is_ok());
     let number = match takes_messages {
         true => StatusCode::OK,
@@ -44,7 +46,11 @@ async fn health(State(gateway): State<Arc<Gateway>>) -> (StatusCode, Json<Value>
         })
         .collect();
     let body = json!({
-        "status": if is_well { "ok" } else { "degraded" },
+        "status": match (is_well, is_starting) {
+            (false, _) => "degraded",
+            (true, true) => "starting",
+            (true, false) => "ok",
+        },
         "parts": parts,
         "version": env!("CARGO_PKG_VERSION"),
         "backend": gateway.toolsets.usual().facts.backend,

@@ -31,29 +31,41 @@ pub(super) struct Housekeeping {
 }
 
 impl Housekeeping {
-    pub(super) fn start(
-        gateway: &Arc<Gateway>,
-        health: TcpListener,
-        intakes: Vec<(TcpListener, axum::Router)>,
-        report: Report,
-    ) -> Self {
+    /// What runs from the first moment: a start that waits for room is seen to do so, and the room is
+    /// looked after.
+    pub(super) fn start(gateway: &Arc<Gateway>, health: TcpListener, report: Report) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         tasks.spawn(Arc::clone(gateway).report(report, stop.clone()));
         let (sandboxes, until) = (gateway.sandboxes.clone(), stop.clone());
-        tasks.spawn(async move { sandboxes.keep_house(until).await });
-        let (sandboxes, until) = (gateway.sandboxes.clone(), stop.clone());
         tasks.spawn(async move { sandboxes.guard_disk(until).await });
-        let (resending, until) = (Arc::clone(gateway), stop.clone());
-        tasks.spawn(async move { resending.outbox.resend(until).await });
-        tasks.spawn(tidy_questions(Arc::clone(gateway), stop.clone()));
-        tasks.spawn(forget_old(Arc::clone(gateway), stop.clone()));
+        let this = Self { tasks, stop };
         let routes = health::routes(Arc::clone(gateway));
-        let routes = routes.merge(metrics::routes(Arc::clone(&gateway.registry)));
-        for (listener, routes) in intakes.into_iter().chain([(health, routes)]) {
-            let listener = BoundedListener::new(listener, ConnectionBounds::of(connections()));
-            tasks.spawn(serve_http(listener, routes, stop.clone(), LAST_ANSWERS));
+        let counted = metrics::routes(Arc::clone(&gateway.registry));
+        this.answer_on(health, routes.merge(counted));
+        this
+    }
+
+    /// The rest, once what an earlier run left is settled.
+    pub(super) fn begin(&self, gateway: &Arc<Gateway>, intakes: Vec<(TcpListener, axum::Router)>) {
+        let (sandboxes, until) = (gateway.sandboxes.clone(), self.stop.clone());
+        self.tasks
+            .spawn(async move { sandboxes.keep_house(until).await });
+        let (resending, until) = (Arc::clone(gateway), self.stop.clone());
+        self.tasks
+            .spawn(async move { resending.outbox.resend(until).await });
+        self.tasks
+            .spawn(tidy_questions(Arc::clone(gateway), self.stop.clone()));
+        self.tasks
+            .spawn(forget_old(Arc::clone(gateway), self.stop.clone()));
+        for (listener, routes) in intakes {
+            self.answer_on(listener, routes);
         }
-        Self { tasks, stop }
+    }
+
+    fn answer_on(&self, listener: TcpListener, routes: axum::Router) {
+        let listener = BoundedListener::new(listener, ConnectionBounds::of(connections()));
+        let serving = serve_http(listener, routes, self.stop.clone(), LAST_ANSWERS);
+        self.tasks.spawn(serving);
     }
 
     pub(super) async fn end(self) {

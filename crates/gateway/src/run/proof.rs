@@ -1,5 +1,6 @@
 //! The backend, proven by a real command in a real sandbox before anybody is answered.
 
+use futures::FutureExt;
 use hermetic_sandbox::BackendError;
 use hermetic_session::{LeaseError, LetGoError};
 use hermetic_tools::{Blocked, NoOneToAsk, Outcome, Request, Terminal};
@@ -7,6 +8,8 @@ use hermetic_types::ConversationKey;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use super::room::Lack;
+use crate::life::in_full;
 use crate::{Gateway, ServeError};
 
 #[derive(Debug, Error)]
@@ -27,7 +30,7 @@ impl ProofError {
         match self {
             Self::Lease(LeaseError::Start(BackendError::Unavailable { remedy, .. })) => remedy,
             Self::Lease(LeaseError::Ledger(_) | LeaseError::DiskLow) => {
-                "make room on the disk that holds the home, and start again"
+                "make room on the disk that holds the home"
             }
             Self::Blocked(_) => "look at approvals.deny",
             _ => "`hermetic doctor` tells what this host lacks; nothing runs anywhere else instead",
@@ -35,9 +38,50 @@ impl ProofError {
     }
 }
 
+/// Whether the backends were seen to work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    Given,
+    /// The disk has no room for a sandbox. Until it has, nobody else gets one either.
+    Owed,
+}
+
 impl Gateway {
+    /// A store that cannot be written is waited for: nothing could be taken over meanwhile. Where only
+    /// sandboxes lack room, what needs none is served.
+    pub(super) async fn prove_backends_if_there_is_room(&self) -> Result<Proof, ServeError> {
+        loop {
+            match self.prove_backends().await {
+                Ok(()) => return Ok(Proof::Given),
+                Err(error) => match self.lack_of_room().await {
+                    Some(Lack::Store) => self.wait_for(Lack::Store, &error).await,
+                    Some(Lack::Sandboxes) => {
+                        let error = in_full(&error);
+                        tracing::warn!(error, "serves without sandboxes until the disk has room");
+                        return Ok(Proof::Owed);
+                    }
+                    None => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// Gives a proof that is owed as soon as there is room. Returns only if it fails: a gateway whose
+    /// backend does not work is of no use.
+    pub(super) async fn catch_up_on(&self, proof: Proof) -> ServeError {
+        if proof == Proof::Owed {
+            let prove = || self.prove_backends().boxed();
+            let proven = self.once_there_is_room("try out a sandbox", prove).await;
+            match proven {
+                Ok(()) => tracing::info!("sandboxes are there again"),
+                Err(error) => return error,
+            }
+        }
+        std::future::pending().await
+    }
+
     /// Each that a platform's commands run on.
-    pub(crate) async fn prove_backends(&self) -> Result<(), ServeError> {
+    async fn prove_backends(&self) -> Result<(), ServeError> {
         for (platform, site) in self.toolsets.all() {
             let nobody = match platform {
                 None => ConversationKey::new("hermetic:proof"),

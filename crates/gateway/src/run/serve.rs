@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::housekeeping::Housekeeping;
+use super::proof::Proof;
 use super::{ProofError, Report, Stage};
 use crate::life::{Arrival, in_full};
 use crate::message::AcceptedMessage;
@@ -70,20 +71,11 @@ async fn run(
     let intakes = std::mem::take(&mut parts.intakes);
     let gateway = Arc::new(Gateway::new(parts));
     gateway.store.wait_for_room();
-    gateway.sandboxes.settle().await?;
-    gateway.prove_backends().await?;
-
-    let housekeeping = Housekeeping::start(&gateway, health, intakes, report);
-    let listened = match stop.run_until_cancelled(gateway.resume()).await {
+    let housekeeping = Housekeeping::start(&gateway, health, report);
+    let listened = match stop.run_until_cancelled(gateway.take_up_work()).await {
         None => Ok(()),
-        Some(Ok(())) => {
-            gateway.stage.send_replace(Stage::Serving);
-            tokio::select! {
-                listened = gateway.listen(&stop) => listened,
-                never = gateway.hear_notices() => match never {},
-            }
-        }
-        Some(Err(error)) => Err(error.into()),
+        Some(Ok(proof)) => gateway.serve(proof, &housekeeping, intakes, &stop).await,
+        Some(Err(error)) => Err(error),
     };
     gateway.stage.send_replace(Stage::Draining);
     let drained = gateway.drain().await;
@@ -95,6 +87,34 @@ async fn run(
 }
 
 impl Gateway {
+    /// What an earlier run left of sandboxes is settled, and those of this one are seen to work.
+    async fn take_up_work(self: &Arc<Self>) -> Result<Proof, ServeError> {
+        let settle = || self.sandboxes.settle().boxed();
+        self.once_there_is_room("settle the sandboxes", settle)
+            .await?;
+        self.prove_backends_if_there_is_room().await
+    }
+
+    async fn serve(
+        self: &Arc<Self>,
+        proof: Proof,
+        housekeeping: &Housekeeping,
+        intakes: Vec<(TcpListener, axum::Router)>,
+        stop: &CancellationToken,
+    ) -> Result<(), ServeError> {
+        housekeeping.begin(self, intakes);
+        match stop.run_until_cancelled(self.resume()).await {
+            None => return Ok(()),
+            Some(resumed) => resumed?,
+        }
+        self.stage.send_replace(Stage::Serving);
+        tokio::select! {
+            listened = self.listen(stop) => listened,
+            refuted = self.catch_up_on(proof) => Err(refuted),
+            never = self.hear_notices() => match never {},
+        }
+    }
+
     async fn listen(self: &Arc<Self>, stop: &CancellationToken) -> Result<(), ServeError> {
         if self.chats.is_empty() {
             stop.cancelled().await;

@@ -261,6 +261,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             program,
             "mkswap" | "mkntfs" | "mkdosfs" | "newfs" | "mkexfatfs" | "mkudffs"
         )
+        || program.starts_with("newfs_")
     {
         let on_disk = command
             .operands()

@@ -1,6 +1,6 @@
 //! What only a Mac has.
 
-use super::{Act, Judge};
+use super::{Act, Judge, applescript};
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
 
@@ -20,7 +20,8 @@ const ACTS: &[Act] = &[
     Act::new(&["systemsetup"], &[], Category::Firewall, "changes how the machine is reached").with(&["-setremotelogin", "-setremoteappleevents", "-settimezone", "-setusingnetworktime", "-setnetworktimeserver"]),
     Act::new(&["kickstart"], &[], Category::Exfiltration, "opens this machine to the network").with(&["-activate", "-configure"]),
     Act::new(&["fdesetup"], &["disable|remove|changerecovery|authrestart|add"], Category::Disk, "changes the encryption of the disk"),
-    Act::new(&["tmutil"], &["delete|deletelocalsnapshots|disable|disablelocal|thinlocalsnapshots|removedestination|addexclusion"], Category::Destruction, "deletes backups"),
+    Act::new(&["tmutil"], &["delete|deletelocalsnapshots|disable|disablelocal|thinlocalsnapshots|removedestination"], Category::Destruction, "deletes backups"),
+    Act::new(&["tmutil"], &["addexclusion"], Category::Destruction, "keeps files out of every backup").with(&["-p", "-v"]),
     Act::new(&["profiles"], &["install|remove|-I|-R|renew"], Category::Persistence, "changes what manages this machine"),
     Act::new(&["defaults"], &["write"], Category::Persistence, "runs at every login").with(&["LoginHook", "LogoutHook", "AutoLaunchedApplicationDictionary"]),
     Act::new(&["lsregister"], &[], Category::Persistence, "changes what opens a file").with(&["-f", "-kill", "-r", "-delete", "-u"]),
@@ -32,10 +33,19 @@ const ACTS: &[Act] = &[
     Act::new(&["security"], &["dump-keychain|export|unlock-keychain|delete-keychain|set-keychain-settings|add-trusted-cert|authorizationdb|find-generic-password|find-internet-password|delete-generic-password|delete-internet-password|delete-certificate"], Category::SecretRead, "gets at the keys of a person"),
     Act::new(&["launchctl"], &["load|bootstrap|submit|setenv|enable|bootout|unload|remove|disable|kickstart"], Category::Persistence, "changes which services run").unless(&["list", "print"]),
     Act::new(&["hdiutil"], &["eject|burn|erasekeys|chpass"], Category::Disk, "changes a disk image").with(&["erasekeys", "chpass"]),
+    Act::new(&["hdiutil"], &["attach|mount|mountvol", "http*|ftp*"], Category::RemoteCode, "mounts a disk from the network"),
+    Act::new(&["systemextensionsctl"], &["uninstall|reset|developer"], Category::SecurityTool, "removes what watches the machine"),
+    Act::new(&["automator"], &[], Category::RemoteCode, "runs a workflow in a person's name"),
+    Act::new(&["diskutil"], &["apfs", "deleteSnapshot|deleteVolume|deleteVolumeGroup"], Category::Destruction, "deletes a volume or a snapshot"),
+    Act::new(&["security_authtrampoline"], &[], Category::Privilege, "runs a command as root"),
+    Act::new(&["gpt"], &["destroy|create|migrate|recover"], Category::Disk, "rewrites a partition table").floor(),
+    Act::new(&["audit"], &[], Category::LogTampering, "ends the machine's records").with(&["-t"]),
     Act::new(&["asr"], &["restore|imagescan"], Category::Disk, "overwrites a disk").with(&["--erase", "restore"]),
     Act::new(&["bless"], &[], Category::Kernel, "changes what the machine boots").unless(&["--info"]),
 ];
 
 pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
-    super::acts::look_up(ACTS, command)
+    let mut findings = super::acts::look_up(ACTS, command);
+    findings.extend(applescript::judge(command));
+    findings
 }

@@ -4,6 +4,7 @@
 //! table of [`Act`]s; where arguments decide, it is a function.
 
 mod acts;
+mod applescript;
 mod attack;
 pub(crate) mod cloud;
 pub(crate) mod containers;
@@ -20,6 +21,7 @@ mod own;
 mod packages;
 mod privilege;
 mod processes;
+mod property_lists;
 pub(crate) mod protected;
 mod reach;
 mod remote_deletes;

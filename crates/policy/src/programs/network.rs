@@ -119,6 +119,12 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             format!("sends an archive of the project away with {program}"),
         ));
     }
+    if uploads && taint.has(Taint::CLIPBOARD) && !local(command) {
+        findings.push(Finding::dangerous(
+            Category::Exfiltration,
+            format!("sends what a person copied away with {program}"),
+        ));
+    }
     let names_data = matches!(program, "dig" | "nslookup" | "host" | "drill" | "ping")
         || program == "curl"
         || program == "wget"

@@ -3,6 +3,7 @@
 mod places;
 
 use super::Judge;
+use super::property_lists;
 use crate::context::Context;
 use crate::effective::{Effective, base_name};
 use crate::finding::{Category, Finding};
@@ -185,6 +186,9 @@ fn written(command: &Effective) -> Vec<Text> {
     let last = || operands.last().cloned().into_iter().collect();
     match command.program() {
         "tee" | "sponge" | "touch" | "ed" | "ex" | "patch" => operands,
+        "plutil" | "PlistBuddy" | "defaults" if property_lists::changes(command) => {
+            property_lists::written(&operands)
+        }
         "cp" | "mv" | "install" | "ln" | "rsync" | "scp" | "gcp" => match command.value_of("-t") {
             Some(folder) => vec![folder.clone()],
             None if operands.len() > 1 || command.program() == "ln" => last(),

@@ -61,7 +61,7 @@ const OTHERS: &[&str] = &[
     "expr", "let", "read", "trap", "wait", "sleep", "date", "cal", "seq", "yes", "hermetic", "hermes", "pytest",
     "jest", "phpunit", "rspec", "ctest", "vitest", "mocha", "pre-commit", "direnv", "asdf", "mise", "nvm", "pyenv",
     "rbenv", "module", "ml", "dd", "kubectl", "oc", "helm", "terraform", "tofu", "terragrunt", "pulumi", "vagrant", "zfs", "zpool", "k3d",
-    "kind", "minikube", "aws", "gcloud", "az", "gh", "glab", "virsh", "systemctl", "lxc", "incus", "heroku", "zoxide", "fzf", "history", "bind", "timew", "nb", "jrnl", "todo.sh", "abduco", "dtach", "zellij",
+    "kind", "minikube", "defaults", "aws", "gcloud", "az", "gh", "glab", "virsh", "systemctl", "lxc", "incus", "heroku", "zoxide", "fzf", "history", "bind", "timew", "nb", "jrnl", "todo.sh", "abduco", "dtach", "zellij",
 ];
 
 #[rustfmt::skip]

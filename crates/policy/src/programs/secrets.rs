@@ -376,6 +376,9 @@ fn reads_words(program: &str) -> bool {
     matches!(
         program,
         "cat"
+            | "plutil"
+            | "defaults"
+            | "PlistBuddy"
             | "less"
             | "more"
             | "head"
@@ -632,7 +635,11 @@ pub(crate) fn prints(command: &Effective) -> bool {
                     ))
         }
         "secret-tool" => matches!(first, "lookup" | "search"),
-        "security" => first.starts_with("find-") || first == "dump-keychain" || first == "export",
+        // A certificate is for everybody to see.
+        "security" => {
+            first.starts_with("find-") && !matches!(first, "find-certificate" | "find-identity")
+                || matches!(first, "dump-keychain" | "export")
+        }
         "gpg" | "gpg2" => command
             .args()
             .iter()

@@ -5,6 +5,20 @@ use crate::effective::Effective;
 use crate::finding::{Category, Finding};
 use crate::paths;
 
+/// Domains of a Mac's settings that say how things look, and nothing about what may be done.
+const HOW_IT_LOOKS: &[&str] = &[
+    "com.apple.dock",
+    "com.apple.finder",
+    "com.apple.screencapture",
+    "com.apple.TextEdit",
+    "com.apple.menuextra.clock",
+    "com.apple.desktopservices",
+    "com.apple.spaces",
+    "com.apple.dt.Xcode",
+    "com.apple.ActivityMonitor",
+    "com.apple.AppleMultitouchTrackpad",
+];
+
 const ACTS: &[Act] = &[
     Act::new(
         &["crontab"],
@@ -369,7 +383,8 @@ const ACTS: &[Act] = &[
         &["write", "com.apple.loginwindow|com.apple.*"],
         Category::Persistence,
         "changes the settings of the system",
-    ),
+    )
+    .unless(HOW_IT_LOOKS),
     Act::new(
         &["reg", "reg.exe"],
         &["add|delete|import"],

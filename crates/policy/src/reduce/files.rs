@@ -28,7 +28,7 @@ impl Walker<'_> {
                     self.keep(&to.s, content);
                 }
             }
-            "curl" | "wget" | "aria2c" | "fetch" | "axel" => {
+            "curl" | "wget" | "aria2c" | "fetch" | "axel" | "nscurl" => {
                 for file in downloads(command) {
                     self.keep(&file, Flow::unknown(Taint::NETWORK));
                 }

@@ -9,6 +9,7 @@ use crate::text::{Flow, Taint, Text};
 const FETCHERS: &[&str] = &[
     "curl",
     "wget",
+    "nscurl",
     "fetch",
     "http",
     "https",
@@ -104,6 +105,11 @@ impl Walker<'_> {
         let packs = name == "git" && matches!(command.operand(0), "archive" | "bundle");
         if packs || matches!(name, "tar" | "gtar" | "bsdtar" | "zip" | "7z" | "cpio") {
             taint = taint | Taint::ARCHIVE;
+        }
+        let pastes = matches!(name, "pbpaste" | "wl-paste")
+            || matches!(name, "xclip" | "xsel") && (command.short('o') || command.short('b'));
+        if pastes {
+            taint = taint | Taint::CLIPBOARD;
         }
         // Whoever writes a text down and changes it before it runs has something to hide.
         if command.input.known.is_some()

@@ -1,5 +1,6 @@
 //! Wrappers with a grammar of their own: other users, other hosts, containers, terminals.
 
+mod applescript;
 mod hosts;
 mod terminals;
 
@@ -70,7 +71,7 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
             }
         }
         "crontab" if args.first().is_some_and(|arg| arg.s == "-") => Vec::new(),
-        "osascript" => Vec::new(),
+        "osascript" => applescript::shell_texts(command),
         "wsl" | "cygstart" => words(args),
         "socat" => socat(args),
         _ => hosts::inner(command),

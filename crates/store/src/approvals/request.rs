@@ -18,6 +18,7 @@ pub struct NewRequest<'a> {
     pub what: &'a str,
     pub fingerprint: &'a str,
     pub reasons: &'a [String],
+    pub longest: Scope,
     pub asker: &'a str,
     pub asked_at: Timestamp,
     pub expires_at: Timestamp,
@@ -33,6 +34,8 @@ pub struct Request {
     pub what: String,
     pub fingerprint: String,
     pub reasons: Vec<String>,
+    /// How long a yes can hold at most; one for longer counts for this long.
+    pub longest: Scope,
     pub asker: String,
     pub asked_at: Timestamp,
     pub expires_at: Timestamp,
@@ -78,8 +81,8 @@ pub enum State {
     Withdrawn,
 }
 
-/// How long a yes holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// How long a yes holds, the shortest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     Once,
@@ -158,6 +161,14 @@ impl Scope {
 }
 
 impl Given {
+    /// A yes for longer than that counts for that long.
+    pub(super) fn at_most(self, longest: Scope) -> Self {
+        match self {
+            Self::Yes(scope) => Self::Yes(scope.min(longest)),
+            Self::No => Self::No,
+        }
+    }
+
     pub(super) fn state(self) -> State {
         match self {
             Self::Yes(_) => State::Approved,
@@ -185,6 +196,7 @@ pub(super) fn request(row: &SqliteRow) -> Result<Request, sqlx::Error> {
         what: text("what")?,
         fingerprint: text("fingerprint")?,
         reasons: serde_json::from_str(&text("reasons")?).unwrap_or_default(),
+        longest: known("longest", &text("longest")?, Scope::named)?,
         asker: text("asker")?,
         asked_at: Timestamp::from_millis(row.try_get("asked_at")?),
         expires_at: Timestamp::from_millis(row.try_get("expires_at")?),

@@ -28,6 +28,7 @@ impl Lab {
             what: "rm -rf build",
             fingerprint,
             reasons: &[],
+            longest: Scope::Always,
             asker: "telegram:7",
             asked_at: at(0),
             expires_at: at(HOUR),
@@ -187,4 +188,23 @@ async fn an_answer_that_is_not_recorded_is_not_forgotten() {
     assert_eq!(lab.rows.unrecorded().await.unwrap()[0].id, id);
     lab.rows.recorded(&id).await.unwrap();
     assert_eq!(lab.rows.unrecorded().await.unwrap(), []);
+}
+
+/// Whoever answers, and however: what was shown had no such answer.
+#[tokio::test]
+async fn no_yes_is_for_longer_than_its_question_can_take() {
+    let lab = Lab::new().await;
+    for asked_for in Scope::ALL {
+        let question = NewRequest {
+            longest: Scope::Once,
+            ..lab.question("f")
+        };
+        let id = lab.rows.open(&question).await.unwrap().id;
+        let answered = lab.rows.answer(&id, yes(asked_for, "bob"), at(1)).await;
+        let Outcome::First(request) = answered.unwrap() else {
+            panic!("it was not the first");
+        };
+        assert_eq!(request.scope, Some(Scope::Once), "{asked_for:?}");
+        assert!(!lab.granted(2).await, "{asked_for:?}");
+    }
 }

@@ -412,6 +412,7 @@ fn question(conversation: &ConversationKey) -> NewRequest<'_> {
         what: "rm x",
         fingerprint: "f",
         reasons: &[],
+        longest: Scope::Always,
         asker: "alice",
         asked_at: now(),
         expires_at: Timestamp::from_millis(60_000),

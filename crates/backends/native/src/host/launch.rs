@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_sandbox::{BackendError, Lifeline, Persistence, Spec};
+use hermetic_types::SandboxId;
 use rustix::net::sockopt::{
     Timeout, set_socket_send_buffer_size, set_socket_send_buffer_size_force, set_socket_timeout,
 };
@@ -41,6 +42,9 @@ pub(super) struct LaunchedSandbox {
     start: StartKind,
     parts: Option<(SandboxStreams, NewChild)>,
     landlock: Option<u8>,
+    /// Held until somebody has taken charge or all of it is gone: whoever waits for it would otherwise
+    /// begin the next life, and ours would be seen out by ending that one.
+    lock: Option<OwnedFd>,
 }
 
 /// The streams that lead into a sandbox and out of it.
@@ -58,10 +62,9 @@ impl LaunchedSandbox {
         self.landlock
     }
 
-    pub(super) fn into_parts(mut self) -> (SandboxStreams, NewChild) {
-        self.parts
-            .take()
-            .expect("the parts are only taken here, and here takes self")
+    /// Nothing when they were taken before. The sandbox stays locked as long as this value lives.
+    pub(super) fn take_parts(&mut self) -> Option<(SandboxStreams, NewChild)> {
+        self.parts.take()
     }
 }
 
@@ -80,10 +83,17 @@ impl Drop for LaunchedSandbox {
             if let Some(keeper) = keeper {
                 keeper.reap();
             }
-            let _ = match self.start {
-                StartKind::Fresh => teardown::destroy(&self.host, &id),
-                StartKind::Again => teardown::stop(&self.host, &id),
-            };
+            let _ = self.start.undo(&self.host, &id);
+        }
+    }
+}
+
+impl StartKind {
+    /// Leaves what was there before this start, for one who holds the lock.
+    fn undo(self, host: &NativeHost, id: &SandboxId) -> Result<(), BackendError> {
+        match self {
+            Self::Fresh => teardown::remove(host, id),
+            Self::Again => teardown::halt(host, id),
         }
     }
 }
@@ -112,26 +122,31 @@ pub(super) fn create(host: &Arc<NativeHost>, spec: &Spec) -> Result<LaunchedSand
         Some(cage) => launch(host, cage, &folder, spec, &planned, &lock),
         None => launch_in_container(host, &folder, spec, planned, &lock),
     });
-    drop(lock);
-    if started.is_err() {
-        let _ = teardown::destroy(host, &spec.id);
-    }
-    started
+    launched_or_undone(host, &spec.id, StartKind::Fresh, lock, started)
 }
 
-/// Starts a kept sandbox again, with the files of its earlier lives.
-pub(super) fn resume(host: &Arc<NativeHost>, spec: &Spec) -> Result<LaunchedSandbox, BackendError> {
+pub(super) fn resume(
+    host: &Arc<NativeHost>,
+    spec: &Spec,
+    is_wanted: impl Fn() -> bool,
+) -> Result<LaunchedSandbox, BackendError> {
     check(host, spec)?;
     let folder = host.folder(&spec.id);
     let lock = match folder.lock(LOCK_TIMEOUT) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(&spec.id)),
         lock => lock.map_err(|source| BackendError::failed("lock the sandbox", source))?,
     };
+    // Asked with the lock held: whoever had it before us may have come after our caller went away, and
+    // what lives now is his.
+    if !is_wanted() {
+        let gone = "whoever asked for it went away";
+        return Err(BackendError::failed("resume the sandbox", gone));
+    }
     let before = earlier_record(&folder, spec)?;
     // Whatever is left of its last life must not meet the next one.
     teardown::halt(host, &spec.id)?;
     folder.forget_ended();
-    let mut started = planning::plan(host, &folder, spec).and_then(|planned| {
+    let started = planning::plan(host, &folder, spec).and_then(|planned| {
         let disk = DiskLimit::choose(host, spec, &planned, Some(&before))?;
         // Before its files are given to a project, so that a crash leaves none that nobody knows.
         let note = |disk: &DiskLimit| {
@@ -150,12 +165,29 @@ pub(super) fn resume(host: &Arc<NativeHost>, spec: &Spec) -> Result<LaunchedSand
         let cage = host.early.take_or_start(&host.program)?;
         launch(host, cage, &folder, spec, &planned, &lock)
     });
-    drop(lock);
-    match &mut started {
-        Ok(launched) => launched.start = StartKind::Again,
-        Err(_) => drop(teardown::stop(host, &spec.id)),
+    launched_or_undone(host, &spec.id, StartKind::Again, lock, started)
+}
+
+/// Passes the lock on to the launched. Where there is none, what is left of it goes before the lock does.
+fn launched_or_undone(
+    host: &NativeHost,
+    id: &SandboxId,
+    start: StartKind,
+    lock: OwnedFd,
+    started: Result<LaunchedSandbox, BackendError>,
+) -> Result<LaunchedSandbox, BackendError> {
+    match started {
+        Ok(mut launched) => {
+            launched.start = start;
+            launched.lock = Some(lock);
+            Ok(launched)
+        }
+        Err(error) => {
+            let _ = start.undo(host, id);
+            drop(lock);
+            Err(error)
+        }
     }
-    started
 }
 
 /// What the folder says of the sandbox's earlier lives. Whoever resumes one knows that it lived. A power cut
@@ -316,6 +348,7 @@ fn launch(
             started,
         )),
         landlock: sealed.landlock,
+        lock: None,
     })
 }
 

@@ -190,13 +190,17 @@ impl NativeBackend {
     async fn start(&self, spec: &Spec, start: StartKind) -> Result<Link, BackendError> {
         let host = Arc::clone(&self.0);
         let spec = spec.clone();
+        // Gone when this future is dropped, which is all that the work below learns of it.
+        let caller = Arc::new(());
+        let waiting = Arc::downgrade(&caller);
         // Blocking: a handful of small file operations and a wait of milliseconds. If the caller
         // goes away meanwhile, the newborn is dropped, which ends it.
         let launched = blocking(move || match start {
             StartKind::Fresh => launch::create(&host, &spec),
-            StartKind::Again => launch::resume(&host, &spec),
+            StartKind::Again => launch::resume(&host, &spec, || waiting.strong_count() > 0),
         })
         .await?;
+        drop(caller);
         let link = launched.keep(&self.0);
         if self.0.early.is_kept_ready() {
             let host = Arc::clone(&self.0);
@@ -384,8 +388,10 @@ impl NativeHost {
 
 impl LaunchedSandbox {
     /// From here on the sandbox is accounted for by its folder and outlives this call.
-    fn keep(self, host: &Arc<NativeHost>) -> Result<Link, BackendError> {
-        let (SandboxStreams { link, exit, stderr }, started) = self.into_parts();
+    fn keep(mut self, host: &Arc<NativeHost>) -> Result<Link, BackendError> {
+        let (SandboxStreams { link, exit, stderr }, started) = self
+            .take_parts()
+            .expect("the parts are only taken here, and here takes self");
         let folder = host.folder(&started.id);
         let ended = host.children.adopt(started);
         if let Some(record) = folder.record()

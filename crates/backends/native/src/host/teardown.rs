@@ -47,10 +47,15 @@ pub(super) fn halt(host: &NativeHost, id: &SandboxId) -> Result<(), BackendError
 }
 
 pub(super) fn destroy(host: &NativeHost, id: &SandboxId) -> Result<(), BackendError> {
-    let folder = host.folder(id);
-    let Some(_lock) = lock(&folder)? else {
+    let Some(_lock) = lock(&host.folder(id))? else {
         return Ok(());
     };
+    remove(host, id)
+}
+
+/// [`destroy`] for one who holds the lock.
+pub(super) fn remove(host: &NativeHost, id: &SandboxId) -> Result<(), BackendError> {
+    let folder = host.folder(id);
     halt(host, id)?;
     release_project(host, &folder)?;
     match folder.remove() {

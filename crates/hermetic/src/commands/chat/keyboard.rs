@@ -1,7 +1,7 @@
 //! Questions, on their way to whoever sits at the keyboard.
 
 use futures::future::{BoxFuture, FutureExt, ready};
-use hermetic_approvals::{ApprovalPrompt, NobodyToAsk};
+use hermetic_approvals::{ApprovalPrompt, NobodyToAsk, ONLY_ONCE};
 use hermetic_store::{Given, Request, Scope, Subject};
 use hermetic_types::RequestId;
 use tokio::sync::mpsc;
@@ -64,12 +64,16 @@ pub(super) fn question(request: &Request) -> String {
     for reason in &request.reasons {
         text.push_str(&format!("  - {reason}\n"));
     }
+    if request.longest == Scope::Once {
+        text.push_str(&format!("  - {ONLY_ONCE}\n"));
+    }
     text
 }
 
 /// What can be typed.
 pub(super) fn choices(request: &Request) -> &'static str {
     match request.subject {
+        Subject::Command if request.longest == Scope::Once => "y: once, n: no › ",
         Subject::Command => "y: once, s: this session, n: no › ",
         Subject::Host => "y: once, t: ten minutes, s: this session, a: always, n: no › ",
     }
@@ -86,7 +90,7 @@ pub(super) fn answer<'a>(line: &'a str, request: &Request) -> Option<(Given, Opt
             return Some((Given::No, reason));
         }
         "y" | "yes" => Given::Yes(Scope::Once),
-        "s" | "session" => Given::Yes(Scope::Session),
+        "s" | "session" if request.longest >= Scope::Session => Given::Yes(Scope::Session),
         "t" if of_a_host => Given::Yes(Scope::TenMinutes),
         "a" | "always" if of_a_host => Given::Yes(Scope::Always),
         _ => return None,
@@ -111,6 +115,7 @@ mod tests {
             what: "rm -r build".to_owned(),
             fingerprint: String::new(),
             reasons: vec!["deletes a folder".to_owned()],
+            longest: Scope::Always,
             asker: "me".to_owned(),
             asked_at: Timestamp::from_millis(0),
             expires_at: Timestamp::from_millis(1),
@@ -144,5 +149,17 @@ mod tests {
         }
         let host = request(Subject::Host);
         assert_eq!(answer("a", &host), Some((Given::Yes(Scope::Always), None)));
+    }
+
+    #[test]
+    fn what_is_only_known_when_it_runs_is_allowed_once_or_not() {
+        let asked = Request {
+            longest: Scope::Once,
+            ..request(Subject::Command)
+        };
+        assert_eq!(answer("s", &asked), None);
+        assert_eq!(answer("y", &asked), Some((Given::Yes(Scope::Once), None)));
+        assert!(!choices(&asked).contains("session"));
+        assert!(question(&asked).contains("only known when it runs"));
     }
 }

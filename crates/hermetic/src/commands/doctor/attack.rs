@@ -2,6 +2,7 @@
 
 mod bait;
 mod cell;
+mod greed;
 mod trial;
 
 use std::fmt::Write as _;

@@ -57,8 +57,11 @@ impl Chronicle {
             .map(|part| (part.name.clone(), part.health.clone()))
             .collect();
         self.write(&state);
+        let is_degraded = state.parts.values().any(|health| !health.is_ok());
         match (before, state.stage) {
             (Stage::Starting, Stage::Running) => self.ready(),
+            // It waits for room, as long as that takes; systemd would end it for being late.
+            (Stage::Starting, Stage::Starting) if is_degraded => tell_systemd(NotifyState::Ready),
             (Stage::Running, Stage::Draining) => tell_systemd(NotifyState::Stopping),
             _ => {}
         }

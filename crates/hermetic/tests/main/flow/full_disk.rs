@@ -1,5 +1,6 @@
 //! A full disk: nothing is taken that could be lost, everybody can see why, and room is all it needs.
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -73,20 +74,154 @@ async fn on_a_full_disk_nothing_is_acknowledged_and_work_goes_on_with_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_on_a_full_disk_is_refused_in_words_and_works_with_room() {
-    let test = "a_start_on_a_full_disk_is_refused_in_words_and_works_with_room";
+async fn a_start_on_a_full_disk_waits_and_says_so_and_works_with_room() {
+    let test = "a_start_on_a_full_disk_waits_and_says_so_and_works_with_room";
     let Some((disk, mut lab)) = stopped_lab(test).await else {
         return;
     };
     // A sandbox is named in the ledger before it exists, so none can be tried out.
-    disk.start_full(&mut lab, "make room");
-    assert!(lab.said().contains("disk is full"), "{}", lab.said());
-    // It ends by itself; whoever is told to end meanwhile ends as well.
-    lab.take_gateway().signal(Signal::TERM);
+    disk.start_full(&mut lab, WAITS);
+    let (number, told) = until_status(&lab, "degraded").await;
+    assert_eq!(number, 503, "{told}");
+    let why = part(&told, "store")["why"].as_str().unwrap();
+    assert!(why.contains("disk is full"), "{told}");
+    let said_by_status = timeout(PATIENCE, async {
+        while !lab.run(&["status"]).out.contains("the disk is full") {
+            sleep(LOOK_AGAIN).await;
+        }
+    });
+    said_by_status.await.expect("status never said so");
+    lab.telegram.says(ALICE, "/help");
+
+    disk.is_well();
+    assert!(lab.replies(ALICE, 1).await[0].contains("/reset"));
+    let (number, told) = until_status(&lab, "ok").await;
+    assert_eq!(number, 200, "{told}");
+    assert!(lab.ask(ALICE, "/sh echo fine").await.contains("fine"));
+    lab.terminate();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_waits_for_room_ends_when_it_is_told_to() {
+    let test = "a_start_that_waits_for_room_ends_when_it_is_told_to";
+    let Some((disk, mut lab)) = stopped_lab(test).await else {
+        return;
+    };
+    disk.start_full(&mut lab, WAITS);
+    lab.terminate();
     disk.is_well();
     lab.restart();
     assert!(lab.ask(ALICE, "/help").await.contains("/reset"));
     lab.terminate();
+}
+
+/// The store has its reserve, so that only sandboxes have to wait.
+#[test]
+fn a_start_below_the_reserve_serves_what_needs_no_sandbox() {
+    let test = "flow::full_disk::a_start_below_the_reserve_serves_what_needs_no_sandbox";
+    on_a_small_disk(test, async || {
+        // The reserve is a twentieth of the disk, some 13 MB; half of it is left.
+        let filler = std::env::temp_dir().join("filler");
+        std::fs::write(&filler, vec![1; 250_000_000]).unwrap();
+        let Some(mut lab) = Lab::start(test, []).await else {
+            return;
+        };
+        assert!(lab.ask(BOB, "/help").await.contains("/sh"));
+        let refused = lab.ask(BOB, "/sh echo fine").await;
+        assert!(refused.contains("disk is nearly full"), "{refused}");
+        std::fs::remove_file(&filler).unwrap();
+        until_status(&lab, "ok").await;
+        assert!(lab.ask(BOB, "/sh echo fine").await.contains("fine"));
+        lab.terminate();
+    });
+}
+
+/// Who fills the disk is stopped though nobody can write that down, and is told when somebody can.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_fills_the_disk_is_stopped_though_the_ledger_has_no_room() {
+    let test = "who_fills_the_disk_is_stopped_though_the_ledger_has_no_room";
+    let disk = match FaultyDisk::build() {
+        Ok(disk) => disk,
+        Err(why) => return eprintln!("SKIP: {test}: {why}"),
+    };
+    let (more, access) = (
+        "gateway: {sandboxes_disk: 40}\n",
+        "TELEGRAM_ALLOWED_USERS=7,8",
+    );
+    let Some(mut lab) = Lab::start_with(test, [], more, access).await else {
+        return;
+    };
+    lab.terminate();
+    disk.start(&mut lab);
+    assert!(lab.ask(ALICE, "/sh echo fine").await.contains("fine"));
+    // The sleep is ended from here when the ledger can be written no more.
+    let seconds = unlikely_seconds();
+    let greedy = format!(
+        "/sh echo begun; sleep {seconds}; head -c 60000000 /dev/zero > big; sleep 1000; echo over"
+    );
+    lab.telegram.says(ALICE, &greedy);
+    let sleeper = until_there(&seconds).await;
+    let shell = parent_of(sleeper);
+    disk.is_full();
+    rustix::process::kill_process(sleeper, Signal::KILL).unwrap();
+    let gone = timeout(PATIENCE, async {
+        while rustix::process::test_kill_process(shell).is_ok() {
+            sleep(LOOK_AGAIN).await;
+        }
+    });
+    gone.await.expect("it was never stopped");
+
+    disk.is_well();
+    let told = lab.replies(ALICE, 2).await.remove(1);
+    assert!(told.contains("stopped") && told.contains("disk"), "{told}");
+    // What had been read is delivered.
+    assert!(told.contains("begun") && !told.contains("over"), "{told}");
+    until_status(&lab, "ok").await;
+    assert!(lab.ask(BOB, "/sh echo fine").await.contains("fine"));
+    assert!(
+        lab.ask(ALICE, "/sh rm big; echo fine")
+            .await
+            .contains("fine")
+    );
+    lab.terminate();
+}
+
+/// What the log says of a start that has no room.
+const WAITS: &str = "waits until the disk has room";
+
+/// A time to sleep that names the sleeper.
+fn unlikely_seconds() -> String {
+    let digits = RandomState::new().hash_one(0) % 1_000_000_000;
+    format!("1000.{digits}")
+}
+
+fn parent_of(pid: rustix::process::Pid) -> rustix::process::Pid {
+    let pid = pid.as_raw_nonzero();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    rustix::process::Pid::from_raw(parent.unwrap().trim().parse().unwrap()).unwrap()
+}
+
+/// The process that sleeps for so long, once it is there.
+async fn until_there(seconds: &str) -> rustix::process::Pid {
+    let wanted = format!("sleep\0{seconds}\0");
+    let is_it = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words == wanted.as_bytes()
+    };
+    let looking = async {
+        loop {
+            let pids = std::fs::read_dir("/proc").unwrap().flatten();
+            let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+            if let Some(pid) = pids.find(is_it) {
+                return rustix::process::Pid::from_raw(pid).unwrap();
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    timeout(PATIENCE, looking)
+        .await
+        .expect("it never was there")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -113,11 +113,6 @@ impl Lab {
         self.gateway.as_ref().unwrap().id()
     }
 
-    /// Hands the gateway over to whoever ends it.
-    pub(crate) fn take_gateway(&mut self) -> Running {
-        self.gateway.take().unwrap()
-    }
-
     /// Where health is answered.
     pub(crate) fn health(&self) -> String {
         self.said_address("address=")

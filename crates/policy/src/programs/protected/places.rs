@@ -485,6 +485,21 @@ pub(super) const HOME: &[(&str, Category, &str)] = &[
         "runs at every login",
     ),
     (
+        "Library/Preferences/com.apple.loginitems",
+        Category::Persistence,
+        "runs at every login",
+    ),
+    (
+        "Library/Preferences/com.apple.loginwindow",
+        Category::Persistence,
+        "runs at every login",
+    ),
+    (
+        "Library/QuickLook/",
+        Category::Persistence,
+        "runs when a file is looked at",
+    ),
+    (
         ".pam_environment",
         Category::Persistence,
         "changes the environment of every login",

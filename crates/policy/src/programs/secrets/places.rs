@@ -49,6 +49,33 @@ const HOME: &[(&str, &str)] = &[
     ("snap/firefox/", "browser data"),
     ("Library/Application Support/Google/Chrome/", "browser data"),
     ("Library/Application Support/Firefox/", "browser data"),
+    ("Library/Application Support/BraveSoftware/", "browser data"),
+    (
+        "Library/Application Support/Microsoft Edge/",
+        "browser data",
+    ),
+    ("Library/Application Support/Arc/", "browser data"),
+    ("Library/Cookies/", "browser data"),
+    ("Library/Safari/", "browser data"),
+    ("Library/Messages/", "messages"),
+    ("Library/Application Support/Slack/", "messages"),
+    ("Library/Application Support/Signal/", "messages"),
+    ("Library/Application Support/discord/", "messages"),
+    ("Library/Mail/", "mail"),
+    (
+        "Library/Application Support/AddressBook/",
+        "a person's contacts",
+    ),
+    ("Library/Application Support/Notes/", "a person's notes"),
+    (
+        "Library/Group Containers/group.com.apple.notes/",
+        "a person's notes",
+    ),
+    ("Library/Calendars/", "a person's appointments"),
+    (
+        "Library/Application Support/MobileSync/",
+        "backups of a phone",
+    ),
     (".thunderbird/", "mail"),
     (".bash_history", "the shell history"),
     (".bash_sessions/", "the shell history"),
@@ -91,6 +118,12 @@ const HOME: &[(&str, &str)] = &[
 
 const SYSTEM: &[(&str, &str)] = &[
     ("/etc/shadow", "password hashes"),
+    ("/var/db/dslocal/nodes/", "password hashes"),
+    (
+        "/Library/Preferences/com.apple.wifi.known-networks",
+        "the networks a person uses",
+    ),
+    ("/private/var/db/dslocal/nodes/", "password hashes"),
     ("/etc/gshadow", "password hashes"),
     ("/etc/sudoers", "who may become root"),
     ("/etc/master.passwd", "password hashes"),

@@ -8,10 +8,13 @@ use hermetic_app::{self as app, Caller};
 use hermetic_attack::{Bait, Finding, Order, ROLE};
 use hermetic_config::Config;
 use hermetic_policy::Cleared;
-use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec, gather};
+use hermetic_sandbox::{
+    Backend, Found, FoundState, Lifeline, Network, Persistence, Sandbox, Spec, gather,
+};
 use hermetic_types::{Command, ConversationKey, Limits, SandboxId};
 use hermetic_warden::client::{Event, Running};
 use hermetic_warden::protocol::{ByteString, Kill, Leftovers, Run, Status};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
@@ -19,6 +22,9 @@ use crate::failure::Failure;
 const MOST_OUTPUT: usize = 64 << 10;
 const LONGEST: Duration = Duration::from_secs(120);
 const REMEDY: &str = "try again; if it persists, report it";
+/// Longer than a container engine takes to end a container.
+const UNTIL_ENDED: Duration = Duration::from_secs(15);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// The program that every sandbox has, by the name under which it can start itself again.
 const OURSELVES: &str = "/proc/self/exe";
 
@@ -88,6 +94,23 @@ impl Cell {
                 Status::Exited(_) | Status::Unknown => None,
             },
         }
+    }
+
+    /// Whether nothing of it runs any more, by the word of the backend. Who stops a sandbox takes a moment,
+    /// so that one is waited for.
+    pub(super) async fn has_ended(&self, backend: &Arc<dyn Backend>) -> bool {
+        let deadline = Instant::now() + UNTIL_ENDED;
+        loop {
+            match backend.list().await {
+                Ok(found) if !found.iter().any(|found| self.is_alive_as(found)) => return true,
+                _ if Instant::now() > deadline => return false,
+                _ => sleep(LOOK_AGAIN).await,
+            }
+        }
+    }
+
+    fn is_alive_as(&self, found: &Found) -> bool {
+        found.id == *self.id() && matches!(found.state, FoundState::Running | FoundState::Busy)
     }
 
     /// A bait in this sandbox, there as long as what is returned.

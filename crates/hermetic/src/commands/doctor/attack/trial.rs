@@ -1,32 +1,17 @@
 //! The attack itself: who stands where, what is tried, and what came of it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hermetic_app::{self as app, Caller};
 use hermetic_attack::{Finding, Order, State};
 use hermetic_config::Config;
 use hermetic_sandbox::Backend;
-use hermetic_types::{BackendKind, Boundary, Limits};
+use hermetic_types::{BackendKind, Boundary};
 
 use super::bait::HostBait;
 use super::cell::Cell;
+use super::greed;
 use crate::failure::Failure;
-
-/// More than any of the small limits.
-const TOO_MANY_PROCESSES: usize = 200;
-const TOO_MANY_FILES: usize = 2000;
-const TOO_MUCH_MEMORY: usize = 512 << 20;
-
-/// Small enough that trying to get more costs the host nothing.
-fn small(limits: &Limits) -> Limits {
-    Limits {
-        memory_bytes: 128 << 20,
-        pids: 64,
-        open_files: 256,
-        ..limits.clone()
-    }
-}
 
 pub(super) async fn findings(config: &Config, kind: BackendKind) -> Result<Vec<Finding>, Failure> {
     if kind.boundary() == Boundary::Judged {
@@ -50,19 +35,14 @@ async fn attack(
     cells: &mut Vec<Cell>,
 ) -> Result<Vec<Finding>, Failure> {
     let limits = &config.terminal().limits;
-    for (name, limits) in [
-        ("attacker", limits.clone()),
-        ("neighbour", limits.clone()),
-        ("hungry", small(limits)),
-    ] {
-        cells.push(Cell::make(config, backend, name, limits).await?);
+    for name in ["attacker", "neighbour"] {
+        cells.push(Cell::make(config, backend, name, limits.clone()).await?);
     }
-    let [attacker, neighbour, hungry] = cells.as_slice() else {
+    let [attacker, neighbour] = cells.as_slice() else {
         return Ok(Vec::new());
     };
     let mut findings = break_out(config, attacker, neighbour).await?;
-    findings.extend(take_too_much(hungry).await);
-    findings.push(outlive(hungry).await);
+    findings.extend(greed::findings(config, backend, cells).await?);
     Ok(findings)
 }
 
@@ -127,56 +107,5 @@ fn environment(inside: Option<&str>) -> Finding {
     match leaked.is_empty() {
         true => Finding::new(ATTEMPT, State::Held, "none is there"),
         false => Finding::new(ATTEMPT, State::Open, leaked.join(", ")),
-    }
-}
-
-async fn take_too_much(cell: &Cell) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (attempt, order) in [
-        (
-            "more processes than allowed",
-            Order::Breed {
-                count: TOO_MANY_PROCESSES,
-            },
-        ),
-        (
-            "more open files than allowed",
-            Order::Hold {
-                count: TOO_MANY_FILES,
-            },
-        ),
-        (
-            "more memory than allowed",
-            Order::Eat {
-                bytes: TOO_MUCH_MEMORY,
-            },
-        ),
-    ] {
-        let said = cell.order(&order).await;
-        findings.push(match said.findings.into_iter().next() {
-            Some(finding) => finding,
-            // Being killed for it is how a bound is kept.
-            None => match said.killed {
-                Some(how) => Finding::new(attempt, State::Held, how),
-                None => Finding::new(attempt, State::Untried, "the sandbox did not answer"),
-            },
-        });
-    }
-    findings
-}
-
-/// Hides from a timeout, and is looked for afterwards.
-async fn outlive(cell: &Cell) -> Finding {
-    const ATTEMPT: &str = "a process that outlives its command";
-    let hide = "(setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 987; done' &) ; \
-                sh -c 'trap \"\" TERM; while :; do sleep 987; done'";
-    cell.shell(hide, Duration::from_millis(300)).await;
-    let look = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done";
-    match cell.shell(look, Duration::from_secs(20)).await {
-        None => Finding::new(ATTEMPT, State::Untried, "the sandbox did not answer"),
-        Some(said) if said.contains("sleep 987") => {
-            Finding::new(ATTEMPT, State::Open, "it was still there")
-        }
-        Some(_) => Finding::new(ATTEMPT, State::Held, "its whole tree was ended"),
     }
 }

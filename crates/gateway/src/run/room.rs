@@ -1,0 +1,73 @@
+//! A start on a full disk: what cannot be done for lack of room is done when room returns.
+
+use std::error::Error;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use hermetic_types::PartHealth;
+use tokio::time::sleep;
+
+use crate::Gateway;
+use crate::life::in_full;
+
+/// Longer than the disk guard takes between two looks and than the store takes between two tries.
+const LOOK_AGAIN: Duration = Duration::from_millis(600);
+
+/// Who has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// Nothing can be written down, so nothing can be taken over.
+    Store,
+    /// The store has its reserve, and new sandboxes are not made.
+    Sandboxes,
+}
+
+impl Gateway {
+    /// Tries again for as long as it fails for lack of room.
+    pub(crate) async fn once_there_is_room<'a, T, E: Error>(
+        &self,
+        what: &'static str,
+        attempt: impl Fn() -> BoxFuture<'a, Result<T, E>>,
+    ) -> Result<T, E> {
+        loop {
+            let error = match attempt().await {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let Some(lack) = self.lack_of_room().await else {
+                return Err(error);
+            };
+            tracing::debug!(what, "failed for lack of room");
+            self.wait_for(lack, &error).await;
+        }
+    }
+
+    /// Who has no room, if that is why something just failed. The guard of the disk may not have looked
+    /// since it filled, so it is given the time.
+    pub(super) async fn lack_of_room(&self) -> Option<Lack> {
+        let lack = self.lack();
+        if lack.is_some() {
+            return lack;
+        }
+        sleep(LOOK_AGAIN).await;
+        self.lack()
+    }
+
+    pub(super) async fn wait_for(&self, lack: Lack, error: &impl Error) {
+        tracing::warn!(error = in_full(error), "waits until the disk has room");
+        while self.lack() == Some(lack) {
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    fn lack(&self) -> Option<Lack> {
+        let is_well = |health: PartHealth| health.is_ok();
+        if !is_well(self.store.health().health()) {
+            Some(Lack::Store)
+        } else if !is_well(self.sandboxes.disk_health().health()) {
+            Some(Lack::Sandboxes)
+        } else {
+            None
+        }
+    }
+}
