@@ -1,12 +1,11 @@
 //! The attack itself: who stands where, what is tried, and what came of it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hermetic_app::{self as app, Caller};
 use hermetic_attack::{Finding, Order, State};
 use hermetic_config::Config;
-use hermetic_sandbox::Backend;
+use hermetic_sandbox::{Backend, OwnProgram};
 use hermetic_types::{BackendKind, Boundary, Limits};
 
 use super::bait::HostBait;
@@ -99,7 +98,12 @@ async fn break_out(
         let why = "nothing was said inside";
         findings.push(Finding::new("the attack", State::Untried, why));
     }
-    findings.push(environment(attacker.environment().await.as_deref()));
+    findings.push(environment(
+        attacker
+            .output(OwnProgram::ShowEnvironments)
+            .await
+            .as_deref(),
+    ));
     // What was seen from outside counts more than what was said inside.
     if host.was_found() {
         let detail = "a connection arrived";
@@ -168,11 +172,8 @@ async fn take_too_much(cell: &Cell) -> Vec<Finding> {
 /// Hides from a timeout, and is looked for afterwards.
 async fn outlive(cell: &Cell) -> Finding {
     const ATTEMPT: &str = "a process that outlives its command";
-    let hide = "(setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 987; done' &) ; \
-                sh -c 'trap \"\" TERM; while :; do sleep 987; done'";
-    cell.shell(hide, Duration::from_millis(300)).await;
-    let look = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done";
-    match cell.shell(look, Duration::from_secs(20)).await {
+    cell.output(OwnProgram::HideFromTimeout).await;
+    match cell.output(OwnProgram::ListProcesses).await {
         None => Finding::new(ATTEMPT, State::Untried, "the sandbox did not answer"),
         Some(said) if said.contains("sleep 987") => {
             Finding::new(ATTEMPT, State::Open, "it was still there")
