@@ -8,7 +8,7 @@ use hermetic_policy::Cleared;
 use hermetic_types::{
     self as types, BackendKind, Boundary, Command, Program, RunId, SandboxId, Stdin,
 };
-use hermetic_warden::client::{CallError, GreetError, Running, Warden};
+use hermetic_warden::client::{CallError, GreetError, Running, Warden, WardenServices};
 use hermetic_warden::protocol::{
     ByteString, Kill, Leftovers, Output, PLACE, Resolve, Resolved, Run, Shell, StdinMode,
     WindowSize,
@@ -19,6 +19,17 @@ use tokio_util::sync::CancellationToken;
 use crate::{Backend, Finished, Link, distant, gather};
 
 /// A place where one conversation's commands run, reached over one byte stream.
+///
+/// What runs here is [`Cleared`]. The handle to its files and listeners has no way to run anything:
+///
+/// ```compile_fail,E0599
+/// use hermetic_sandbox::Sandbox;
+/// use hermetic_warden::protocol::Run;
+///
+/// async fn run_unjudged(sandbox: &Sandbox) {
+///     let _ = sandbox.warden().run(Run::new(["rm", "-r", "/"])).await;
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Sandbox {
     id: SandboxId,
@@ -85,8 +96,8 @@ impl Sandbox {
     }
 
     /// Files, listeners and what else needs no judgement: it stays inside.
-    pub fn warden(&self) -> &Warden {
-        &self.warden
+    pub fn warden(&self) -> &WardenServices {
+        self.warden.services()
     }
 
     /// The socket on its loopback by which it leaves, where the backend made one. It is handed over once:
