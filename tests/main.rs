@@ -6,3 +6,4 @@ mod arrows;
 mod documents;
 mod logs;
 mod manifests;
+mod proofs;

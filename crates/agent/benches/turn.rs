@@ -15,6 +15,7 @@ use hermetic_agent::{
     Agent, Input, Invocation, Limits, Message, Model, NoJournal, Silent, Steer, ToolResult,
     ToolSpec, Tools, Turn,
 };
+use hermetic_redact::{Redacted, Redactor};
 use hermetic_testkit::model::{Line, Reply, ScriptedModel, ScriptedServer};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -42,10 +43,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let server = ScriptedServer::start((0..TURNS).map(|_| Reply::streams(&["ok"]))).await?;
     let model = OpenAi::new(Settings::new(server.base_url(), None, "m"))?;
+    let redactor = redactor();
     let history: Vec<_> = (0..100)
         .flat_map(|_| {
             [
-                Message::user("x".repeat(500)),
+                Message::user(redactor.redact("x".repeat(500))),
                 Message::assistant("y".repeat(500)),
             ]
         })
@@ -63,12 +65,12 @@ async fn measure(
     model: Arc<dyn Model>,
     history: &[Message],
 ) -> Result<(), Box<dyn Error>> {
-    let agent = Agent::new(model, Limits::default());
+    let agent = Agent::new(model, Limits::default(), redactor());
     let steer = Steer::default();
     let mut times = Vec::with_capacity(TURNS);
     for _ in 0..TURNS {
         let turn = Turn {
-            system: "be brief",
+            system: &Redacted::constant("be brief"),
             history,
             input: Input::Says("hello"),
             tools: &Echo,
@@ -89,6 +91,10 @@ async fn measure(
         f64::from(u16::try_from(TURNS)?) / total.as_secs_f64()
     );
     Ok(())
+}
+
+fn redactor() -> Redactor {
+    Redactor::new([], hermetic_redact::Settings::default())
 }
 
 struct Echo;

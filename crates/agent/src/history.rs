@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use crate::{CallId, Message};
+use crate::{CallId, Message, ModelText, Part};
 
 /// How much of a conversation the model is shown, in bytes of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,27 +39,24 @@ impl Budget {
 /// A call without a result was cut by a crash. `begun` names those the journal saw start: whether
 /// they happened is not known, and the model is told so. The others never ran.
 pub fn mend(history: Vec<Message>, begun: &HashSet<CallId>) -> Vec<Message> {
-    let mut results: HashMap<CallId, String> = HashMap::new();
+    let mut results: HashMap<CallId, Message> = HashMap::new();
     for message in &history {
-        if let Message::Tool { call_id, content } = message {
+        if let Message::Tool { call_id, .. } = message {
             results
                 .entry(call_id.clone())
-                .or_insert_with(|| content.clone());
+                .or_insert_with(|| message.clone());
         }
     }
     let mut mended = Vec::with_capacity(history.len());
     for message in history {
-        let calls = match &message {
-            Message::Tool { .. } => continue,
-            Message::Assistant { tool_calls, .. } => tool_calls.clone(),
-            Message::System { .. } | Message::User { .. } => Vec::new(),
-        };
+        if matches!(message, Message::Tool { .. }) {
+            continue;
+        }
+        let calls: Vec<_> = message.tool_calls().map(|call| call.id.clone()).collect();
         mended.push(message);
         for call in calls {
-            let content = results
-                .remove(&call.id)
-                .unwrap_or_else(|| missing(begun.contains(&call.id)));
-            mended.push(Message::tool(call.id, content));
+            let result = results.remove(&call);
+            mended.push(result.unwrap_or_else(|| missing(begun.contains(&call), call)));
         }
     }
     mended
@@ -68,13 +65,13 @@ pub fn mend(history: Vec<Message>, begun: &HashSet<CallId>) -> Vec<Message> {
 pub(crate) const MAYBE: &str =
     "interrupted by a restart; it may or may not have happened. Look before you do it again.";
 
-fn missing(begun: bool) -> String {
+fn missing(begun: bool, call: CallId) -> Message {
     let text = if begun {
         MAYBE
     } else {
         "not run: a restart came first. Call it again if it is still wanted."
     };
-    text.to_owned()
+    Message::failed_tool(call, text)
 }
 
 /// The most recent part of `history` that fits. It starts with something a person said, so calls and
@@ -103,9 +100,9 @@ pub fn trim(history: &[Message], keep: usize, budget: Budget) -> Cow<'_, [Messag
     }
     let mut kept = Vec::with_capacity(history.len() - start + 1);
     if start > 0 {
-        kept.push(Message::user(format!(
+        kept.push(Message::user(ModelText::assembled(format!(
             "[{start} earlier messages of this conversation were left out because it has become long]"
-        )));
+        ))));
     }
     kept.extend_from_slice(&history[start..]);
     shorten_results(&mut kept, budget);
@@ -118,14 +115,12 @@ fn shorten_results(messages: &mut [Message], budget: Budget) {
         if total <= budget.bytes {
             return;
         }
-        if let Message::Tool { content, .. } = message {
-            let note = format!(
-                "[{} bytes of an earlier result were left out]",
-                content.len()
-            );
-            if note.len() < content.len() {
-                total -= content.len() - note.len();
-                *content = note;
+        let size = message.size();
+        if let Message::Tool { parts, .. } = message {
+            let note = format!("[{size} bytes of an earlier result were left out]");
+            if note.len() < size {
+                total -= size - note.len();
+                *parts = vec![Part::text(ModelText::assembled(note))];
             }
         }
     }
@@ -134,7 +129,7 @@ fn shorten_results(messages: &mut [Message], budget: Budget) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ToolCall;
+    use crate::{AssistantPart, ToolCall};
 
     fn call(id: &str) -> ToolCall {
         ToolCall {
@@ -145,14 +140,14 @@ mod tests {
     }
 
     fn calling(ids: &[&str]) -> Message {
+        let calls = ids.iter().map(|id| AssistantPart::ToolCall(call(id)));
         Message::Assistant {
-            text: String::new(),
-            tool_calls: ids.iter().map(|id| call(id)).collect(),
+            parts: calls.collect(),
         }
     }
 
-    fn result(id: &str, content: &str) -> Message {
-        Message::tool(CallId::new(id), content)
+    fn result(id: &str, text: &str) -> Message {
+        Message::tool(CallId::new(id), ModelText::assembled(text))
     }
 
     #[test]
@@ -165,10 +160,9 @@ mod tests {
         let mended = mend(history, &HashSet::from([CallId::new("b")]));
         assert_eq!(mended.len(), 5);
         assert_eq!(mended[2], result("a", "done"));
-        assert_eq!(mended[3], result("b", MAYBE));
-        assert!(
-            matches!(&mended[4], Message::Tool { content, .. } if content.starts_with("not run"))
-        );
+        assert_eq!(mended[3], Message::failed_tool(CallId::new("b"), MAYBE));
+        assert!(matches!(&mended[4], Message::Tool { failed: true, .. }));
+        assert!(mended[4].text().starts_with("not run"));
     }
 
     #[test]
@@ -202,9 +196,8 @@ mod tests {
             Message::assistant("second answer"),
         ];
         let trimmed = trim(&history, 4, Budget::bytes(60));
-        assert!(
-            matches!(&trimmed[0], Message::User { text } if text.starts_with("[4 earlier messages"))
-        );
+        assert!(matches!(&trimmed[0], Message::User { .. }));
+        assert!(trimmed[0].text().starts_with("[4 earlier messages"));
         assert_eq!(trimmed[1..], history[4..]);
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Message, ToolSpec};
+use crate::{Message, OpaquePart, ToolSpec};
 
 /// A language model that answers in pieces.
 ///
@@ -25,7 +25,7 @@ pub trait Model: Send + Sync + fmt::Debug {
 
 pub type Deltas<'a> = BoxStream<'a, Result<Delta, ModelError>>;
 
-/// What the model is given.
+/// What the model is given. All of its text has a proof: see [`ModelText`](crate::ModelText).
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
     pub messages: &'a [Message],
@@ -37,6 +37,8 @@ pub struct Ask<'a> {
 pub enum Delta {
     Text(String),
     ToolCall(Fragment),
+    /// What the provider wants back at this place.
+    Opaque(OpaquePart),
     Usage(Usage),
     /// What came so far is void: the answer starts anew after a failure.
     Restarted,

@@ -2,15 +2,24 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::{CallId, Delta, Finish, Fragment, ToolCall, Usage};
+use crate::{AssistantPart, CallId, Delta, Finish, Fragment, OpaquePart, ToolCall, Usage};
 
 /// An answer as far as it has come.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
-    pub(crate) text: String,
+    parts: Vec<ReplyPart>,
     calls: BTreeMap<usize, Fragment>,
     pub(crate) usage: Usage,
     pub(crate) finish: Option<Finish>,
+}
+
+/// What stands at one place of the answer.
+#[derive(Debug)]
+enum ReplyPart {
+    Text(String),
+    /// The next call by the model's own count: pieces of several may come in any order.
+    Call,
+    Opaque(OpaquePart),
 }
 
 /// A model that calls more than this at once is out of its mind.
@@ -19,8 +28,9 @@ const MOST_CALLS: usize = 64;
 impl Reply {
     pub(crate) fn take(&mut self, delta: Delta) {
         match delta {
-            Delta::Text(piece) => self.text.push_str(&piece),
+            Delta::Text(piece) => self.take_text(&piece),
             Delta::ToolCall(fragment) => self.take_fragment(fragment),
+            Delta::Opaque(part) => self.parts.push(ReplyPart::Opaque(part)),
             // Later figures are totals, not additions.
             Delta::Usage(usage) => self.usage = usage,
             Delta::Restarted => *self = Self::default(),
@@ -28,9 +38,20 @@ impl Reply {
         }
     }
 
+    fn take_text(&mut self, piece: &str) {
+        match self.parts.last_mut() {
+            Some(ReplyPart::Text(text)) => text.push_str(piece),
+            _ if piece.is_empty() => {}
+            _ => self.parts.push(ReplyPart::Text(piece.to_owned())),
+        }
+    }
+
     fn take_fragment(&mut self, fragment: Fragment) {
-        if self.calls.len() >= MOST_CALLS && !self.calls.contains_key(&fragment.index) {
-            return;
+        if !self.calls.contains_key(&fragment.index) {
+            if self.calls.len() >= MOST_CALLS {
+                return;
+            }
+            self.parts.push(ReplyPart::Call);
         }
         let call = self.calls.entry(fragment.index).or_default();
         call.id = call.id.take().or(fragment.id.filter(|id| !id.is_empty()));
@@ -44,22 +65,38 @@ impl Reply {
         call.arguments.push_str(&fragment.arguments);
     }
 
-    /// The calls in the model's order, each with an id of its own that `taken` does not hold yet.
-    pub(crate) fn into_calls(self, taken: &mut HashSet<CallId>) -> Vec<ToolCall> {
-        self.calls
-            .into_values()
-            .map(|call| {
-                let given = call.id.filter(|id| is_usable(id)).map(CallId::new);
-                let given = given.filter(|id| !taken.contains(id));
-                let id = given.unwrap_or_else(CallId::random);
-                taken.insert(id.clone());
-                ToolCall {
-                    id,
-                    name: call.name.unwrap_or_default(),
-                    arguments: call.arguments,
-                }
-            })
-            .collect()
+    /// What it says, without what it does.
+    pub(crate) fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            ReplyPart::Text(text) => Some(text.as_str()),
+            ReplyPart::Call | ReplyPart::Opaque(_) => None,
+        });
+        texts.collect()
+    }
+
+    /// Its parts in the model's order, each call with an id of its own that `taken` does not hold yet.
+    pub(crate) fn into_parts(self, taken: &mut HashSet<CallId>) -> Vec<AssistantPart> {
+        let mut calls = self.calls.into_values();
+        let parts = self.parts.into_iter().filter_map(|part| match part {
+            ReplyPart::Text(text) => Some(AssistantPart::Text { text }),
+            ReplyPart::Opaque(part) => Some(AssistantPart::Opaque(part)),
+            ReplyPart::Call => calls
+                .next()
+                .map(|call| AssistantPart::ToolCall(named(call, taken))),
+        });
+        parts.collect()
+    }
+}
+
+fn named(call: Fragment, taken: &mut HashSet<CallId>) -> ToolCall {
+    let given = call.id.filter(|id| is_usable(id)).map(CallId::new);
+    let given = given.filter(|id| !taken.contains(id));
+    let id = given.unwrap_or_else(CallId::random);
+    taken.insert(id.clone());
+    ToolCall {
+        id,
+        name: call.name.unwrap_or_default(),
+        arguments: call.arguments,
     }
 }
 
@@ -85,7 +122,12 @@ mod tests {
     fn calls(deltas: impl IntoIterator<Item = Delta>) -> Vec<ToolCall> {
         let mut reply = Reply::default();
         deltas.into_iter().for_each(|delta| reply.take(delta));
-        reply.into_calls(&mut HashSet::new())
+        let parts = reply.into_parts(&mut HashSet::new()).into_iter();
+        let calls = parts.filter_map(|part| match part {
+            AssistantPart::ToolCall(call) => Some(call),
+            _ => None,
+        });
+        calls.collect()
     }
 
     #[test]
@@ -132,6 +174,6 @@ mod tests {
         reply.take(Delta::Text("half an ans".to_owned()));
         reply.take(Delta::Restarted);
         reply.take(Delta::Text("whole".to_owned()));
-        assert_eq!(reply.text, "whole");
+        assert_eq!(reply.text(), "whole");
     }
 }

@@ -9,8 +9,9 @@ use crate::reply::Reply;
 use crate::schema;
 use crate::turn::Turn;
 use crate::{
-    Agent, Answer, Ask, CallId, Delta, Ended, Finish, Input, Invocation, JournalError, Message,
-    ModelError, ToolCall, ToolResult, ToolSpec, TurnError, Untrusted, Usage, trim,
+    Agent, Answer, Ask, AssistantPart, CallId, Delta, Ended, Finish, Input, Invocation,
+    JournalError, Message, ModelError, ModelText, Part, ToolCall, ToolResult, ToolSpec, TurnError,
+    Untrusted, Usage, trim,
 };
 
 /// A turn under way.
@@ -69,7 +70,7 @@ impl<'a> Running<'a> {
         let mut budget = self.agent.limits.budget;
         let mut shorter = 3;
         loop {
-            let mut shown = vec![Message::system(self.turn.system)];
+            let mut shown = vec![Message::system(self.turn.system.clone())];
             shown.extend_from_slice(&trim(&self.messages, self.request, budget));
             match self.ask_with(&shown).await {
                 Err(Unanswered::Failed(ModelError::ContextTooLong { model, detail }))
@@ -99,7 +100,7 @@ impl<'a> Running<'a> {
         loop {
             let next = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return Err(Unanswered::Stopped { so_far: reply.text }),
+                () = self.stop.cancelled() => return Err(Unanswered::Stopped { so_far: reply.text() }),
                 next = deltas.next() => next,
             };
             match next {
@@ -107,7 +108,10 @@ impl<'a> Running<'a> {
                     match &delta {
                         Delta::Text(piece) => self.turn.observer.text(piece),
                         Delta::Restarted => self.turn.observer.restarted(),
-                        Delta::ToolCall(_) | Delta::Usage(_) | Delta::Finish(_) => {}
+                        Delta::ToolCall(_)
+                        | Delta::Opaque(_)
+                        | Delta::Usage(_)
+                        | Delta::Finish(_) => {}
                     }
                     reply.take(delta);
                     if reply.finish.is_some() {
@@ -115,7 +119,9 @@ impl<'a> Running<'a> {
                     }
                 }
                 Some(Err(ModelError::Stopped)) => {
-                    return Err(Unanswered::Stopped { so_far: reply.text });
+                    return Err(Unanswered::Stopped {
+                        so_far: reply.text(),
+                    });
                 }
                 Some(Err(error)) => return Err(Unanswered::Failed(error)),
                 None => {
@@ -128,10 +134,11 @@ impl<'a> Running<'a> {
 
     /// Runs one call and records its result. Every call gets one, whatever happens.
     pub(crate) async fn run(&mut self, call: &ToolCall) -> Result<(), JournalError> {
-        let content = match self.check(call) {
-            Err(complaint) => complaint,
+        let result = match self.check(call) {
+            // It quotes nothing but the schema and what the model wrote.
+            Err(complaint) => ToolResult::failed(ModelText::assembled(complaint)),
             Ok(_) if self.stop.is_cancelled() => {
-                "not run: the turn was interrupted first.".to_owned()
+                ToolResult::failed("not run: the turn was interrupted first.")
             }
             Ok(arguments) => {
                 self.turn.journal.tool_about_to_run(call).await?;
@@ -143,10 +150,17 @@ impl<'a> Running<'a> {
                 };
                 let result = self.call_within_grace(invocation).await;
                 self.turn.observer.tool_ended(call, &result);
-                Untrusted::wrap(&call.name, &result.content).into_text()
+                ToolResult {
+                    parts: marked(&call.name, result.parts),
+                    ..result
+                }
             }
         };
-        let message = Message::tool(call.id.clone(), content);
+        let message = Message::Tool {
+            call_id: call.id.clone(),
+            failed: result.failed,
+            parts: result.parts,
+        };
         self.turn.journal.tool_ended(&call.id, &message).await?;
         self.messages.push(message);
         Ok(())
@@ -182,11 +196,13 @@ impl<'a> Running<'a> {
         }
     }
 
+    /// The model's last message of this turn, with a note where it did not come to its end.
     pub(crate) async fn finished(
         mut self,
-        text: String,
+        message: Message,
         finish: Option<Finish>,
     ) -> Result<Answer, TurnError> {
+        let text = message.text();
         let (note, ended) = match finish {
             Some(Finish::Length) => ("[The model ran out of room here.]", Ended::CutShort),
             Some(Finish::Filtered) => (
@@ -198,14 +214,19 @@ impl<'a> Running<'a> {
             }
             Some(Finish::Done) | None => ("", Ended::Finished),
         };
-        let text = joined(text, note);
-        self.say(Message::assistant(text.clone())).await?;
+        let message = match note {
+            "" => message,
+            note => with_note(message, note),
+        };
+        let text = message.text().into_owned();
+        self.say(message).await?;
         Ok(self.answer(text, ended))
     }
 
     pub(crate) async fn interrupted(mut self, so_far: String) -> Result<Answer, TurnError> {
-        let text = joined(so_far, "[Interrupted.]");
-        self.say(Message::assistant(text.clone())).await?;
+        let message = with_note(Message::assistant(so_far), "[Interrupted.]");
+        let text = message.text().into_owned();
+        self.say(message).await?;
         Ok(self.answer(text, Ended::Interrupted))
     }
 
@@ -230,12 +251,38 @@ impl<'a> Running<'a> {
     }
 }
 
-fn joined(text: String, note: &str) -> String {
-    match (text.trim().is_empty(), note.is_empty()) {
-        (_, true) => text,
-        (true, false) => note.to_owned(),
-        (false, false) => format!("{text}\n\n{note}"),
+/// The text of a result between its marks, each part by itself.
+fn marked(tool: &str, parts: Vec<Part>) -> Vec<Part> {
+    let marked = parts.into_iter().map(|part| match part {
+        Part::Text { text } => {
+            // The marks are ours, and the name is that of one of our tools.
+            let text = Untrusted::wrap(tool, text.as_str()).into_text();
+            Part::text(ModelText::assembled(text))
+        }
+        Part::Image(_) | Part::File(_) => part,
+    });
+    marked.collect()
+}
+
+/// The message with a note of ours below its text.
+fn with_note(message: Message, note: &str) -> Message {
+    let is_blank = message.text().trim().is_empty();
+    let mut parts = match message {
+        Message::Assistant { parts } => parts,
+        Message::System { .. } | Message::User { .. } | Message::Tool { .. } => Vec::new(),
+    };
+    if is_blank {
+        parts.retain(|part| part.as_text().is_none());
     }
+    match parts.last_mut() {
+        Some(AssistantPart::Text { text }) => {
+            text.push_str("\n\n");
+            text.push_str(note);
+        }
+        _ if is_blank => parts.push(AssistantPart::text(note)),
+        _ => parts.push(AssistantPart::text(format!("\n\n{note}"))),
+    }
+    Message::Assistant { parts }
 }
 
 /// A name as the model wrote it may be anything.
@@ -244,10 +291,7 @@ fn shown(name: &str) -> String {
 }
 
 fn call_ids(messages: &[Message]) -> HashSet<CallId> {
-    let calls = messages.iter().flat_map(|message| match message {
-        Message::Assistant { tool_calls, .. } => tool_calls.as_slice(),
-        _ => &[],
-    });
+    let calls = messages.iter().flat_map(Message::tool_calls);
     calls.map(|call| call.id.clone()).collect()
 }
 

@@ -1,15 +1,19 @@
 //! The seam to whatever acts.
 
+use std::borrow::Cow;
+
 use futures::future::{self, BoxFuture, FutureExt};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::CallId;
+use crate::message::joined;
+use crate::{CallId, ModelText, Part};
 
 /// The tools of one conversation.
 ///
 /// What an implementer promises: `call` does not panic on any arguments, ends soon after `stop` is
-/// cancelled with nothing left running, and its content holds no secret.
+/// cancelled with nothing left running, and an image or a file it hands over holds no secret. That its
+/// text holds none is proven by the text's type.
 pub trait Tools: Send + Sync {
     fn specs(&self) -> Vec<ToolSpec>;
 
@@ -39,22 +43,27 @@ pub struct Invocation<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
-    pub content: String,
-    /// Whether it went wrong, for those who watch. The model reads the content.
+    pub parts: Vec<Part>,
+    /// Whether it went wrong. Models whose provider has a word for that are told.
     pub failed: bool,
 }
 
 impl ToolResult {
-    pub fn new(content: impl Into<String>) -> Self {
+    pub fn new(text: impl Into<ModelText>) -> Self {
         Self {
-            content: content.into(),
+            parts: vec![Part::text(text)],
             failed: false,
         }
     }
 
-    pub fn failed(content: impl Into<String>) -> Self {
+    /// All of its text.
+    pub fn text(&self) -> Cow<'_, str> {
+        joined(&self.parts, "\n")
+    }
+
+    pub fn failed(text: impl Into<ModelText>) -> Self {
         Self {
-            content: content.into(),
+            parts: vec![Part::text(text)],
             failed: true,
         }
     }
@@ -74,7 +83,8 @@ impl Tools for NoTools {
         invocation: Invocation<'a>,
         _: CancellationToken,
     ) -> BoxFuture<'a, ToolResult> {
+        // The name is the model's own word.
         let text = format!("there is no tool {:?}", invocation.name);
-        future::ready(ToolResult::failed(text)).boxed()
+        future::ready(ToolResult::failed(ModelText::assembled(text))).boxed()
     }
 }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermetic_redact::{Redacted, Redactor};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::running::{Running, Unanswered};
 use crate::{
-    Budget, Journal, JournalError, Message, Model, ModelError, Steer, ToolCall, ToolResult, Tools,
-    Usage,
+    Budget, Journal, JournalError, Message, Model, ModelError, ModelText, Steer, ToolCall,
+    ToolResult, Tools, Usage,
 };
 
 /// Takes turns. Holds nothing of a conversation.
@@ -18,6 +19,8 @@ use crate::{
 pub struct Agent {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) limits: Limits,
+    /// For what people say: see [`Redactor::redact_spoken`].
+    redactor: Redactor,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +46,7 @@ impl Default for Limits {
 #[derive(Clone, Copy)]
 pub struct Turn<'a> {
     /// The system prompt, see [`crate::prompt`].
-    pub system: &'a str,
+    pub system: &'a Redacted<String>,
     /// What was said before: consistent, see [`crate::mend`].
     pub history: &'a [Message],
     pub input: Input<'a>,
@@ -129,8 +132,12 @@ impl TurnError {
 }
 
 impl Agent {
-    pub fn new(model: Arc<dyn Model>, limits: Limits) -> Self {
-        Self { model, limits }
+    pub fn new(model: Arc<dyn Model>, limits: Limits, redactor: Redactor) -> Self {
+        Self {
+            model,
+            limits,
+            redactor,
+        }
     }
 
     pub async fn take_turn(
@@ -140,7 +147,7 @@ impl Agent {
     ) -> Result<Answer, TurnError> {
         let mut running = Running::new(self, turn, stop);
         if let Input::Says(text) = turn.input {
-            running.say(Message::user(text)).await?;
+            running.say(self.user(text)).await?;
         }
         for _ in 0..self.limits.max_turns {
             let reply = match running.ask().await {
@@ -149,17 +156,14 @@ impl Agent {
                 Err(Unanswered::Failed(error)) => return Err(error.into()),
             };
             running.usage.add(reply.usage);
-            let (text, finish) = (reply.text.clone(), reply.finish.clone());
-            let calls = reply.into_calls(&mut running.taken);
+            let finish = reply.finish.clone();
+            let parts = reply.into_parts(&mut running.taken);
+            let message = Message::Assistant { parts };
+            let calls: Vec<_> = message.tool_calls().cloned().collect();
             if calls.is_empty() {
-                return running.finished(text, finish).await;
+                return running.finished(message, finish).await;
             }
-            running
-                .say(Message::Assistant {
-                    text,
-                    tool_calls: calls.clone(),
-                })
-                .await?;
+            running.say(message).await?;
             // One after the other, in the model's order: it may count on the first having happened
             // before the second, and a person who reads along can follow.
             for call in &calls {
@@ -169,9 +173,13 @@ impl Agent {
                 return running.interrupted(String::new()).await;
             }
             for text in turn.steer.take() {
-                running.say(Message::user(text)).await?;
+                running.say(self.user(&text)).await?;
             }
         }
         running.out_of_turns().await
+    }
+
+    fn user(&self, words: &str) -> Message {
+        Message::user(ModelText::spoken(words, &self.redactor))
     }
 }

@@ -28,6 +28,7 @@ impl Untrusted {
         }
     }
 
+    /// For a text of which nothing proves that it was redacted.
     pub fn into_text(self) -> String {
         self.text
     }

@@ -9,6 +9,7 @@ use hermetic_agent::{
     Agent, Answer, CallId, Input, Invocation, Journal, JournalError, Limits, Message, Model,
     Observer, Steer, ToolCall, ToolResult, ToolSpec, Tools, Turn, TurnError,
 };
+use hermetic_redact::{Redacted, Redactor};
 use hermetic_testkit::model::{Line, ScriptedModel};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -23,6 +24,7 @@ pub(crate) struct Lab {
     happened: Mutex<Vec<String>>,
     broken_journal: bool,
     pub(crate) record: Record,
+    pub(crate) redactor: Redactor,
 }
 
 impl Lab {
@@ -36,6 +38,7 @@ impl Lab {
             happened: Mutex::default(),
             broken_journal: false,
             record: Record::default(),
+            redactor: Redactor::new([], hermetic_redact::Settings::default()),
         }
     }
 
@@ -59,7 +62,7 @@ impl Lab {
         input: Input<'_>,
     ) -> Result<Answer, TurnError> {
         let turn = Turn {
-            system: "be good",
+            system: &Redacted::constant("be good"),
             history: &self.history,
             input,
             tools: self,
@@ -67,7 +70,7 @@ impl Lab {
             observer: self,
             steer: &self.steer,
         };
-        Agent::new(model, self.limits)
+        Agent::new(model, self.limits, self.redactor.clone())
             .take_turn(turn, self.stop.clone())
             .await
     }
@@ -105,12 +108,10 @@ impl Record {
 }
 
 /// The content of the tool results among `messages`.
-pub(crate) fn results(messages: &[Message]) -> Vec<&str> {
-    let results = messages.iter().filter_map(|message| match message {
-        Message::Tool { content, .. } => Some(content.as_str()),
-        _ => None,
-    });
-    results.collect()
+pub(crate) fn results(messages: &[Message]) -> Vec<String> {
+    let is_result = |message: &&Message| matches!(message, Message::Tool { .. });
+    let results = messages.iter().filter(is_result);
+    results.map(|message| message.text().into_owned()).collect()
 }
 
 impl Tools for Lab {
@@ -153,7 +154,7 @@ impl Tools for Lab {
                 }
                 _ => {}
             }
-            ToolResult::new(text)
+            ToolResult::new(self.redactor.redact(text))
         }
         .boxed()
     }

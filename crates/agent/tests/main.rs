@@ -3,6 +3,7 @@
 mod aimock;
 mod endpoint;
 mod lab;
+mod parts;
 mod patience;
 mod prompt;
 mod turns;

@@ -88,7 +88,7 @@ pub async fn gateway(
         access: access::access(config, &store),
         intakes,
         sandboxes,
-        agent: Agent::new(model, model::limits(config)),
+        agent: Agent::new(model, model::limits(config), redactor.clone()),
         toolsets,
         approvals,
         chats,

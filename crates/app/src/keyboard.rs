@@ -89,7 +89,7 @@ pub async fn keyboard_chat(
     let background = kit::background(config, &redactor, None, reach);
     Ok(KeyboardChat {
         model: model.name().to_owned(),
-        agent: Agent::new(model, model::limits(config)),
+        agent: Agent::new(model, model::limits(config), redactor.clone()),
         kit: kit::kit(config, kind, &redactor, background),
         asker: approvals.commands(requester, screen),
         approvals,

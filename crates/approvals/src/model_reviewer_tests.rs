@@ -32,6 +32,7 @@ impl Model for Odd {
         let Some(Message::System { text }) = ask.messages.first() else {
             panic!("instructions come first");
         };
+        let text = text.as_str();
         let at = text.find("HARMLESS-").expect("the word is among them");
         let word = text[at..].split_whitespace().next().unwrap_or_default();
         let word = Ok(Delta::Text(word.to_owned()));

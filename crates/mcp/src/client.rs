@@ -69,7 +69,7 @@ impl Client {
             let text = format!("there is no tool {name:?}");
             return Err(ErrorData::invalid_params(text, None));
         };
-        let content = vec![ContentBlock::text(answered.json.to_string())];
+        let content = vec![ContentBlock::text(answered.json.to_text().into_inner())];
         let result = if answered.failed {
             CallToolResult::error(content)
         } else {

@@ -38,6 +38,10 @@ impl Fingerprint {
             Program::Script(text) => name.field(b's', text),
             Program::Shell(text) => name.field(b'p', text),
             Program::Words(words) => words.iter().for_each(|word| name.field(b'w', word)),
+            Program::Inside { role, words } => {
+                name.field(b'r', role);
+                words.iter().for_each(|word| name.field(b'w', word));
+            }
         }
         name.field(b'b', context.backend.name());
         name.field(b'd', workdir.as_deref().unwrap_or(&context.workspace));

@@ -52,6 +52,14 @@ impl Insight {
                 read(text, context, &input, cwd.as_deref())
             }
             Program::Words(words) => read_words(words, context, input, cwd),
+            // Ours: it runs by `OwnProgram` and comes here only if somebody asks all the same.
+            Program::Inside { role, words } => {
+                let words = words
+                    .iter()
+                    .map(|word| String::from_utf8_lossy(word).into_owned());
+                let words: Vec<_> = std::iter::once((*role).to_owned()).chain(words).collect();
+                read_words(&words, context, input, cwd)
+            }
         };
         let mut findings = reduced.findings;
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));

@@ -15,6 +15,7 @@ mod finding;
 mod fingerprint;
 mod insight;
 mod outline;
+mod own_program;
 mod paths;
 mod policy;
 mod programs;
@@ -31,6 +32,7 @@ pub use explain::{EffectiveCommand, Explanation, Label, Labelled, explain, judge
 pub use finding::{Category, Finding, Severity};
 pub use fingerprint::Fingerprint;
 pub use outline::{Lasting, Outline};
+pub use own_program::{EgressProbe, OwnProgram, Syntax};
 pub use policy::Policy;
 pub use rules::{Mode, Rules};
 pub use verdict::{

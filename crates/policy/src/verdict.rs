@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::finding::Finding;
 use crate::fingerprint::Fingerprint;
+use crate::own_program::OwnProgram;
 
 /// A command the policy has let through.
 ///
@@ -30,6 +31,8 @@ pub struct Cleared {
 pub enum Grounds {
     /// The person at the keyboard typed it on their own command line.
     Typed,
+    /// It is a program of ours.
+    OwnProgram,
     /// The backend is a boundary: what runs there can only hurt the sandbox.
     Sealed,
     /// Nothing about it was found that anybody could mind.
@@ -110,7 +113,13 @@ pub enum RefusedBy {
 }
 
 impl Cleared {
-    /// A command that a person typed on this machine's own command line, which is theirs already.
+    /// A program of ours, which nobody has to judge: it is one of a fixed list.
+    pub fn own_program(program: OwnProgram) -> Self {
+        Self::on(program.into_command(), Grounds::OwnProgram)
+    }
+
+    /// A command that a person typed on this machine's own command line, which is theirs already. For
+    /// what a person typed and for nothing else; a test of the repository looks for other uses.
     pub fn typed_by_operator(command: Command) -> Self {
         Self {
             command,

@@ -30,7 +30,7 @@ mod stream;
 mod value_index;
 mod window;
 
-pub use redacted::Redacted;
+pub use redacted::{Redacted, Spoken};
 pub use redactor::{Redactor, Settings};
 pub use stream::StreamRedactor;
 

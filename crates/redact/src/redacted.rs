@@ -2,12 +2,29 @@
 
 use std::fmt;
 
+use hermetic_types::RunId;
+use serde_json::Value;
+
 /// Something that may leave: secrets have been taken out of it.
 ///
 /// Only this crate makes one out of text it was given, so a reply that skipped redaction does not
 /// compile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redacted<T>(T);
+
+/// Words of somebody who takes part in a conversation, on their way to the model.
+///
+/// [`Redactor::redact_spoken`](crate::Redactor::redact_spoken) makes it out of what was said. It is a
+/// type of its own because less was taken out of it than a chat or a log requires: neither takes it.
+///
+/// ```compile_fail,E0308
+/// use hermetic_redact::{Redacted, Redactor, Settings};
+///
+/// let redactor = Redactor::new([], Settings::default());
+/// let reply: Redacted<String> = redactor.redact_spoken("what somebody said");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spoken(String);
 
 impl<T> Redacted<T> {
     pub(crate) fn new(inner: T) -> Self {
@@ -29,6 +46,11 @@ impl Redacted<String> {
         Self(text.to_owned())
     }
 
+    /// A random name of ours, which gives nothing away.
+    pub fn run_id(id: &RunId) -> Self {
+        Self(id.to_string())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -38,6 +60,23 @@ impl Redacted<String> {
     pub fn then(mut self, next: &Self) -> Self {
         self.0.push_str(&next.0);
         self
+    }
+}
+
+impl Redacted<Value> {
+    /// The JSON as text on one line.
+    pub fn to_text(&self) -> Redacted<String> {
+        Redacted(self.0.to_string())
+    }
+}
+
+impl Spoken {
+    pub(crate) fn new(words: String) -> Self {
+        Self(words)
+    }
+
+    pub fn into_string(self) -> String {
+        self.0
     }
 }
 

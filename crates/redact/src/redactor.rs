@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use hermetic_types::Secret;
+use serde_json::{Map, Value};
 
-use crate::redacted::Redacted;
+use crate::redacted::{Redacted, Spoken};
 use crate::secret_matcher::SecretMatcher;
 use crate::stream::StreamRedactor;
 
@@ -41,9 +42,32 @@ impl Redactor {
 
     pub fn redact(&self, text: impl AsRef<str>) -> Redacted<String> {
         let bytes = self.redact_bytes(text.as_ref().as_bytes()).into_inner();
-        let text = String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Redacted::new(text)
+        Redacted::new(to_text(bytes))
+    }
+
+    /// Takes the known values out of words that somebody says to the model, and nothing else.
+    ///
+    /// Whoever hands the model a password wants it used, so what has only the shape of a secret stays;
+    /// the values of the configuration are the operator's and nobody has to say them.
+    pub fn redact_spoken(&self, words: impl AsRef<str>) -> Redacted<Spoken> {
+        let mut stream = StreamRedactor::of_known_values(Arc::clone(&self.0));
+        let bytes = pass(&mut stream, words.as_ref().as_bytes());
+        Redacted::new(Spoken::new(to_text(bytes)))
+    }
+
+    /// Redacts every text in it, each by itself, names of fields included.
+    pub fn redact_json(&self, json: Value) -> Redacted<Value> {
+        let inner = |json: Value| self.redact_json(json).into_inner();
+        Redacted::new(match json {
+            Value::String(text) => Value::String(self.redact(text).into_inner()),
+            Value::Array(items) => items.into_iter().map(inner).collect(),
+            Value::Object(fields) => fields
+                .into_iter()
+                .map(|(name, value)| (self.redact(name).into_inner(), inner(value)))
+                .collect::<Map<_, _>>()
+                .into(),
+            other => other,
+        })
     }
 
     /// What is recognised in the text is gone everywhere in it, before that place and after it.
@@ -66,6 +90,12 @@ impl Redactor {
     pub fn ignored(&self) -> usize {
         self.0.ignored()
     }
+}
+
+/// A mask may have replaced a part of a character.
+fn to_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 fn pass(stream: &mut StreamRedactor, bytes: &[u8]) -> Vec<u8> {

@@ -21,6 +21,8 @@ use crate::window::{BEHIND, StreamRest};
 /// [`finish`]: StreamRedactor::finish
 pub struct StreamRedactor {
     net: Arc<SecretMatcher>,
+    /// What has the shape of a secret is left alone.
+    known_only: bool,
     /// Some bytes that were dealt with, kept for rules that look back, and those that were not.
     held: Vec<u8>,
     /// The first byte of `held` that was not looked at.
@@ -48,6 +50,7 @@ impl StreamRedactor {
     pub(crate) fn new(net: Arc<SecretMatcher>) -> Self {
         Self {
             net,
+            known_only: false,
             held: Vec::new(),
             next: 0,
             given: 0,
@@ -63,9 +66,18 @@ impl StreamRedactor {
         }
     }
 
+    /// One that takes out known values and nothing else.
+    pub(crate) fn of_known_values(net: Arc<SecretMatcher>) -> Self {
+        Self {
+            known_only: true,
+            ..Self::new(net)
+        }
+    }
+
     /// Begins again with what was recognised, for another pass over the same text.
     pub(crate) fn again(self) -> Option<Self> {
         (!self.learned.is_empty()).then(|| Self {
+            known_only: self.known_only,
             learned: self.learned,
             ..Self::new(self.net)
         })
@@ -101,7 +113,7 @@ impl StreamRedactor {
             let at = candidate.at;
             self.next = at;
             self.blot();
-            candidate.is_covered = self.is_covered(at);
+            candidate.is_covered = self.known_only || self.is_covered(at);
             let rest = StreamRest {
                 bytes: &self.held[at..],
                 last,
@@ -139,7 +151,7 @@ impl StreamRedactor {
 
     fn next_candidate(&mut self, last: bool) -> Option<SecretCandidate> {
         let filter = self.learned.filter().unwrap_or(self.net.filter());
-        let shapes = self.net.looks_for_shapes();
+        let shapes = self.net.looks_for_shapes() && !self.known_only;
         let run = shapes.then(|| self.long_runs.next(&self.held, self.next, last));
         let run = run.flatten();
         // What lies behind the run is looked at after it: searching it now would mean doing so twice.
@@ -217,7 +229,7 @@ pub(crate) struct SecretCandidate {
     pub(crate) may_start: bool,
     /// A long run of the characters of keys begins here.
     pub(crate) starts_run: bool,
-    /// Only known values are looked for: whatever else begins here is hidden.
+    /// Only known values are looked for: whatever else begins here is hidden, or is to stay.
     pub(crate) is_covered: bool,
 }
 

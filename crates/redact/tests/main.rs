@@ -6,6 +6,7 @@ mod learned;
 mod left_alone;
 mod properties;
 mod shapes;
+mod spoken;
 
 use hermetic_redact::{Redactor, Settings};
 use hermetic_types::Secret;

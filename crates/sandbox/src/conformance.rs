@@ -4,6 +4,7 @@
 //! expression that makes a [`Candidate`]. Each case is a test of its own, makes its own sandbox and
 //! leaves nothing behind.
 
+mod cleared;
 mod commands;
 pub mod crash;
 mod doors;
@@ -14,6 +15,7 @@ mod life;
 mod limits;
 pub mod story;
 
+pub use cleared::cleared;
 pub use commands::{
     a_stalled_reader_costs_bounded_memory, a_thousand_in_a_row, binary_output_arrives_whole,
     exit_codes_and_signals_are_told, fifty_at_once, nothing_of_the_launcher_is_inherited,

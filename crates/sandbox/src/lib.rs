@@ -27,6 +27,7 @@ mod trial;
 
 pub use backend::{Backend, BackendError, Found, FoundState, Layer, LayerState, Link, Readiness};
 pub use finished::{Dropped, Finished, gather};
+pub use hermetic_policy::OwnProgram;
 pub use hermetic_warden::client::GreetError;
 pub use host_folders::risk_of_showing;
 pub use launch::launch;

@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hermetic_policy::Cleared;
-use hermetic_types::{self as types, BackendKind, Boundary, Program, RunId, SandboxId, Stdin};
-use hermetic_warden::client::{CallError, GreetError, Running, Warden};
+use hermetic_types::{
+    self as types, BackendKind, Boundary, Command, Program, RunId, SandboxId, Stdin,
+};
+use hermetic_warden::client::{CallError, GreetError, Running, Warden, WardenServices};
 use hermetic_warden::protocol::{
-    Kill, Output, PLACE, Resolve, Resolved, Run, Shell, StdinMode, WindowSize,
+    ByteString, Kill, Leftovers, Output, PLACE, Resolve, Resolved, Run, Shell, StdinMode,
+    WindowSize,
 };
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +19,17 @@ use tokio_util::sync::CancellationToken;
 use crate::{Backend, Finished, Link, distant, gather};
 
 /// A place where one conversation's commands run, reached over one byte stream.
+///
+/// What runs here is [`Cleared`]. The handle to its files and listeners has no way to run anything:
+///
+/// ```compile_fail,E0599
+/// use hermetic_sandbox::Sandbox;
+/// use hermetic_warden::protocol::Run;
+///
+/// async fn run_unjudged(sandbox: &Sandbox) {
+///     let _ = sandbox.warden().run(Run::new(["rm", "-r", "/"])).await;
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Sandbox {
     id: SandboxId,
@@ -82,8 +96,8 @@ impl Sandbox {
     }
 
     /// Files, listeners and what else needs no judgement: it stays inside.
-    pub fn warden(&self) -> &Warden {
-        &self.warden
+    pub fn warden(&self) -> &WardenServices {
+        self.warden.services()
     }
 
     /// The socket on its loopback by which it leaves, where the backend made one. It is handed over once:
@@ -143,48 +157,79 @@ impl Sandbox {
         command: Cleared,
         bond: Bond,
     ) -> Result<Running, RunError> {
-        let command = command.into_command();
-        let detach = bond == Bond::Sandbox;
-        let argv = match command.program {
+        let mut command = command.into_command();
+        match &mut command.program {
             Program::Shell(text) => {
-                if command.stdin != Stdin::Empty || command.pty.is_some() {
-                    return Err(RunError::ShellTakesNoStdin);
-                }
-                let mut shell = Shell::new(SHELL, text);
-                shell.id = id;
-                shell.cwd = command.workdir.map(Into::into);
-                shell.timeout = command.timeout;
-                shell.detach = detach;
-                return Ok(self.warden.shell(shell).await?);
+                let shell = Shell::new(SHELL, std::mem::take(text));
+                Ok(self
+                    .warden
+                    .shell(in_shell(shell, id, command, bond)?)
+                    .await?)
             }
-            Program::Script(text) if command.leads => script(format!("{} {text}", tell_place())),
-            Program::Script(text) => script(text),
-            Program::Words(words) => words,
-        };
-        let mut run = Run::new(argv);
-        run.id = id;
-        run.cwd = command.workdir.map(Into::into);
-        run.env = command
-            .env
-            .into_iter()
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect();
-        run.stdin = match command.stdin {
-            Stdin::Empty => StdinMode::Empty,
-            Stdin::Bytes(_) | Stdin::Open => StdinMode::Open,
-        };
-        run.output = match command.pty {
-            Some((columns, rows)) => Output::Pty(WindowSize { columns, rows }),
-            None => match command.output {
-                types::Output::Apart => Output::Apart,
-                types::Output::Merged => Output::Merged,
-            },
-        };
-        run.leads = command.leads.then(|| SHELL.to_owned());
-        run.timeout = command.timeout;
-        run.detach = detach;
-        Ok(self.warden.run(run).await?)
+            _ => Ok(self.warden.run(to_run(id, command, bond)).await?),
+        }
     }
+}
+
+fn in_shell(mut shell: Shell, id: RunId, command: Command, bond: Bond) -> Result<Shell, RunError> {
+    if command.stdin != Stdin::Empty || command.pty.is_some() {
+        return Err(RunError::ShellTakesNoStdin);
+    }
+    shell.id = id;
+    shell.cwd = command.workdir.map(Into::into);
+    shell.timeout = command.timeout;
+    shell.detach = bond == Bond::Sandbox;
+    Ok(shell)
+}
+
+/// What a warden is asked to run.
+pub(crate) fn to_run(id: RunId, command: Command, bond: Bond) -> Run {
+    let mut run = match command.program {
+        Program::Script(text) if command.leads => {
+            Run::new(script(format!("{} {text}", tell_place())))
+        }
+        Program::Script(text) | Program::Shell(text) => Run::new(script(text)),
+        Program::Words(words) => Run::new(words),
+        Program::Inside { role, words } => {
+            let mut run = Run::new(inside(role, words));
+            // It starts nothing that anybody would want to find again.
+            run.leftovers = Leftovers::End;
+            run
+        }
+    };
+    run.id = id;
+    run.cwd = command.workdir.map(Into::into);
+    run.env = command
+        .env
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    run.stdin = match command.stdin {
+        Stdin::Empty => StdinMode::Empty,
+        Stdin::Bytes(_) | Stdin::Open => StdinMode::Open,
+    };
+    run.output = match command.pty {
+        Some((columns, rows)) => Output::Pty(WindowSize { columns, rows }),
+        None => match command.output {
+            types::Output::Apart => Output::Apart,
+            types::Output::Merged => Output::Merged,
+        },
+    };
+    run.leads = command.leads.then(|| SHELL.to_owned());
+    run.timeout = command.timeout;
+    run.detach = bond == Bond::Sandbox;
+    run
+}
+
+/// The program that every sandbox has, by the name under which it can start itself again.
+const OURSELVES: &str = "/proc/self/exe";
+
+fn inside(role: &str, words: Vec<Vec<u8>>) -> Vec<ByteString> {
+    let words = words.into_iter().map(ByteString);
+    [OURSELVES.into(), role.into()]
+        .into_iter()
+        .chain(words)
+        .collect()
 }
 
 fn script(text: String) -> Vec<String> {

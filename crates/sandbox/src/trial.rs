@@ -4,12 +4,15 @@
 
 use std::time::Duration;
 
+use hermetic_policy::{Cleared, OwnProgram};
+use hermetic_types::RunId;
 use hermetic_warden::client::{CallError, GreetError, Warden};
-use hermetic_warden::protocol::{Kill, Run};
+use hermetic_warden::protocol::Kill;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Link, gather};
+use crate::sandbox::to_run;
+use crate::{Bond, Link, gather};
 
 #[derive(Debug, Error)]
 pub enum TrialError {
@@ -27,26 +30,25 @@ pub enum TrialError {
 
 /// A machine that swaps takes long over a millisecond's work.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Reckoned inside, so that no echo of the command can pass for it.
-const COMMAND: &str = "echo $((6 * 7))";
-const EXPECTED: &str = "42\n";
+const RECKONED: &str = "42\n";
 const MOST_SAID: usize = 1 << 10;
 
 /// Succeeds when a command's output came back over the link.
 pub async fn try_command(link: Link) -> Result<(), TrialError> {
-    try_to_say(link, COMMAND, EXPECTED).await
+    try_to_say(link, OwnProgram::Reckon, RECKONED).await
 }
 
-/// Succeeds when this command of a shell's said exactly that, and ended well.
+/// Succeeds when this program said exactly that, and ended well.
 pub async fn try_to_say(
     link: Link,
-    command: &str,
+    program: OwnProgram,
     expected: &'static str,
 ) -> Result<(), TrialError> {
     let warden = Warden::greet(link.into_stream(), PATIENCE).await?;
-    let mut run = Run::new(["/bin/sh", "-c", command]);
-    run.timeout = Some(PATIENCE);
-    let end = warden.kill(Kill::Run(run.id.clone()));
+    let id = RunId::random();
+    let command = Cleared::own_program(program).into_command();
+    let run = to_run(id.clone(), command, Bond::Caller);
+    let end = warden.kill(Kill::Run(id));
     let running = warden.run(run).await?;
     let stop = CancellationToken::new();
     let finished = gather(running, None, MOST_SAID, &stop, end).await?;

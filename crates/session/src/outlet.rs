@@ -11,7 +11,7 @@ use std::time::Duration;
 use hermetic_egress::{CertificateBundle, ConversationEgress, Egress};
 use hermetic_sandbox::Sandbox;
 use hermetic_types::ConversationKey;
-use hermetic_warden::client::{CallError, Warden};
+use hermetic_warden::client::{CallError, WardenServices};
 use hermetic_warden::protocol::{PathAt, Write};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -113,7 +113,7 @@ struct Door {
 }
 
 impl Door {
-    async fn first(&self, warden: &Warden) -> Option<Arrivals> {
+    async fn first(&self, warden: &WardenServices) -> Option<Arrivals> {
         let mut first = self.listen(warden).await;
         for _ in 0..SOON_TIMES {
             if first.is_ok() {
@@ -129,12 +129,12 @@ impl Door {
         first.ok()
     }
 
-    async fn listen(&self, warden: &Warden) -> Result<Arrivals, CallError> {
+    async fn listen(&self, warden: &WardenServices) -> Result<Arrivals, CallError> {
         in_time(Arrivals::over(warden, self.port)).await
     }
 
     /// Until the cut or the end of the link.
-    async fn serve(mut self, warden: Warden, mut arrivals: Option<Arrivals>) {
+    async fn serve(mut self, warden: WardenServices, mut arrivals: Option<Arrivals>) {
         let connections = TaskTracker::new();
         let mut beat = interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -201,7 +201,7 @@ async fn in_time<T>(asked: impl Future<Output = Result<T, CallError>>) -> Result
 }
 
 /// Puts the certificates where the environment says they are.
-async fn hand_over(warden: &Warden, bundle: &CertificateBundle) -> Result<(), CallError> {
+async fn hand_over(warden: &WardenServices, bundle: &CertificateBundle) -> Result<(), CallError> {
     let mut write = Write::new(PathAt::anywhere(bundle.path.as_str()));
     write.parents = true;
     let mut file = warden.write_file(write).await?;

@@ -62,7 +62,7 @@ pub struct StoreError {
 }
 
 /// In the order they are applied. A landed migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 7] = [
+const MIGRATIONS: [(i64, &str, &str); 8] = [
     (1, "ledger", include_str!("../migrations/0001_ledger.sql")),
     (
         2,
@@ -84,6 +84,11 @@ const MIGRATIONS: [(i64, &str, &str); 7] = [
         22,
         "set_aside",
         include_str!("../migrations/0022_set_aside.sql"),
+    ),
+    (
+        40,
+        "message_parts",
+        include_str!("../migrations/0040_message_parts.sql"),
     ),
     (
         43,
@@ -261,6 +266,10 @@ fn migrator() -> Migrator {
     });
     Migrator::with_migrations(migrations.to_vec())
 }
+
+#[cfg(test)]
+#[path = "migration_tests.rs"]
+mod migration_tests;
 
 #[cfg(test)]
 mod tests {

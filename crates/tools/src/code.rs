@@ -29,7 +29,8 @@ use self::lodgings::Lodgings;
 use self::place::Place;
 use crate::output::gathered;
 use crate::terminal::in_full;
-use crate::{Answered, Blocked, Outcome, Toolbox, toolbox};
+use crate::toolbox::RawAnswer;
+use crate::{Blocked, Outcome, Toolbox, toolbox};
 
 pub(crate) use self::stub::CALLABLE;
 
@@ -114,20 +115,20 @@ impl Toolbox<'_> {
         &self,
         arguments: &Map<String, Value>,
         stop: &CancellationToken,
-    ) -> Answered {
+    ) -> RawAnswer {
         let redactor = self.kit.terminal.redactor();
         let begun = Instant::now();
         // What is no text is as good as no script.
         let code = arguments.get("code").and_then(Value::as_str);
         match self.run_code(code.unwrap_or_default(), stop).await {
-            Ok(answer) => answer.into_answered(redactor, begun.elapsed()),
-            Err(CodeError::Blocked(blocked)) => Answered {
+            Ok(answer) => answer.into_raw(redactor, begun.elapsed()),
+            Err(CodeError::Blocked(blocked)) => RawAnswer {
                 json: blocked.to_json(),
                 failed: true,
             },
             Err(error) => {
                 let error = redactor.redact(in_full(&error));
-                Answered {
+                RawAnswer {
                     json: json!({
                         "status": "error",
                         "error": error.as_str(),

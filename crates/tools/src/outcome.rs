@@ -88,6 +88,7 @@ pub(crate) fn approval(grounds: &Grounds) -> Option<&'static str> {
             "This was looked at before it ran, and found harmless by the model that may say so.",
         ),
         Grounds::Typed
+        | Grounds::OwnProgram
         | Grounds::Sealed
         | Grounds::Harmless
         | Grounds::Allowlisted

@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::order::{Input, Order};
 use crate::background::{End, Process};
-use crate::{Answered, Blocked, Request, Tell, Toolbox};
+use crate::toolbox::RawAnswer;
+use crate::{Blocked, Request, Tell, Toolbox};
 
 pub(crate) const NAME: &str = "process";
 
@@ -55,17 +56,17 @@ impl Toolbox<'_> {
         &self,
         arguments: &Map<String, Value>,
         stop: &CancellationToken,
-    ) -> Answered {
+    ) -> RawAnswer {
         let answer = match Order::read(arguments) {
             Ok(order) => self.obey(order, stop).await,
             Err(wrong) => Err(json!({"status": "error", "error": wrong.to_string()})),
         };
         match answer {
-            Ok(json) => Answered {
+            Ok(json) => RawAnswer {
                 json,
                 failed: false,
             },
-            Err(json) => Answered { json, failed: true },
+            Err(json) => RawAnswer { json, failed: true },
         }
     }
 

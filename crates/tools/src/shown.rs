@@ -13,6 +13,13 @@ pub fn command(command: &Command) -> String {
             .map(|word| quoted(word))
             .collect::<Vec<_>>()
             .join(" "),
+        Program::Inside { role, words } => {
+            let words = words
+                .iter()
+                .map(|word| quoted(&String::from_utf8_lossy(word)));
+            let all: Vec<_> = std::iter::once((*role).to_owned()).chain(words).collect();
+            all.join(" ")
+        }
     };
     // What is fed to it may be all there is to it: a script.
     let text = match &command.stdin {

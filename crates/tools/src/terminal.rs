@@ -190,7 +190,7 @@ impl Terminal {
         let approval = approval(cleared.grounds());
         let program = match &command.program {
             Program::Shell(text) | Program::Script(text) => Outline::of(text).last,
-            Program::Words(_) => None,
+            Program::Words(_) | Program::Inside { .. } => None,
         };
         let askpass = match &self.settings.sudo_password {
             Some(password) => match Askpass::place(sandbox, command, password).await {

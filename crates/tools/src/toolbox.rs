@@ -1,6 +1,7 @@
 //! Every tool under its name, for one conversation.
 
 use futures::future::{BoxFuture, FutureExt};
+use hermetic_redact::Redacted;
 use hermetic_sandbox::Sandbox;
 use hermetic_types::ConversationKey;
 use serde_json::{Map, Value, json};
@@ -50,12 +51,19 @@ impl Described {
     }
 }
 
-/// What a call came to. Everything in it is redacted.
+/// What a call came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered {
-    pub json: Value,
-    /// Whether it went wrong, for those who watch. The model reads the JSON.
+    pub json: Redacted<Value>,
+    /// Whether it went wrong.
     pub failed: bool,
+}
+
+/// The same before it is redacted as a whole.
+#[derive(Debug)]
+pub(crate) struct RawAnswer {
+    pub(crate) json: Value,
+    pub(crate) failed: bool,
 }
 
 impl Kit {
@@ -93,20 +101,36 @@ impl Toolbox<'_> {
     ) -> BoxFuture<'a, Option<Answered>> {
         // Boxed, because a script calls tools.
         async move {
-            Some(match name {
-                Terminal::NAME => self.call_terminal(arguments, stop).await,
-                process::NAME => self.call_process(arguments, stop).await,
-                Code::NAME => self.call_code(arguments, stop).await,
-                _ => {
-                    let tool = FileTool::of_name(name)?;
-                    let files = &self.kit.files;
-                    files
-                        .call(tool, arguments, self.workplace, self.ask, stop)
-                        .await
-                }
+            let raw = self.call_by_name(name, arguments, stop).await?;
+            // Output was redacted before it was cut. This pass proves it, and takes in what else an answer
+            // tells: paths, names and errors.
+            let redactor = self.kit.terminal.redactor();
+            Some(Answered {
+                json: redactor.redact_json(raw.json),
+                failed: raw.failed,
             })
         }
         .boxed()
+    }
+
+    async fn call_by_name(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        stop: &CancellationToken,
+    ) -> Option<RawAnswer> {
+        Some(match name {
+            Terminal::NAME => self.call_terminal(arguments, stop).await,
+            process::NAME => self.call_process(arguments, stop).await,
+            Code::NAME => self.call_code(arguments, stop).await,
+            _ => {
+                let tool = FileTool::of_name(name)?;
+                let files = &self.kit.files;
+                files
+                    .call(tool, arguments, self.workplace, self.ask, stop)
+                    .await
+            }
+        })
     }
 
     /// Judged, then into the conversation's sandbox.
@@ -205,29 +229,33 @@ impl Toolbox<'_> {
         &self,
         arguments: &Map<String, Value>,
         stop: &CancellationToken,
-    ) -> Answered {
+    ) -> RawAnswer {
         let terminal = &self.kit.terminal;
         let request = match Request::read(arguments, terminal.longest_timeout()) {
             Ok(request) => request,
-            Err(wrong) => return Answered::of(&terminal.failed(&wrong.to_string())),
+            Err(wrong) => return RawAnswer::of(&terminal.failed(&wrong.to_string())),
         };
         let answered = match request.manner {
             Manner::Foreground => {
                 let ran = self.run(request, stop).await;
-                ran.map(|outcome| Answered::of(&outcome))
+                ran.map(|outcome| RawAnswer::of(&outcome))
             }
             Manner::Background { .. } => self.start(request, stop).await,
         };
-        answered.unwrap_or_else(|blocked| Answered {
+        answered.unwrap_or_else(|blocked| RawAnswer {
             json: blocked.to_json(),
             failed: true,
         })
     }
 
     /// The same way, for what goes on after the call.
-    async fn start(&self, request: Request, stop: &CancellationToken) -> Result<Answered, Blocked> {
+    async fn start(
+        &self,
+        request: Request,
+        stop: &CancellationToken,
+    ) -> Result<RawAnswer, Blocked> {
         let (terminal, background) = (&self.kit.terminal, &self.kit.background);
-        let failed = |error: &str| Ok(Answered::of(&terminal.failed(error)));
+        let failed = |error: &str| Ok(RawAnswer::of(&terminal.failed(error)));
         let (Manner::Background { tell, ignored }, What::Shell(command)) =
             (request.manner.clone(), request.what.clone())
         else {
@@ -253,7 +281,7 @@ impl Toolbox<'_> {
         let started = background.start(held, self.conversation(), cleared, terms);
         let process = match started.await {
             Ok(process) => process,
-            Err(StartError::Run(error)) => return Ok(Answered::of(&terminal.not_run(&error))),
+            Err(StartError::Run(error)) => return Ok(RawAnswer::of(&terminal.not_run(&error))),
             Err(error) => return failed(&in_full(&error)),
         };
         let mut json = json!({
@@ -282,7 +310,7 @@ impl Toolbox<'_> {
             Tell::End => json["notify_on_complete"] = true.into(),
             Tell::Matches(patterns) => json["watch_patterns"] = json!(patterns),
         }
-        Ok(Answered {
+        Ok(RawAnswer {
             json,
             failed: false,
         })
@@ -317,7 +345,7 @@ fn callable(described: &[Described]) -> Vec<&'static str> {
     CALLABLE.into_iter().filter(there).collect()
 }
 
-impl Answered {
+impl RawAnswer {
     fn of(outcome: &Outcome) -> Self {
         Self {
             json: outcome.to_json(),

@@ -162,7 +162,8 @@ impl Lab {
         let arguments = arguments.as_object().unwrap().clone();
         let called = toolbox.call(tool, &arguments, stop);
         let answered = tokio::time::timeout(PATIENCE, called).await;
-        answered.expect("the call ends").expect("a tool").json
+        let answered = answered.expect("the call ends").expect("a tool");
+        answered.json.into_inner()
     }
 
     pub(crate) async fn terminal(&self, command: &str) -> Value {

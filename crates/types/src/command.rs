@@ -29,6 +29,12 @@ pub enum Program {
     Shell(String),
     /// Words that no shell looks at.
     Words(Vec<String>),
+    /// The program of ours that every sandbox has, in one of its roles. The words are data for it and need
+    /// not be text.
+    Inside {
+        role: &'static str,
+        words: Vec<Vec<u8>>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

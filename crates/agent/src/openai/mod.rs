@@ -5,6 +5,7 @@
 
 mod body;
 mod chunk;
+mod content;
 mod failure;
 mod request;
 mod settings;

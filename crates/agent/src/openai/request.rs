@@ -2,16 +2,19 @@
 //!
 //! Written straight from the conversation, which may be long, without a copy of it in between.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Settings;
+use super::content::{Content, of_result, of_user};
 use crate::{Ask, CallId, Message, ToolCall, ToolSpec};
 
 pub(super) fn body(settings: &Settings, ask: Ask<'_>) -> String {
     let body = Body {
         model: &settings.model,
-        messages: ask.messages.iter().map(said).collect(),
+        messages: said(ask.messages),
         stream: settings.stream,
         stream_options: settings.stream.then_some(StreamOptions {
             include_usage: true,
@@ -47,7 +50,7 @@ struct StreamOptions {
 #[derive(Serialize)]
 struct Said<'a> {
     role: &'static str,
-    content: Option<&'a str>,
+    content: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a CallId>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -80,26 +83,54 @@ struct OfferedFunction<'a> {
     parameters: &'a Value,
 }
 
-fn said(message: &Message) -> Said<'_> {
-    let plain = |role, text| Said {
-        role,
-        content: Some(text),
+/// The messages in order. Images of tool results follow in a message of their own, after the last
+/// result: this dialect has no place for them in a result, and nothing may come between results.
+fn said(messages: &[Message]) -> Vec<Said<'_>> {
+    let mut said = Vec::with_capacity(messages.len());
+    let mut images = Vec::new();
+    for message in messages {
+        if !matches!(message, Message::Tool { .. }) {
+            said.extend(Content::of_images(std::mem::take(&mut images)).map(Said::of_user));
+        }
+        said.push(match message {
+            Message::System { text } => Said::plain("system", Content::text(text.as_str())),
+            Message::User { parts } => Said::of_user(of_user(parts)),
+            Message::Assistant { .. } => of_assistant(message),
+            Message::Tool { call_id, parts, .. } => Said {
+                tool_call_id: Some(call_id),
+                ..Said::plain("tool", of_result(parts, &mut images))
+            },
+        });
+    }
+    said.extend(Content::of_images(images).map(Said::of_user));
+    said
+}
+
+/// Parts that only another provider understands have no place here.
+fn of_assistant(message: &Message) -> Said<'_> {
+    let text: Cow<'_, str> = message.text();
+    let tool_calls: Vec<_> = message.tool_calls().map(call).collect();
+    let content = (tool_calls.is_empty() || !text.is_empty()).then_some(Content::Text(text));
+    Said {
+        role: "assistant",
+        content,
         tool_call_id: None,
-        tool_calls: Vec::new(),
-    };
-    match message {
-        Message::System { text } => plain("system", text.as_str()),
-        Message::User { text } => plain("user", text.as_str()),
-        Message::Assistant { text, tool_calls } => Said {
-            role: "assistant",
-            content: (tool_calls.is_empty() || !text.is_empty()).then_some(text.as_str()),
+        tool_calls,
+    }
+}
+
+impl<'a> Said<'a> {
+    fn plain(role: &'static str, content: Content<'a>) -> Self {
+        Self {
+            role,
+            content: Some(content),
             tool_call_id: None,
-            tool_calls: tool_calls.iter().map(call).collect(),
-        },
-        Message::Tool { call_id, content } => Said {
-            tool_call_id: Some(call_id),
-            ..plain("tool", content.as_str())
-        },
+            tool_calls: Vec::new(),
+        }
+    }
+
+    fn of_user(content: Content<'a>) -> Self {
+        Self::plain("user", content)
     }
 }
 
@@ -139,3 +170,7 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
         },
     }
 }
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use hermetic_daytona::DiskWish;
-use hermetic_policy::Cleared;
-use hermetic_sandbox::conformance::{DOORS, assert_closed};
+use hermetic_sandbox::conformance::{DOORS, assert_closed, cleared};
 use hermetic_sandbox::{Backend, BackendError, FoundState, Lifeline, Network, SystemView};
 use hermetic_types::{Command, InstallationId};
 use serde_json::json;
@@ -92,7 +91,7 @@ stories! {
         sh(&sandbox, "echo mine > note").await;
         // The sandbox runs on; only what we placed there is dead.
         let text = "kill -KILL $(pgrep -f 'sealed serve'); sleep 600";
-        let command = Cleared::typed_by_operator(Command::script(text));
+        let command = cleared(Command::script(text));
         let _lost = sandbox.start(command).await;
         until("the link is seen to be gone", async || !sandbox.is_reachable()).await;
         let error = lab.daytona.connect(&spec.id).await.unwrap_err();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_policy::Cleared;
+use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{Backend, Dropped};
 use hermetic_types::{Command, RunId};
 use hermetic_warden::client::Event;
@@ -18,7 +18,7 @@ stories! {
         let backend: Arc<dyn Backend> = Arc::new(lab.daytona.clone());
         let sandbox = greet(&spec, link).await.with_way_back(&backend);
         let text = "echo before; until [ -e /tmp/go ]; do sleep 0.05; done; echo after";
-        let command = Cleared::typed_by_operator(Command::script(text));
+        let command = cleared(Command::script(text));
         let stop = CancellationToken::new();
         let running = sandbox.run(command, 1 << 16, &stop);
         let cutting = async {
@@ -41,7 +41,7 @@ stories! {
         let spec = lab.spec();
         let sandbox = lab.create(&spec).await;
         let stop = CancellationToken::new();
-        let command = Cleared::typed_by_operator(Command::script("echo $$ > /tmp/pid; sleep 600 & sleep 600"));
+        let command = cleared(Command::script("echo $$ > /tmp/pid; sleep 600 & sleep 600"));
         let interrupt = async {
             until("it runs", async || !sh(&sandbox, "cat /tmp/pid 2>/dev/null").await.is_empty()).await;
             stop.cancel();
@@ -58,7 +58,7 @@ stories! {
     async fn a_reader_who_stalls_is_not_hung_up_on(lab: &Lab) {
         let spec = lab.spec();
         let sandbox = lab.create(&spec).await;
-        let command = Cleared::typed_by_operator(Command::words(["yes"]));
+        let command = cleared(Command::words(["yes"]));
         let mut stalled = sandbox.start_as(RunId::random(), command, hermetic_sandbox::Bond::Caller).await.unwrap();
         assert!(matches!(stalled.next().await, Ok(Some(Event::Started { .. }))));
         let large = "head -c 30000000 /dev/zero | tee >(wc -c >&2) >/dev/null; head -c 900000 /dev/zero | tr '\\0' x | wc -c";

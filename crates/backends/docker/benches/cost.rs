@@ -17,11 +17,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hermetic_docker::{Address, Config, Docker, Options, Tell};
+use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Spec, SystemView};
 use hermetic_session::{Plan, Sandboxes};
 use hermetic_store::Store;
 use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, SandboxId};
-use hermetic_warden::client::{Event, Warden};
+use hermetic_warden::client::{Event, Running, Warden};
 use hermetic_warden::protocol::Run;
 use tokio_util::sync::CancellationToken;
 
@@ -82,7 +83,8 @@ impl Bench {
         let name = format!("hermetic-{}", spec.id);
         let (mut ours, mut theirs) = (vec![], vec![]);
         for round in 0..COMMANDS + 3 {
-            let own = first_output(&warden, Instant::now()).await;
+            let begun = Instant::now();
+            let own = first_output(warden.run(hi()).await.unwrap(), begun).await;
             let other = first_byte(&["exec", &name, "echo", "hi"]);
             if round >= 3 {
                 ours.push(own);
@@ -110,7 +112,7 @@ impl Bench {
             let begun = Instant::now();
             let spec = self.spec();
             let warden = self.greet(&spec).await;
-            let own = first_output(&warden, begun).await;
+            let own = first_output(warden.run(hi()).await.unwrap(), begun).await;
             self.docker.destroy(&spec.id).await.unwrap();
             let other = first_byte(&run);
             if round >= 1 {
@@ -154,11 +156,11 @@ impl Bench {
             let conversation = ConversationKey::new(format!("bench:{round}"));
             let begun = Instant::now();
             let lease = sandboxes.lease(&conversation).await.unwrap();
-            firsts.push(first_output(lease.warden(), begun).await);
+            firsts.push(first_output(lease.start(cleared(hello())).await.unwrap(), begun).await);
             drop(lease);
             let begun = Instant::now();
             let lease = sandboxes.lease(&conversation).await.unwrap();
-            seconds.push(first_output(lease.warden(), begun).await);
+            seconds.push(first_output(lease.start(cleared(hello())).await.unwrap(), begun).await);
             drop(lease);
             sandboxes.reset(&conversation).await.unwrap();
         }
@@ -209,9 +211,16 @@ impl Bench {
     }
 }
 
+fn hi() -> Run {
+    Run::new(["/bin/echo", "hi"])
+}
+
+fn hello() -> hermetic_types::Command {
+    hermetic_types::Command::words(["/bin/echo", "hi"])
+}
+
 /// Until the first output is here; the end is waited for, and not counted.
-async fn first_output(warden: &Warden, begun: Instant) -> Duration {
-    let mut running = warden.run(Run::new(["/bin/echo", "hi"])).await.unwrap();
+async fn first_output(mut running: Running, begun: Instant) -> Duration {
     while !matches!(running.next().await.unwrap(), Some(Event::Out(_))) {}
     let seen = begun.elapsed();
     while running.next().await.unwrap().is_some() {}

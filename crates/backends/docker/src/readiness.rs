@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bollard::models::SystemInfo;
 use hermetic_sandbox::{
-    BackendError, Layer, LayerState, Lifeline, Network, Persistence, Readiness, Spec, SystemView,
-    try_to_say,
+    BackendError, Layer, LayerState, Lifeline, Network, OwnProgram, Persistence, Readiness, Spec,
+    SystemView, try_to_say,
 };
 use hermetic_types::{ConversationKey, Limits, SandboxId};
 
@@ -147,7 +147,8 @@ async fn trial(host: &Arc<Host>) -> Layer {
     let spec = trial_spec(host);
     let tried = async {
         let link = birth::start(host, &spec, Start::Fresh).await?;
-        try_to_say(link, WORK, DONE)
+        // What whoever it runs as has to be able to do.
+        try_to_say(link, OwnProgram::UseWorkspace, DONE)
             .await
             .map_err(|error| BackendError::failed("run a command in a trial", error))
     };
@@ -162,8 +163,6 @@ async fn trial(host: &Arc<Host>) -> Layer {
     }
 }
 
-/// What whoever it runs as has to be able to do.
-const WORK: &str = "cd /workspace && echo done >trial && cat trial && rm trial && cd \"$HOME\"";
 const DONE: &str = "done\n";
 
 /// An image may work as its own user only.

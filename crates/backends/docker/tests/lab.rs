@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hermetic_docker::{Address, Config, Docker, Options, Tell};
-use hermetic_policy::Cleared;
+use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{
     Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView,
 };
@@ -144,18 +144,14 @@ pub(crate) async fn finish(sandbox: &Sandbox, text: &str) -> Finished {
     let mut command = Command::script(text);
     command.timeout = Some(PATIENCE);
     sandbox
-        .run(
-            Cleared::typed_by_operator(command),
-            BOUND,
-            &CancellationToken::new(),
-        )
+        .run(cleared(command), BOUND, &CancellationToken::new())
         .await
         .unwrap()
 }
 
 /// Starts what goes on; it has said a first word.
 pub(crate) async fn begin(sandbox: &Sandbox, text: &str) -> Running {
-    let command = Cleared::typed_by_operator(Command::script(text));
+    let command = cleared(Command::script(text));
     let mut running = sandbox.start(command).await.unwrap();
     while !matches!(running.next().await, Ok(Some(Event::Out(_))) | Err(_)) {}
     running

@@ -1,12 +1,13 @@
 //! The port by which a sandbox leaves: made before anything runs inside, served outside.
 
+use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{Backend, Link, Network, Persistence, Sandbox, Spec};
-use hermetic_types::BackendKind;
+use hermetic_types::{BackendKind, Command, Output};
 use hermetic_warden::protocol::Endpoint;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::lab::{Lab, finished, sh, stories};
+use crate::lab::{Lab, Said, finished, said, stories};
 
 const PORT: u16 = 3128;
 
@@ -24,7 +25,7 @@ stories! {
             socket.write_all(b"goodbye").await.unwrap();
             said
         };
-        let (inside, said) = finished(async { tokio::join!(sh(sandbox.warden(), &talk), outside) }).await;
+        let (inside, said) = finished(async { tokio::join!(sh(&sandbox, &talk), outside) }).await;
         assert_eq!((said.as_str(), inside.text.as_str()), ("hello", "goodbye\n"));
         lab.native.destroy(&spec.id).await.unwrap();
     }
@@ -32,7 +33,7 @@ stories! {
     async fn nobody_inside_can_have_the_port(lab: &Lab) {
         let spec = leaving(lab.spec());
         let (sandbox, _exit) = create(lab, &spec).await;
-        let said = sh(sandbox.warden(), r#"exec python3 - <<'PROBE'
+        let said = sh(&sandbox, r#"exec python3 - <<'PROBE'
 import socket as s, errno
 for address in ("127.0.0.1", "0.0.0.0"):
     for option in (None, s.SO_REUSEADDR, s.SO_REUSEPORT):
@@ -53,12 +54,12 @@ PROBE"#).await;
         let call = python("s.sendall(b'x'); s.recv(1); print('served')");
         // With a connection that was served and has ended a moment ago.
         let serve = async { exit.accept().await.unwrap().0.write_all(b"y").await.unwrap() };
-        let (said, ()) = finished(async { tokio::join!(sh(sandbox.warden(), &call), serve) }).await;
+        let (said, ()) = finished(async { tokio::join!(sh(&sandbox, &call), serve) }).await;
         assert_eq!(said.text, "served\n");
         drop(exit);
         let mut listener = sandbox.warden().listen(Endpoint::Tcp(PORT), 1).await.unwrap();
         let relay = async { listener.accept().await.unwrap().write_all(b"y").await.unwrap() };
-        let (said, ()) = finished(async { tokio::join!(sh(sandbox.warden(), &call), relay) }).await;
+        let (said, ()) = finished(async { tokio::join!(sh(&sandbox, &call), relay) }).await;
         assert_eq!(said.text, "served\n");
         lab.native.destroy(&spec.id).await.unwrap();
     }
@@ -68,7 +69,7 @@ PROBE"#).await;
         let link = lab.native.create(&spec).await.unwrap();
         let sandbox = meet(&spec, link).await;
         assert!(sandbox.take_exit().is_none());
-        let said = sh(sandbox.warden(), "exec 3<>/dev/tcp/127.0.0.1/3128").await;
+        let said = sh(&sandbox, "exec 3<>/dev/tcp/127.0.0.1/3128").await;
         assert_eq!(said.code, 1, "{}", said.text);
         lab.native.destroy(&spec.id).await.unwrap();
     }
@@ -84,8 +85,7 @@ PROBE"#).await;
             // Ended or reset, whichever way its process went.
             assert!(matches!(socket.read(&mut [0]).await, Ok(0) | Err(_)));
         };
-        let holding = sandbox.warden().run(hermetic_warden::protocol::Run::new(["/bin/bash", "-c", &hold]));
-        let running = holding.await.unwrap();
+        let running = sandbox.start(cleared(bash(&hold))).await.unwrap();
         finished(outside).await;
         drop(running);
     }
@@ -103,6 +103,16 @@ PROBE"#).await;
         assert!(meet(&spec, link).await.take_exit().is_none());
         lab.native.destroy(&spec.id).await.unwrap();
     }
+}
+
+async fn sh(sandbox: &Sandbox, text: &str) -> Said {
+    said(sandbox.start(cleared(bash(text))).await.unwrap()).await
+}
+
+fn bash(text: &str) -> Command {
+    let mut command = Command::words(["/bin/bash", "-c", text]);
+    command.output = Output::Merged;
+    command
 }
 
 fn leaving(spec: Spec) -> Spec {

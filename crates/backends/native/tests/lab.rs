@@ -13,7 +13,7 @@ use hermetic_sandbox::{
     Backend, BackendError, Lifeline, Link, Network, Persistence, Spec, SystemView,
 };
 use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
-use hermetic_warden::client::{Event, Warden};
+use hermetic_warden::client::{Event, Running, Warden};
 use hermetic_warden::protocol::{Output as Streams, Run, Status};
 use rustix::process::getuid;
 
@@ -226,7 +226,11 @@ pub(crate) async fn greet(link: Link) -> Warden {
 pub(crate) async fn sh(warden: &Warden, command: &str) -> Said {
     let mut run = Run::new(["/bin/bash", "-c", command]);
     run.output = Streams::Merged;
-    let mut running = warden.run(run).await.unwrap();
+    said(warden.run(run).await.unwrap()).await
+}
+
+/// What a command says, to its end.
+pub(crate) async fn said(mut running: Running) -> Said {
     let mut text = Vec::new();
     while let Some(event) = running.next().await.unwrap() {
         match event {

@@ -2,7 +2,7 @@
 //! by our own means elsewhere.
 
 use hermetic_native::EndReason;
-use hermetic_policy::Cleared;
+use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::conformance::story::small;
 use hermetic_sandbox::{Backend, LayerState, Persistence};
 use hermetic_types::{Command, Limits};
@@ -55,7 +55,7 @@ for _ in range(6):
     pids.append(p)
 print("killed", os.WIFSIGNALED(os.wait()[1]), flush=True)
 P"#;
-        let command = Cleared::typed_by_operator(Command::script(hog));
+        let command = cleared(Command::script(hog));
         let mut running = sandbox.start(command).await.unwrap();
         let mut said = Vec::new();
         while let Ok(Some(event)) = running.next().await {

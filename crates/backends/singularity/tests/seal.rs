@@ -1,9 +1,10 @@
 //! What a sandbox in an instance cannot do.
 
-use hermetic_sandbox::conformance::{DOORS, assert_closed};
+use hermetic_sandbox::conformance::{DOORS, assert_closed, cleared};
 use hermetic_sandbox::{Backend, Persistence, SystemView};
-use hermetic_warden::client::Event;
-use hermetic_warden::protocol::{PathAt, Run, Status};
+use hermetic_types::Command;
+use hermetic_warden::protocol::{PathAt, Status};
+use tokio_util::sync::CancellationToken;
 
 use crate::lab::{sh, stories};
 
@@ -80,16 +81,11 @@ stories! {
     async fn the_program_inside_can_start_itself_again(lab: &Lab) {
         let spec = lab.spec();
         let sandbox = lab.create(&spec).await;
-        let run = Run::new(["/proc/self/exe", "no-such-role"]);
-        let mut running = sandbox.warden().run(run).await.unwrap();
-        let mut ended = None;
-        while let Some(event) = running.next().await.unwrap() {
-            if let Event::Ended(how) = event {
-                ended = Some(how.status);
-            }
-        }
+        let command = Command::words(["/proc/self/exe", "no-such-role"]);
+        let never = CancellationToken::new();
+        let finished = sandbox.run(cleared(command), 1 << 10, &never).await.unwrap();
         // It runs, and does not know what it is to be.
-        assert_eq!(ended, Some(Status::Exited(64)));
+        assert_eq!(finished.ended.status, Status::Exited(64));
         lab.backend.destroy(&spec.id).await.unwrap();
     }
 

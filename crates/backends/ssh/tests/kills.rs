@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use hermetic_policy::Cleared;
+use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{Backend, BackendError, Persistence, Sandbox, Spec};
 use hermetic_ssh::{Config, Ssh};
 use hermetic_types::{InstallationId, SandboxId};
@@ -102,7 +102,7 @@ async fn live(
     if let Ok(sandbox) = Sandbox::greet(&spec.id, backend.kind(), link).await {
         let (begun, go_on) = (home.join("begun"), home.join("go-on"));
         let text = format!("touch {}; sleep {}", begun.display(), marker(&spec));
-        let command = Cleared::typed_by_operator(hermetic_types::Command::script(text));
+        let command = cleared(hermetic_types::Command::script(text));
         let stop = CancellationToken::new();
         tokio::select! {
             // Its link may be lost.

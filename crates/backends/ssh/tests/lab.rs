@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_policy::Cleared;
+use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{
     Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView,
 };
@@ -303,7 +303,7 @@ pub(crate) async fn in_shell(sandbox: &Sandbox, text: &str) -> Finished {
 
 async fn carry_out(sandbox: &Sandbox, mut command: hermetic_types::Command) -> Finished {
     command.timeout = Some(Duration::from_secs(60));
-    let command = Cleared::typed_by_operator(command);
+    let command = cleared(command);
     let stop = CancellationToken::new();
     sandbox.run(command, 1 << 20, &stop).await.unwrap()
 }

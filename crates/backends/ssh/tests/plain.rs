@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_policy::Cleared;
+use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{Backend, FoundState, LayerState, Persistence, Sandbox};
 use hermetic_ssh::Ssh;
 use hermetic_types::{Command, InstallationId, Stdin};
@@ -55,9 +55,7 @@ async fn commands_run_with_their_words_codes_and_input() {
     command.stdin = Stdin::Bytes(vec![7; 1 << 20]);
     command.timeout = Some(Duration::from_secs(60));
     let stop = CancellationToken::new();
-    let summed = sandbox
-        .run(Cleared::typed_by_operator(command), 1 << 16, &stop)
-        .await;
+    let summed = sandbox.run(cleared(command), 1 << 16, &stop).await;
     let want = std::process::Command::new("sh")
         .args([
             "-c",
@@ -109,9 +107,7 @@ async fn a_timeout_ends_what_hides() {
     let mut command = Command::script(text);
     command.timeout = Some(Duration::from_secs(2));
     let stop = CancellationToken::new();
-    let finished = sandbox
-        .run(Cleared::typed_by_operator(command), 1 << 16, &stop)
-        .await;
+    let finished = sandbox.run(cleared(command), 1 << 16, &stop).await;
     assert_eq!(finished.unwrap().code(), 124);
     assert_eq!(processes_with(MARKER), Vec::<u32>::new());
 

@@ -4,7 +4,8 @@
 //! whether a turn had begun to speak.
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_agent::{CallId, Journal, JournalError, Message, ToolCall};
+use hermetic_agent::{CallId, Journal, JournalError, Message, StoredMessage, ToolCall};
+use hermetic_redact::Redactor;
 use hermetic_store::{History, MessageRow, StoreError, ToolCalls};
 use hermetic_types::{ConversationKey, SharedClock};
 use serde::{Deserialize, Serialize};
@@ -29,11 +30,29 @@ pub(crate) struct StoreJournal {
 }
 
 /// One line of the history.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
     /// The message it came from; 0 for one that was typed.
     pub row: i64,
     pub message: Message,
+}
+
+/// The same as it was kept.
+#[derive(Deserialize)]
+struct StoredLine {
+    row: i64,
+    message: StoredMessage,
+}
+
+impl Line {
+    /// A line as the history keeps it. `None` if nobody can read it.
+    pub fn read(text: &str, redactor: &Redactor) -> Option<Self> {
+        let stored: StoredLine = serde_json::from_str(text).ok()?;
+        Some(Self {
+            row: stored.row,
+            message: stored.message.redacted(redactor),
+        })
+    }
 }
 
 impl StoreJournal {
@@ -115,12 +134,8 @@ impl Journal for StoreJournal {
         async move {
             // The history first: killed between the two, the result is known all the same.
             self.append(self.row, result).await?;
-            let text = match result {
-                Message::Tool { content, .. } => content.as_str(),
-                _ => "",
-            };
             self.tool_calls
-                .end(self.row, call.as_str(), text, self.clock.now())
+                .end(self.row, call.as_str(), &result.text(), self.clock.now())
                 .await
                 .map_err(journal_error)
         }
@@ -131,5 +146,67 @@ impl Journal for StoreJournal {
 fn journal_error(error: StoreError) -> JournalError {
     JournalError {
         source: error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_agent::AssistantPart;
+    use hermetic_redact::Settings;
+
+    use super::*;
+
+    /// What the store makes of a history that was written before messages had parts.
+    const CONVERTED: &str = include_str!("../../../store/fixtures/history_with_parts.jsonl");
+
+    #[test]
+    fn a_conversation_of_before_parts_reads_as_it_was_said() {
+        let redactor = Redactor::new([], Settings::default());
+        let read = |line| Line::read(line, &redactor).expect("a line of the history");
+        let lines: Vec<Line> = CONVERTED.lines().map(read).collect();
+        for (line, text) in lines.iter().zip(CONVERTED.lines()) {
+            assert_eq!(serde_json::to_string(line).unwrap(), text);
+        }
+        let said: Vec<_> = lines.iter().map(|line| (line.row, &line.message)).collect();
+        let question = "what is in the log?\n> quoted \"words\" \\ and ünïcode \0 \u{2028}";
+        assert_eq!(said[0], (7, &Message::user(question)));
+        assert_eq!(
+            said[1].1,
+            &calls(
+                "",
+                &[
+                    ("call_a", "terminal", r#"{"command":"cat \"a b\""}"#),
+                    ("call_b", "read_file", r#"{"path":"#),
+                ]
+            )
+        );
+        assert_eq!(said[2].1, &result("call_a", "[output of terminal]\nline\n"));
+        assert_eq!(said[3].1, &result("call_b", ""));
+        assert_eq!(
+            said[4].1,
+            &calls("I look once more.", &[("call_c", "terminal", "{}")])
+        );
+        assert_eq!(said[5].1, &result("call_c", "ok"));
+        assert_eq!(said[6], (7, &Message::assistant("It is empty.")));
+        assert_eq!(said[7], (0, &Message::user("")));
+        assert_eq!(said[8], (0, &Message::assistant("")));
+    }
+
+    fn result(call: &str, text: &'static str) -> Message {
+        Message::tool(CallId::new(call), text)
+    }
+
+    fn calls(text: &str, calls: &[(&str, &str, &str)]) -> Message {
+        let text = (!text.is_empty()).then(|| AssistantPart::text(text));
+        let calls = calls.iter().map(|(id, name, arguments)| {
+            AssistantPart::ToolCall(ToolCall {
+                id: CallId::new(*id),
+                name: (*name).to_owned(),
+                arguments: (*arguments).to_owned(),
+            })
+        });
+        Message::Assistant {
+            parts: text.into_iter().chain(calls).collect(),
+        }
     }
 }

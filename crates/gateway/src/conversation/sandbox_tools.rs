@@ -3,7 +3,8 @@
 use std::sync::OnceLock;
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_agent::{Invocation, ToolResult, ToolSpec, Tools};
+use hermetic_agent::{Invocation, Part, ToolResult, ToolSpec, Tools};
+use hermetic_redact::Redacted;
 use hermetic_session::{Holder, LeaseError, Sandboxes, SetAside};
 use hermetic_tools::{Held, NoSandbox, Toolbox, Workplace};
 use hermetic_types::ConversationKey;
@@ -126,13 +127,15 @@ impl Tools for AgentTools<'_> {
             let name = invocation.name;
             match self.tools.call(name, invocation.arguments, &stop).await {
                 Some(answered) => ToolResult {
-                    content: match self.own.why_stopped() {
-                        Some(why) => format!("{why}\n{}", answered.json),
-                        None => answered.json.to_string(),
-                    },
+                    parts: vec![Part::text(match self.own.why_stopped() {
+                        Some(why) => Redacted::constant(why)
+                            .then(&Redacted::constant("\n"))
+                            .then(&answered.json.to_text()),
+                        None => answered.json.to_text(),
+                    })],
                     failed: answered.failed,
                 },
-                None => ToolResult::failed(format!("there is no tool {name:?}")),
+                None => ToolResult::failed("there is no such tool"),
             }
         }
         .boxed()

@@ -6,6 +6,7 @@ use hermetic_agent::{
     Agent, CallId, Ended, Input, Message, Observer, Turn, TurnError, mend, prompt,
 };
 use hermetic_egress::{ReachSummary, RuleMode};
+use hermetic_redact::Redacted;
 use hermetic_store::{End, MessageRow, StoreError};
 use hermetic_tools::Terminal;
 use hermetic_types::Boundary;
@@ -24,7 +25,7 @@ const MOST_LINES: u32 = 500;
 pub(crate) struct Session<'a> {
     gateway: &'a Gateway,
     site: &'a PlatformTools,
-    system: String,
+    system: Redacted<String>,
     history: Vec<Message>,
     journal: StoreJournal,
     own: ConversationSandbox<'a>,
@@ -53,7 +54,7 @@ impl Gateway {
             .await?;
         let lines: Vec<Line> = lines
             .iter()
-            .filter_map(|line| serde_json::from_str(line).ok())
+            .filter_map(|line| Line::read(line, &self.redactor))
             .collect();
         let mut progress = progress(&lines, message);
         if let TurnProgress::Fresh(text) = &mut progress {
@@ -81,7 +82,8 @@ impl Gateway {
         Ok(Session {
             gateway: self,
             site,
-            system: prompt::system(&facts),
+            // Names of hosts and folders in it are from the configuration.
+            system: self.redactor.redact(prompt::system(&facts)),
             history,
             journal,
             own: ConversationSandbox::of(&self.sandboxes, message),
@@ -101,11 +103,9 @@ impl Gateway {
             .collect();
         let open: BTreeSet<i64> = lines
             .iter()
-            .filter(|line| match &line.message {
-                Message::Assistant { tool_calls, .. } => {
-                    tool_calls.iter().any(|call| !ended.contains(&call.id))
-                }
-                _ => false,
+            .filter(|line| {
+                let mut calls = line.message.tool_calls();
+                calls.any(|call| !ended.contains(&call.id))
             })
             .map(|line| line.row)
             .collect();
@@ -205,8 +205,8 @@ fn progress(lines: &[Line], message: &AcceptedMessage) -> TurnProgress {
     let mut own = lines.iter().filter(|line| line.row == row);
     match own.next_back().map(|line| &line.message) {
         None => TurnProgress::Fresh(message.for_model()),
-        Some(Message::Assistant { text, tool_calls }) if tool_calls.is_empty() => {
-            TurnProgress::Answered(text.clone())
+        Some(last @ Message::Assistant { .. }) if last.tool_calls().next().is_none() => {
+            TurnProgress::Answered(last.text().into_owned())
         }
         Some(_) => TurnProgress::Resumed,
     }

@@ -86,7 +86,7 @@ impl Gateway {
         let lines = self.history.recent(&open.conversation, 500).await?;
         let mut lines = lines
             .iter()
-            .filter_map(|line| serde_json::from_str::<Line>(line).ok());
+            .filter_map(|line| Line::read(line, &self.redactor));
         Ok(lines.any(|line| line.row == open.row.0))
     }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use hermetic_policy::Cleared;
 use hermetic_types::{Command, Stdin};
 use hermetic_warden::client::Event;
 use sha2::{Digest, Sha256};
 
+use super::cleared;
 use super::lab::{Candidate, Lab, run, stdout};
 
 pub async fn exit_codes_and_signals_are_told(candidate: Candidate) {
@@ -18,7 +18,7 @@ pub async fn exit_codes_and_signals_are_told(candidate: Candidate) {
     assert_eq!(lab.sh("kill -TERM $$").await.code(), 128 + 15);
     assert_eq!(lab.sh("kill -KILL $$").await.code(), 128 + 9);
     let missing = Command::words(["/no/such/program"]);
-    let refused = lab.sandbox.start(Cleared::typed_by_operator(missing)).await;
+    let refused = lab.sandbox.start(cleared(missing)).await;
     let failed = match refused {
         Err(_) => true,
         Ok(mut running) => loop {
@@ -65,7 +65,7 @@ pub async fn binary_output_arrives_whole(candidate: Candidate) {
     let text = format!("head -c {SIZE} /dev/urandom | tee >(sha256sum >&2)");
     let mut running = lab
         .sandbox
-        .start(Cleared::typed_by_operator(Command::script(text)))
+        .start(cleared(Command::script(text)))
         .await
         .unwrap();
     let (mut digest, mut total, mut told) = (Sha256::new(), 0, Vec::new());
@@ -96,7 +96,7 @@ pub async fn binary_output_arrives_whole(candidate: Candidate) {
 pub async fn a_stalled_reader_costs_bounded_memory(candidate: Candidate) {
     const BOUND: u64 = 16 << 20;
     let lab = Lab::open(candidate).await;
-    let command = Cleared::typed_by_operator(Command::words(["yes"]));
+    let command = cleared(Command::words(["yes"]));
     let mut stalled = lab.sandbox.start(command).await.unwrap();
     assert!(matches!(
         stalled.next().await,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use hermetic_policy::Cleared;
 use hermetic_types::Command;
 use hermetic_warden::client::{Event, Running};
 use tokio_util::sync::CancellationToken;
 
+use super::cleared;
 use super::lab::{Candidate, Lab, run, until_gone};
 
 /// Starts children that leave their session, are orphaned twice over and ignore being asked.
@@ -37,7 +37,7 @@ pub async fn an_interrupt_ends_the_whole_tree(candidate: Candidate) {
     const MARKER: &str = "86412.5";
     let lab = Lab::open(candidate).await;
     let stop = CancellationToken::new();
-    let command = Cleared::typed_by_operator(Command::script(hiding(MARKER)));
+    let command = cleared(Command::script(hiding(MARKER)));
     let mut running = Box::pin(lab.sandbox.run(command, 1 << 16, &stop));
     // Long enough on a quiet machine for the tree to stand; on a busy one the interrupt comes
     // earlier, which must end well too.
@@ -55,7 +55,7 @@ pub async fn an_interrupt_ends_the_whole_tree(candidate: Candidate) {
 pub async fn letting_go_ends_the_command(candidate: Candidate) {
     const MARKER: &str = "86413.5";
     let lab = Lab::open(candidate).await;
-    let command = Cleared::typed_by_operator(Command::script(hiding(MARKER)));
+    let command = cleared(Command::script(hiding(MARKER)));
     let mut running = lab.sandbox.start(command).await.unwrap();
     ready(&mut running).await;
     drop(running);

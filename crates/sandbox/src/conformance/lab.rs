@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_policy::Cleared;
 use hermetic_types::{Command, ConversationKey, InstallationId, Limits, SandboxId};
 use tokio_util::sync::CancellationToken;
 
+use super::cleared;
 use crate::{Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView};
 
 /// A backend to be examined.
@@ -120,11 +120,7 @@ impl Lab {
 pub(super) async fn run(sandbox: &Sandbox, mut command: Command) -> Finished {
     command.timeout.get_or_insert(DEADLINE);
     sandbox
-        .run(
-            Cleared::typed_by_operator(command),
-            BOUND,
-            &CancellationToken::new(),
-        )
+        .run(cleared(command), BOUND, &CancellationToken::new())
         .await
         .expect("a command can be run")
 }

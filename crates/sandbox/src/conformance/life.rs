@@ -1,9 +1,9 @@
 //! Coming into the world and leaving it.
 
-use hermetic_policy::Cleared;
 use hermetic_types::{Command, RunId, SandboxId};
 use hermetic_warden::client::Event;
 
+use super::cleared;
 use super::lab::{Candidate, Lab, count_marked, run, stdout};
 use crate::{Bond, FoundState, Persistence, Sandbox};
 
@@ -39,7 +39,7 @@ pub async fn destroying_ends_what_runs(candidate: Candidate) {
     let text = format!("setsid sleep {MARKER} & echo ready; sleep {MARKER}");
     let mut running = lab
         .sandbox
-        .start(Cleared::typed_by_operator(Command::script(text)))
+        .start(cleared(Command::script(text)))
         .await
         .unwrap();
     while !matches!(running.next().await.unwrap(), Some(Event::Out(_))) {}
@@ -54,7 +54,7 @@ pub async fn a_gateway_that_comes_back_finds_its_command(candidate: Candidate) {
     let lab = Lab::open(candidate).await;
     let id = RunId::random();
     let text = "echo before; for i in 1 2 3; do sleep 0.2; done; echo after; exit 7";
-    let command = Cleared::typed_by_operator(Command::script(text));
+    let command = cleared(Command::script(text));
     let mut running = lab
         .sandbox
         .start_as(id.clone(), command, Bond::Sandbox)

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hermetic_policy::Cleared;
 use hermetic_types::{Command, ConversationKey, InstallationId, Limits, SandboxId};
 use hermetic_warden::client::{Event, Running};
 use tokio_util::sync::CancellationToken;
 
+use super::cleared;
 use crate::{Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView};
 
 /// Long enough for a loaded machine; nothing waits for it when all is well.
@@ -51,11 +51,7 @@ pub async fn finish(sandbox: &Sandbox, text: &str) -> Finished {
     let mut command = Command::script(text);
     command.timeout = Some(PATIENCE);
     sandbox
-        .run(
-            Cleared::typed_by_operator(command),
-            BOUND,
-            &CancellationToken::new(),
-        )
+        .run(cleared(command), BOUND, &CancellationToken::new())
         .await
         .expect("a command can be run")
 }
@@ -68,7 +64,7 @@ pub async fn sh(sandbox: &Sandbox, text: &str) -> String {
 
 /// Starts what goes on; it has said a first word, or ended.
 pub async fn begin(sandbox: &Sandbox, text: &str) -> Running {
-    let command = Cleared::typed_by_operator(Command::script(text));
+    let command = cleared(Command::script(text));
     let mut running = sandbox
         .start(command)
         .await

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_egress::{ConversationEgress, Proxy};
-use hermetic_warden::client::{CallError, Listener, Relay, Warden};
+use hermetic_warden::client::{CallError, Listener, Relay, WardenServices};
 use hermetic_warden::protocol::Endpoint;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -46,7 +46,7 @@ impl Arrivals {
         })
     }
 
-    pub(super) async fn over(warden: &Warden, port: u16) -> Result<Self, CallError> {
+    pub(super) async fn over(warden: &WardenServices, port: u16) -> Result<Self, CallError> {
         let listener = warden.listen(Endpoint::Tcp(port), CONCURRENT).await?;
         Ok(Self::Carried(listener))
     }

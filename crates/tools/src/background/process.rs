@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_store::ProcessRow;
 use hermetic_types::Timestamp;
-use hermetic_warden::client::{Stdin, Warden};
+use hermetic_warden::client::{Stdin, WardenServices};
 use hermetic_warden::protocol::{Ended, Status};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -41,7 +41,7 @@ struct State {
     output: Rolling,
     stdin: Option<Stdin>,
     /// The way it is followed by, as long as that is there.
-    warden: Option<Warden>,
+    warden: Option<WardenServices>,
     end: Option<(End, Instant)>,
     /// The model wanted its end.
     killed: bool,
@@ -127,11 +127,11 @@ impl Process {
         self.state().end.map(|(_, at)| at.elapsed())
     }
 
-    pub(super) fn warden(&self) -> Option<Warden> {
+    pub(super) fn warden(&self) -> Option<WardenServices> {
         self.state().warden.clone()
     }
 
-    pub(super) fn started(&self, pid: Option<u32>, stdin: Stdin, warden: Warden) {
+    pub(super) fn started(&self, pid: Option<u32>, stdin: Stdin, warden: WardenServices) {
         let mut state = self.state();
         state.pid = pid.or(state.pid);
         state.stdin = Some(stdin);

@@ -8,7 +8,8 @@ use hermetic_warden::protocol::Cut;
 use serde_json::{Value, json};
 
 use crate::output::shown;
-use crate::{Answered, Outcome, Terminal};
+use crate::toolbox::RawAnswer;
+use crate::{Outcome, Terminal};
 
 /// How much of what a script prints is shown.
 pub(super) const STDOUT: usize = 50_000;
@@ -40,7 +41,7 @@ impl Answer {
         terminal.finished(&self.finished, Some(self.timeout))
     }
 
-    pub(super) fn into_answered(self, redactor: &Redactor, took: Duration) -> Answered {
+    pub(super) fn into_raw(self, redactor: &Redactor, took: Duration) -> RawAnswer {
         let Self {
             finished,
             made,
@@ -92,7 +93,7 @@ impl Answer {
         if finished.ended.killed_for_memory {
             json["warning"] = "The memory limit was reached and something was killed".into();
         }
-        Answered {
+        RawAnswer {
             json,
             failed: status != "success",
         }

@@ -168,7 +168,7 @@ impl<'a> Calls<'a> {
         drop(turn);
         answered.map_or_else(
             || json!({"error": "no such tool"}),
-            |answered| answered.json,
+            |answered| answered.json.into_inner(),
         )
     }
 }

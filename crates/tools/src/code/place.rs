@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future;
-use hermetic_warden::client::{CallError, Listener, Warden};
+use hermetic_warden::client::{CallError, Listener, WardenServices};
 use hermetic_warden::protocol::{Endpoint, FileKind, PathAt, Write};
 use uuid::Uuid;
 
@@ -74,7 +74,7 @@ impl Place {
 
     pub(super) async fn prepare(
         &self,
-        warden: &Warden,
+        warden: &WardenServices,
         script: &[u8],
         module: &str,
     ) -> Result<Listener, CallError> {
@@ -87,7 +87,7 @@ impl Place {
     }
 
     /// Everything in the folder, and the folder. What cannot be removed goes with the sandbox.
-    pub(super) async fn clear(&self, warden: &Warden) {
+    pub(super) async fn clear(&self, warden: &WardenServices) {
         let mut left = MOST_ENTRIES;
         let mut open = Vec::new();
         self.empty(warden, None, &mut open, &mut left).await;
@@ -107,7 +107,7 @@ impl Place {
 
     async fn empty(
         &self,
-        warden: &Warden,
+        warden: &WardenServices,
         folder: Option<&str>,
         open: &mut Vec<(String, bool)>,
         left: &mut usize,
@@ -140,7 +140,12 @@ impl Place {
         }
     }
 
-    async fn write(&self, warden: &Warden, name: &str, bytes: &[u8]) -> Result<(), CallError> {
+    async fn write(
+        &self,
+        warden: &WardenServices,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<(), CallError> {
         let mut write = Write::new(PathAt::anywhere(self.path(name)));
         write.mode = 0o600;
         write.parents = true;

@@ -3,20 +3,17 @@
 //! JSON is read here; Python, TOML and YAML by the python3 that is inside, which looks at nothing but
 //! its stdin. Where it is not there, or does not know the form, nothing is said.
 
-use std::time::Duration;
-
-use hermetic_warden::client::Event;
-use hermetic_warden::protocol::{Leftovers, Run, Status, StdinMode};
+use hermetic_policy::{Cleared, OwnProgram, Syntax};
+use hermetic_warden::protocol::Status;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::desk::Desk;
 use super::place::Place;
 
-const CHECK: &str = include_str!("lint.py");
 /// Longer ones are data.
 const LONGEST: usize = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(5);
 const SHOWN_CHARS: usize = 500;
 
 impl Desk<'_> {
@@ -31,8 +28,9 @@ impl Desk<'_> {
             "json" => serde_json::from_str::<IgnoredAny>(text)
                 .err()
                 .map(|error| error.to_string()),
-            "py" | "toml" => self.check_inside(kind, text).await?,
-            "yaml" | "yml" => self.check_inside("yaml", text).await?,
+            "py" => self.check_inside(Syntax::Python, text).await?,
+            "toml" => self.check_inside(Syntax::Toml, text).await?,
+            "yaml" | "yml" => self.check_inside(Syntax::Yaml, text).await?,
             _ => return None,
         };
         let (status, output) = match wrong {
@@ -42,34 +40,15 @@ impl Desk<'_> {
         Some(json!({"status": status, "output": output}))
     }
 
-    async fn check_inside(&self, kind: &str, text: &str) -> Option<Option<String>> {
-        let mut run = Run::new(["python3", "-I", "-c", CHECK, kind]);
-        run.stdin = StdinMode::Open;
-        run.timeout = Some(PATIENCE);
-        run.leftovers = Leftovers::End;
-        let mut running = self.sandbox.warden().run(run).await.ok()?;
-        let stdin = running.stdin();
-        let feed = async {
-            // One that does not read to the end has found something before.
-            if stdin.write(text.as_bytes()).await.is_ok() {
-                let _ = stdin.end().await;
-            }
-            std::future::pending::<()>().await;
-        };
-        let listen = async {
-            let mut said = Vec::new();
-            loop {
-                match running.next().await.ok()?? {
-                    Event::Out(bytes) if said.len() < SHOWN_CHARS * 4 => said.extend(bytes),
-                    Event::Ended(ended) => return Some((ended.status, said)),
-                    _ => {}
-                }
-            }
-        };
-        let (status, said) = tokio::select! {
-            heard = listen => heard?,
-            () = feed => return None,
-        };
+    async fn check_inside(&self, of: Syntax, text: &str) -> Option<Option<String>> {
+        let text = text.to_owned();
+        let cleared = Cleared::own_program(OwnProgram::CheckSyntax { of, text });
+        // The call ends with its own timeout, and whoever gives it up drops it.
+        let never = CancellationToken::new();
+        let finished = self.sandbox.run(cleared, SHOWN_CHARS * 4, &never).await;
+        let finished = finished.ok()?;
+        let status = finished.ended.status;
+        let said = finished.stdout.into_bytes();
         let said = String::from_utf8_lossy(&said);
         match status {
             Status::Exited(0) => Some(None),

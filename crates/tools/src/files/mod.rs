@@ -27,7 +27,8 @@ use hermetic_redact::Redactor;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Answered, Ask, Described, Workplace};
+use crate::toolbox::RawAnswer;
+use crate::{Ask, Described, Workplace};
 use arguments::Arguments;
 use desk::Desk;
 use failed::Failed;
@@ -123,7 +124,7 @@ impl Files {
         workplace: &dyn Workplace,
         ask: &dyn Ask,
         stop: &CancellationToken,
-    ) -> Answered {
+    ) -> RawAnswer {
         let arguments = Arguments(arguments);
         let committing = AtomicBool::new(false);
         let work = async {
@@ -146,13 +147,15 @@ impl Files {
             done = Box::pin(work) => done,
             () = interrupted => Err(Failed::new("interrupted; nothing was changed")),
         };
-        let (json, failed) = match done {
-            Ok(json) => (json, false),
-            Err(failed) => (failed.into_json(tool), true),
-        };
-        Answered {
-            json: legible::redacted(json, &self.redactor),
-            failed,
+        match done {
+            Ok(json) => RawAnswer {
+                json,
+                failed: false,
+            },
+            Err(failed) => RawAnswer {
+                json: failed.into_json(tool),
+                failed: true,
+            },
         }
     }
 

@@ -4,11 +4,11 @@
 
 mod found;
 
-use std::time::Duration;
-
-use hermetic_search::{Query, ROLE, Record, Records, Shown, Target};
+use hermetic_policy::{Cleared, OwnProgram};
+use hermetic_sandbox::RunError;
+use hermetic_search::{Query, Record, Records, Shown, Target};
 use hermetic_warden::client::{CallError, Event, Running};
-use hermetic_warden::protocol::{ByteString, FileKind, Leftovers, Run, Status};
+use hermetic_warden::protocol::{FileKind, Status};
 use serde_json::{Value, json};
 
 use super::arguments::Arguments;
@@ -23,12 +23,8 @@ const MOST_RESULTS: usize = 1000;
 const FARTHEST: usize = 100_000;
 const MOST_CONTEXT: usize = 20;
 const LONGEST_PATTERN: usize = 10_000;
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Many times what a page of results can take.
 const MOST_BYTES: usize = 16 << 20;
-
-/// The program that every sandbox has, by the name under which it can start itself again.
-const OURSELVES: &str = "/proc/self/exe";
 
 pub(super) fn properties() -> Value {
     json!({
@@ -81,13 +77,12 @@ impl Desk<'_> {
     }
 
     async fn look_through(&self, query: &Query, found: &mut Found) -> Result<(), Failed> {
-        let mut argv: Vec<ByteString> = vec![OURSELVES.into(), ROLE.into()];
-        argv.extend(query.words().into_iter().map(ByteString));
-        let mut run = Run::new(argv);
-        run.timeout = Some(PATIENCE);
-        run.leftovers = Leftovers::End;
-        let running = self.sandbox.warden().run(run).await;
-        let running = running.map_err(|error| unreachable(&error))?;
+        let program = OwnProgram::Search(query.words());
+        let running = self.sandbox.start(Cleared::own_program(program)).await;
+        let running = running.map_err(|error| match error {
+            RunError::Call(error) => unreachable(&error),
+            RunError::ShellTakesNoStdin => Failed::new(error.to_string()),
+        })?;
         gather(running, found).await
     }
 
@@ -190,4 +185,20 @@ async fn gather(mut running: Running, found: &mut Found) -> Result<(), Failed> {
 
 fn unreachable(error: &CallError) -> Failed {
     Failed::at("search_files", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_types::Program;
+
+    use super::*;
+
+    #[test]
+    fn the_program_inside_knows_the_role_by_the_name_we_use() {
+        let cleared = Cleared::own_program(OwnProgram::Search(Vec::new()));
+        let Program::Inside { role, .. } = cleared.command().program else {
+            panic!("{cleared:?}");
+        };
+        assert_eq!(role, hermetic_search::ROLE);
+    }
 }

@@ -16,7 +16,7 @@ pub use files::{FileReader, FileWriter};
 pub use greet::GreetError;
 pub use listener::{Listener, Relay};
 pub use running::{Event, Running, Stdin};
-pub use warden::Warden;
+pub use warden::{Warden, WardenServices};
 
 use thiserror::Error;
 

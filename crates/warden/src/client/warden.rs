@@ -1,6 +1,10 @@
-//! The handle: one method for each thing a warden can do.
+//! The handles: one method for each thing a warden can do.
+//!
+//! Running is apart from everything else, because only what was cleared may run and a warden cannot tell.
+//! Whoever holds [`Warden`] answers for that; [`WardenServices`] can be handed out.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,9 +26,16 @@ use crate::protocol::{
 /// Far more than a link takes to end once its streams have.
 const SETTLING: Duration = Duration::from_millis(200);
 
-/// A living link to a warden. Clones share it.
+/// A living link to a warden, with the right to run commands. Clones share the link.
 #[derive(Clone, Debug)]
 pub struct Warden {
+    services: WardenServices,
+}
+
+/// What a warden does besides running commands: files, listeners, and what runs already. Clones share
+/// the link.
+#[derive(Clone, Debug)]
+pub struct WardenServices {
     link: Arc<Link>,
 }
 
@@ -84,7 +95,14 @@ impl Warden {
                 link.listeners().clear();
             }
         });
-        Self { link }
+        Self {
+            services: WardenServices { link },
+        }
+    }
+
+    /// The same link without the right to run commands.
+    pub fn services(&self) -> &WardenServices {
+        &self.services
     }
 
     /// Starts a command. The run goes when [`Running`] is dropped, unless it is a detached one.
@@ -100,7 +118,18 @@ impl Warden {
         let call = self.link.call(&Request::Shell(shell)).await?;
         Ok(Running::new(call, timeout))
     }
+}
 
+/// Whoever may run commands may do everything else.
+impl Deref for Warden {
+    type Target = WardenServices;
+
+    fn deref(&self) -> &WardenServices {
+        &self.services
+    }
+}
+
+impl WardenServices {
     /// Picks up a run of an earlier link, from the byte of output that the caller has not seen.
     pub async fn attach(&self, id: RunId, from: u64) -> Result<Running, CallError> {
         let call = self

@@ -12,8 +12,8 @@ use std::thread;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
-    Backend, BackendError, Found, FoundState, Link, Persistence, Readiness, Spec, try_command,
-    try_to_say,
+    Backend, BackendError, Found, FoundState, Link, OwnProgram, Persistence, Readiness, Spec,
+    try_command, try_to_say,
 };
 use hermetic_types::{BackendKind, InstallationId, SandboxId};
 
@@ -169,15 +169,15 @@ impl NativeBackend {
         Ok(landlock)
     }
 
-    /// Runs a command of a shell's in a sandbox made for it, which is to say exactly that.
+    /// Runs a program of ours in a sandbox made for it, which is to say exactly that.
     pub(super) async fn try_to_say(
         &self,
         spec: &Spec,
-        command: &str,
+        program: OwnProgram,
         expected: &'static str,
     ) -> Result<(), BackendError> {
         let link = self.start(spec, StartKind::Fresh).await?;
-        let said = try_to_say(link, command, expected).await;
+        let said = try_to_say(link, program, expected).await;
         self.destroy(&spec.id).await?;
         said.map_err(|source| BackendError::failed("run a command in a sandbox", source))
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hermetic_sandbox::{
-    Layer, LayerState, Lifeline, Network, Persistence, Readiness, Spec, SystemView,
+    Layer, LayerState, Lifeline, Network, OwnProgram, Persistence, Readiness, Spec, SystemView,
 };
 use hermetic_types::{ConversationKey, Limits, SandboxId};
 use rustix::process::getuid;
@@ -154,7 +154,11 @@ fn limit(
 async fn disk(native: &NativeBackend, host: &NativeHost) -> Layer {
     let why = match host.project_quotas() {
         Ok(_) => match native
-            .try_to_say(&on_disk(trial(host)), OVERFILL, STOPPED)
+            .try_to_say(
+                &on_disk(trial(host)),
+                OwnProgram::OverfillWorkspace,
+                STOPPED,
+            )
             .await
         {
             Ok(()) => return Layer::active("disk limit", BY_QUOTA),
@@ -177,9 +181,7 @@ const COUNTED: &str = "counted, not kept: RLIMIT_FSIZE for each file and a watch
      included; exact, by a sized tmpfs, for a sandbox that keeps no files and whose disk limit is at \
      most half its memory limit";
 
-/// More than the trial's limit, in two files: a limit on one file is none on their sum.
-const OVERFILL: &str = "cd /workspace; for file in one two; do \
-     head -c 786432 /dev/zero 2>/dev/null >$file || echo stopped; done";
+/// The trial's limit is a mebibyte, so the second file does not fit.
 const STOPPED: &str = "stopped\n";
 
 /// The trial again, with its files on disk.

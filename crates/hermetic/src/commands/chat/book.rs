@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use hermetic_agent::{CallId, Journal, JournalError, Message, ToolCall, mend};
 use hermetic_gateway::Line;
+use hermetic_redact::Redactor;
 use hermetic_store::{History, StoreError};
 use hermetic_types::ConversationKey;
 
@@ -20,15 +21,17 @@ const TYPED: i64 = 0;
 pub(super) struct Book {
     history: History,
     conversation: ConversationKey,
+    redactor: Redactor,
 }
 
 type Writing<'a> = Pin<Box<dyn Future<Output = Result<(), JournalError>> + Send + 'a>>;
 
 impl Book {
-    pub(super) fn new(history: History, conversation: ConversationKey) -> Self {
+    pub(super) fn new(history: History, conversation: ConversationKey, redactor: Redactor) -> Self {
         Self {
             history,
             conversation,
+            redactor,
         }
     }
 
@@ -36,16 +39,13 @@ impl Book {
         let lines = self.history.recent(&self.conversation, MOST_LINES).await?;
         let messages: Vec<Message> = lines
             .iter()
-            .filter_map(|line| serde_json::from_str::<Line>(line).ok())
+            .filter_map(|line| Line::read(line, &self.redactor))
             .map(|line| line.message)
             .collect();
         // Of a call without a result nobody knows whether it happened: it is written down first.
         let begun: HashSet<CallId> = messages
             .iter()
-            .flat_map(|message| match message {
-                Message::Assistant { tool_calls, .. } => tool_calls.as_slice(),
-                _ => &[],
-            })
+            .flat_map(Message::tool_calls)
             .map(|call| call.id.clone())
             .collect();
         Ok(mend(messages, &begun))

@@ -159,7 +159,8 @@ impl Observer for Screen {
     }
 
     fn tool_ended(&self, _: &ToolCall, result: &ToolResult) {
-        let result: Value = serde_json::from_str(&result.content).unwrap_or_default();
+        let text = result.text();
+        let result: Value = serde_json::from_str(&text).unwrap_or_default();
         let text = match (result.get("exit_code"), result.get("error")) {
             (_, Some(Value::String(error))) => format!("  ✗ {}", in_short(error)),
             (Some(code), _) if code != 0 => format!("  exit code {code}"),

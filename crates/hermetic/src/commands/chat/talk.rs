@@ -49,7 +49,11 @@ impl<'a> Talk<'a> {
         let house = async move { sandboxes.keep_house(CancellationToken::new()).await };
         Ok(Self {
             desk,
-            book: Book::new(desk.history.clone(), conversation.clone()),
+            book: Book::new(
+                desk.history.clone(),
+                conversation.clone(),
+                desk.redactor.clone(),
+            ),
             conversation,
             person: tokio::sync::Mutex::new(person),
             asked_to_destroy: AtomicBool::new(false),
@@ -159,7 +163,7 @@ impl<'a> Talk<'a> {
 
     async fn say(&self, text: &str, screen: &Screen) -> Result<Done<Answer>, Failure> {
         let history = self.book.read().await?;
-        let system = prompt::system(&self.desk.facts);
+        let system = self.desk.redactor.redact(prompt::system(&self.desk.facts));
         let own = ConversationSandbox::new(&self.desk.sandboxes, &self.conversation);
         let tools = AgentTools::new(self.desk.kit.toolbox(&own, &self.desk.asker), &own);
         let steer = Steer::default();

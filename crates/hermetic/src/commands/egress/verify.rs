@@ -10,10 +10,10 @@ use std::time::Duration;
 use hermetic_app::{self as app, Caller};
 use hermetic_config::{Config, EgressMode, resolve_cli_backend, resolve_gateway_backend};
 use hermetic_egress::{Egress, client_hello};
-use hermetic_policy::Cleared;
+use hermetic_policy::{Cleared, EgressProbe, OwnProgram};
 use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec};
 use hermetic_session::{Outlet, PROXY_PORT};
-use hermetic_types::{BackendKind, Boundary, Command, ConversationKey, SandboxId};
+use hermetic_types::{BackendKind, Boundary, ConversationKey, SandboxId};
 use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,6 @@ pub(super) struct Args {
     json: bool,
 }
 
-const SCRIPT: &str = include_str!("verify/probe.sh");
 const MOST_OUTPUT: usize = 64 << 10;
 const LONGEST: Duration = Duration::from_secs(120);
 
@@ -183,33 +182,14 @@ async fn said_inside(
     Ok(String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned())
 }
 
-fn trial(origin: u16, proxied: bool, closed_by: &str) -> Cleared {
-    let mut command = Command::words(["bash", "-c", SCRIPT].map(str::to_owned));
-    let proxy = if proxied {
-        PROXY_PORT.to_string()
-    } else {
-        String::new()
-    };
-    command.env = [
-        ("PROXY", proxy),
-        ("CLOSED_BY", closed_by.to_owned()),
-        ("ORIGIN", origin.to_string()),
-        ("WRONG_HELLO", escaped(&client_hello(ELSEWHERE))),
-        ("RIGHT_HELLO", escaped(&client_hello(ALLOWED))),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into();
-    command.timeout = Some(LONGEST);
-    Cleared::typed_by_operator(command)
-}
-
-/// As `printf` reads it.
-fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in bytes {
-        let _ = write!(text, "\\x{byte:02x}");
-    }
-    text
+fn trial(origin: u16, proxied: bool, closed_by: &'static str) -> Cleared {
+    Cleared::own_program(OwnProgram::ProbeEgress(EgressProbe {
+        proxy: proxied.then_some(PROXY_PORT),
+        origin,
+        closed_by,
+        right_hello: client_hello(ALLOWED),
+        wrong_hello: client_hello(ELSEWHERE),
+    }))
 }
 
 fn judge(kind: BackendKind, said: &str, stage: Option<&Stage>) -> Vec<Row> {

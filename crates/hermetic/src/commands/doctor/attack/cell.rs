@@ -5,15 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_app::{self as app, Caller};
-use hermetic_attack::{Bait, Finding, Order, ROLE};
+use hermetic_attack::{Bait, Finding, Order};
 use hermetic_config::Config;
-use hermetic_policy::Cleared;
-use hermetic_sandbox::{
-    Backend, Found, FoundState, Lifeline, Network, Persistence, Sandbox, Spec, gather,
-};
-use hermetic_types::{Command, ConversationKey, Limits, SandboxId};
+use hermetic_policy::{Cleared, OwnProgram};
+use hermetic_sandbox::{Backend, Found, FoundState, Lifeline, Network, Persistence, Sandbox, Spec};
+use hermetic_types::{ConversationKey, Limits, SandboxId};
 use hermetic_warden::client::{Event, Running};
-use hermetic_warden::protocol::{ByteString, Kill, Leftovers, Run, Status};
+use hermetic_warden::protocol::Status;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -25,8 +23,6 @@ const REMEDY: &str = "try again; if it persists, report it";
 /// Longer than a container engine takes to end a container.
 const UNTIL_ENDED: Duration = Duration::from_secs(15);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// The program that every sandbox has, by the name under which it can start itself again.
-const OURSELVES: &str = "/proc/self/exe";
 
 pub(super) struct Cell {
     sandbox: Sandbox,
@@ -77,13 +73,9 @@ impl Cell {
     }
 
     pub(super) async fn order(&self, order: &Order) -> Said {
-        let run = run(order);
-        let end = self.sandbox.warden().kill(Kill::Run(run.id.clone()));
-        let Ok(running) = self.sandbox.warden().run(run).await else {
-            return Said::default();
-        };
         let never = CancellationToken::new();
-        let Ok(finished) = gather(running, None, MOST_OUTPUT, &never, end).await else {
+        let ran = self.sandbox.run(attack(order), MOST_OUTPUT, &never);
+        let Ok(finished) = ran.await else {
             return Said::default();
         };
         let text = String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned();
@@ -119,7 +111,7 @@ impl Cell {
         let order = Order::LieInWait {
             token: token.clone(),
         };
-        let running = self.sandbox.warden().run(run(&order)).await;
+        let running = self.sandbox.start(attack(&order)).await;
         let mut running = running.map_err(|error| Failure::caused(&error, REMEDY))?;
         let port = ready(&mut running)
             .await
@@ -132,28 +124,17 @@ impl Cell {
         Ok((running, bait))
     }
 
-    pub(super) async fn environment(&self) -> Option<String> {
-        let all = "cat /proc/self/environ /proc/1/environ 2>/dev/null | tr '\\0' '\\n'";
-        self.shell(all, Duration::from_secs(20)).await
-    }
-
-    pub(super) async fn shell(&self, script: &str, timeout: Duration) -> Option<String> {
-        let mut command = Command::words(["sh", "-c", script].map(str::to_owned));
-        command.timeout = Some(timeout);
-        let cleared = Cleared::typed_by_operator(command);
+    /// What a program of ours prints here.
+    pub(super) async fn output(&self, program: OwnProgram) -> Option<String> {
         let never = CancellationToken::new();
+        let cleared = Cleared::own_program(program);
         let finished = self.sandbox.run(cleared, MOST_OUTPUT, &never).await.ok()?;
         Some(String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned())
     }
 }
 
-fn run(order: &Order) -> Run {
-    let mut argv: Vec<ByteString> = vec![OURSELVES.into(), ROLE.into()];
-    argv.extend(order.words().into_iter().map(ByteString::from));
-    let mut run = Run::new(argv);
-    run.timeout = Some(LONGEST);
-    run.leftovers = Leftovers::End;
-    run
+fn attack(order: &Order) -> Cleared {
+    Cleared::own_program(OwnProgram::Attack(order.words()))
 }
 
 /// The port that it says it listens on.
@@ -170,4 +151,20 @@ async fn ready(running: &mut Running) -> Option<u16> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_types::Program;
+
+    use super::*;
+
+    #[test]
+    fn the_program_inside_knows_the_role_by_the_name_we_use() {
+        let cleared = Cleared::own_program(OwnProgram::Attack(Vec::new()));
+        let Program::Inside { role, .. } = cleared.command().program else {
+            panic!("{cleared:?}");
+        };
+        assert_eq!(role, hermetic_attack::ROLE);
+    }
 }

@@ -1,11 +1,10 @@
 //! Taking more than is allowed, which may cost a sandbox its life: the next attempt gets a fresh one.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hermetic_attack::{Finding, Order, State};
 use hermetic_config::Config;
-use hermetic_sandbox::Backend;
+use hermetic_sandbox::{Backend, OwnProgram};
 use hermetic_types::Limits;
 
 use super::cell::Cell;
@@ -44,7 +43,7 @@ async fn living(
     fresh: impl AsyncFnOnce() -> Result<Cell, Failure>,
 ) -> Result<&Cell, Failure> {
     let answers = match cells.last() {
-        Some(cell) => cell.shell("true", Duration::from_secs(20)).await.is_some(),
+        Some(cell) => cell.output(OwnProgram::Reckon).await.is_some(),
         None => false,
     };
     if !answers {
@@ -107,11 +106,8 @@ async fn take(backend: &Arc<dyn Backend>, cell: &Cell, attempt: &str, order: &Or
 /// Hides from a timeout, and is looked for afterwards.
 async fn outlive(cell: &Cell) -> Finding {
     const ATTEMPT: &str = "a process that outlives its command";
-    let hide = "(setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 987; done' &) ; \
-                sh -c 'trap \"\" TERM; while :; do sleep 987; done'";
-    cell.shell(hide, Duration::from_millis(300)).await;
-    let look = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done";
-    match cell.shell(look, Duration::from_secs(20)).await {
+    cell.output(OwnProgram::HideFromTimeout).await;
+    match cell.output(OwnProgram::ListProcesses).await {
         None => Finding::new(ATTEMPT, State::Untried, SILENT),
         Some(said) if said.contains("sleep 987") => {
             Finding::new(ATTEMPT, State::Open, "it was still there")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hermetic_app::{self as app, Caller};
 use hermetic_attack::{Finding, Order, State};
 use hermetic_config::Config;
-use hermetic_sandbox::Backend;
+use hermetic_sandbox::{Backend, OwnProgram};
 use hermetic_types::{BackendKind, Boundary};
 
 use super::bait::HostBait;
@@ -79,7 +79,12 @@ async fn break_out(
         let why = "nothing was said inside";
         findings.push(Finding::new("the attack", State::Untried, why));
     }
-    findings.push(environment(attacker.environment().await.as_deref()));
+    findings.push(environment(
+        attacker
+            .output(OwnProgram::ShowEnvironments)
+            .await
+            .as_deref(),
+    ));
     // What was seen from outside counts more than what was said inside.
     if host.was_found() {
         let detail = "a connection arrived";

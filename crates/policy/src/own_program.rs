@@ -1,0 +1,230 @@
+//! The programs of ours that run in a sandbox without being judged.
+//!
+//! Nobody typed them and no model wrote them: what runs is fixed here, and so is how long it may take.
+//! What varies is data for it, which no shell looks at: numbers, bytes on its standard input, and the
+//! words of a question to the program that every sandbox has.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use hermetic_types::{Command, Program, Stdin};
+
+/// A program of ours, for [`Cleared::own_program`](crate::Cleared::own_program).
+///
+/// There is no way to put a command of somebody else into one:
+///
+/// ```compile_fail,E0308
+/// use hermetic_policy::{Cleared, OwnProgram};
+/// use hermetic_types::Command;
+///
+/// let cleared = Cleared::own_program(Command::script("rm -r /"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnProgram {
+    /// Looks through files. The words are a query as `hermetic-search` writes it; it opens files to
+    /// read them and starts nothing.
+    Search(Vec<Vec<u8>>),
+    /// Says whether the text is well-formed.
+    CheckSyntax { of: Syntax, text: String },
+    /// Tries to get out of the sandbox it is in. The words are an order as `hermetic-attack` writes it.
+    Attack(Vec<String>),
+    /// Tries every way into the network.
+    ProbeEgress(EgressProbe),
+    /// Prints the environment of a command and that of the first process.
+    ShowEnvironments,
+    /// Leaves processes that hide from the end of their command.
+    HideFromTimeout,
+    /// Prints the command line of every process there is.
+    ListProcesses,
+    /// Reckons, so that no echo of the command can pass for its output.
+    Reckon,
+    /// Does in the workspace what commands do there.
+    UseWorkspace,
+    /// Writes more than a mebibyte into the workspace, in two files: a limit on one is none on their sum.
+    OverfillWorkspace,
+}
+
+/// What a text is checked as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    Python,
+    Toml,
+    Yaml,
+}
+
+/// What the program that tries every way out is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EgressProbe {
+    /// The proxy's port, where there is one.
+    pub proxy: Option<u16>,
+    /// Where a server of ours listens outside.
+    pub origin: u16,
+    /// Which setting leaves the network closed.
+    pub closed_by: &'static str,
+    /// The first bytes of TLS for a host that may be reached.
+    pub right_hello: Vec<u8>,
+    /// And for one that may not.
+    pub wrong_hello: Vec<u8>,
+}
+
+/// As long as anybody waits for results.
+const SEARCH: Duration = Duration::from_secs(60);
+const SYNTAX: Duration = Duration::from_secs(5);
+const ATTACK: Duration = Duration::from_secs(120);
+/// A machine that swaps takes long over a millisecond's work.
+const TRIAL: Duration = Duration::from_secs(20);
+/// Just long enough for the processes to hide.
+const HIDING: Duration = Duration::from_millis(300);
+
+impl OwnProgram {
+    pub(crate) fn into_command(self) -> Command {
+        match self {
+            Self::Search(words) => inside("search", words, SEARCH),
+            Self::Attack(words) => {
+                let words = words.into_iter().map(String::into_bytes).collect();
+                inside("attack", words, ATTACK)
+            }
+            Self::CheckSyntax { of, text } => {
+                let words = [
+                    "python3",
+                    "-I",
+                    "-c",
+                    include_str!("own_program/lint.py"),
+                    of.name(),
+                ];
+                let mut command = within(SYNTAX, Command::words(words));
+                command.stdin = Stdin::Bytes(text.into_bytes());
+                command
+            }
+            Self::ProbeEgress(probe) => probe.into_command(),
+            Self::ShowEnvironments => sh(
+                "cat /proc/self/environ /proc/1/environ 2>/dev/null | tr '\\0' '\\n'",
+                TRIAL,
+            ),
+            Self::HideFromTimeout => sh(
+                "(setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 987; done' &) ; \
+                 sh -c 'trap \"\" TERM; while :; do sleep 987; done'",
+                HIDING,
+            ),
+            Self::ListProcesses => sh(
+                "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done",
+                TRIAL,
+            ),
+            Self::Reckon => sh("echo $((6 * 7))", TRIAL),
+            Self::UseWorkspace => sh(
+                "cd /workspace && echo done >trial && cat trial && rm trial && cd \"$HOME\"",
+                TRIAL,
+            ),
+            Self::OverfillWorkspace => sh(
+                "cd /workspace; for file in one two; do \
+                 head -c 786432 /dev/zero 2>/dev/null >$file || echo stopped; done",
+                TRIAL,
+            ),
+        }
+    }
+}
+
+impl Syntax {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Python => "py",
+            Self::Toml => "toml",
+            Self::Yaml => "yaml",
+        }
+    }
+}
+
+impl EgressProbe {
+    fn into_command(self) -> Command {
+        let script = include_str!("own_program/probe.sh");
+        let mut command = within(ATTACK, Command::words(["bash", "-c", script]));
+        let proxy = self.proxy.map(|port| port.to_string());
+        command.env = [
+            ("PROXY", proxy.unwrap_or_default()),
+            ("CLOSED_BY", self.closed_by.to_owned()),
+            ("ORIGIN", self.origin.to_string()),
+            ("WRONG_HELLO", escaped(&self.wrong_hello)),
+            ("RIGHT_HELLO", escaped(&self.right_hello)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        command
+    }
+}
+
+fn inside(role: &'static str, words: Vec<Vec<u8>>, timeout: Duration) -> Command {
+    let mut command = within(timeout, Command::words([""; 0]));
+    command.program = Program::Inside { role, words };
+    command
+}
+
+fn sh(script: &'static str, timeout: Duration) -> Command {
+    within(timeout, Command::words(["/bin/sh", "-c", script]))
+}
+
+fn within(timeout: Duration, mut command: Command) -> Command {
+    command.timeout = Some(timeout);
+    command
+}
+
+/// As `printf` reads it.
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        let _ = write!(text, "\\x{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cleared, Grounds};
+
+    #[test]
+    fn what_varies_is_never_read_by_a_shell() {
+        let harm = "; rm -rf / #";
+        let check = OwnProgram::CheckSyntax {
+            of: Syntax::Toml,
+            text: harm.to_owned(),
+        };
+        let programs = [
+            OwnProgram::Search(vec![harm.into()]),
+            OwnProgram::Attack(vec![harm.to_owned()]),
+            check,
+        ];
+        for program in programs {
+            let cleared = Cleared::own_program(program);
+            assert_eq!(cleared.grounds(), &Grounds::OwnProgram);
+            match &cleared.command().program {
+                Program::Inside { .. } => {}
+                Program::Words(words) => assert!(!words.iter().any(|word| word.contains(harm))),
+                shell => panic!("{shell:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn every_one_of_them_ends() {
+        let probe = EgressProbe {
+            proxy: Some(3128),
+            origin: 1,
+            closed_by: "nothing",
+            right_hello: vec![0x16],
+            wrong_hello: vec![0x16, 0x03],
+        };
+        let programs = [
+            OwnProgram::ProbeEgress(probe),
+            OwnProgram::ShowEnvironments,
+            OwnProgram::HideFromTimeout,
+            OwnProgram::ListProcesses,
+            OwnProgram::Reckon,
+            OwnProgram::UseWorkspace,
+            OwnProgram::OverfillWorkspace,
+        ];
+        for program in programs {
+            let command = program.into_command();
+            assert!(command.timeout.is_some(), "{command:?}");
+        }
+    }
+}
