@@ -4,7 +4,7 @@ use crate::credential::{CredentialRedactor, FrameRedactor};
 
 pub use crate::http::chunked::{ChunkDecoder, ChunkStep};
 pub use crate::http::head::{EndSearch, RequestHead, ResponseHead};
-pub use crate::tls::hello::{ClientHello, HelloError, read as read_hello};
+pub use crate::tls::hello::{ClientHello, ClientHelloError, read as read_hello};
 
 /// An answer of an origin that knows this credential, as the sandbox gets it.
 pub fn without_credential(credential: &crate::Credential, pieces: &[&[u8]]) -> Vec<u8> {

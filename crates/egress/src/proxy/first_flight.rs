@@ -16,7 +16,7 @@ use crate::audit::ByteMeter;
 use crate::rules::HostName;
 use crate::stream::PeekedStream;
 use crate::tls::alert::TlsAlert;
-use crate::tls::hello::{ClientHello, HelloError, read};
+use crate::tls::hello::{ClientHello, ClientHelloError, read};
 use crate::tls::retry::{HelloRetry, RECORD_HEAD, answer, next_record};
 
 /// Reads until the hello at the front of what `client` sent is complete, and compares its name.
@@ -144,14 +144,14 @@ async fn more(from: &mut PeekedStream, gone: &str) -> Result<(), TunnelRefusal> 
     }
 }
 
-fn turned(error: HelloError) -> TunnelRefusal {
+fn turned(error: ClientHelloError) -> TunnelRefusal {
     let alert = match error {
-        HelloError::NoServerName
-        | HelloError::SeveralNames
-        | HelloError::BadServerName
-        | HelloError::Encrypted => TlsAlert::UnrecognizedName,
-        HelloError::NotTls | HelloError::NotClientHello => TlsAlert::AccessDenied,
-        HelloError::Malformed | HelloError::TooLarge => TlsAlert::DecodeError,
+        ClientHelloError::NoServerName
+        | ClientHelloError::SeveralNames
+        | ClientHelloError::BadServerName
+        | ClientHelloError::Encrypted => TlsAlert::UnrecognizedName,
+        ClientHelloError::NotTls | ClientHelloError::NotClientHello => TlsAlert::AccessDenied,
+        ClientHelloError::Malformed | ClientHelloError::TooLarge => TlsAlert::DecodeError,
     };
     TunnelRefusal::away(error.to_string(), alert)
 }

@@ -23,7 +23,7 @@ pub enum ClientHello {
 
 /// The reason why a ClientHello is refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum HelloError {
+pub enum ClientHelloError {
     #[error("the first bytes are not TLS")]
     NotTls,
     #[error("the first TLS message is not a ClientHello")]
@@ -55,10 +55,10 @@ const EXTENSION_ENCRYPTED_HELLO: u16 = 0xfe0d;
 const NAME_HOST: u8 = 0;
 
 /// Reads the hello at the front of `bytes`; what follows it is not looked at.
-pub fn read(bytes: &[u8]) -> Result<ClientHello, HelloError> {
+pub fn read(bytes: &[u8]) -> Result<ClientHello, ClientHelloError> {
     let (message, length) = match handshake(bytes)? {
         Some(found) => found,
-        None if bytes.len() > LARGEST => return Err(HelloError::TooLarge),
+        None if bytes.len() > LARGEST => return Err(ClientHelloError::TooLarge),
         None => return Ok(ClientHello::Partial),
     };
     let server_name = server_name(&message)?;
@@ -69,7 +69,7 @@ pub fn read(bytes: &[u8]) -> Result<ClientHello, HelloError> {
 }
 
 /// The body of the first handshake message, put together from its records, and their length.
-fn handshake(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, HelloError> {
+fn handshake(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, ClientHelloError> {
     let mut message = Vec::new();
     let mut rest = bytes;
     for _ in 0..MOST_RECORDS {
@@ -80,14 +80,14 @@ fn handshake(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, HelloError> {
         message.extend_from_slice(fragment);
         rest = after;
         match message.as_slice() {
-            [kind, ..] if *kind != CLIENT_HELLO => return Err(HelloError::NotClientHello),
+            [kind, ..] if *kind != CLIENT_HELLO => return Err(ClientHelloError::NotClientHello),
             [_, a, b, c, body @ ..] => {
                 let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
                 if length > LARGEST {
-                    return Err(HelloError::TooLarge);
+                    return Err(ClientHelloError::TooLarge);
                 }
                 if body.len() > length {
-                    return Err(HelloError::Malformed);
+                    return Err(ClientHelloError::Malformed);
                 }
                 if body.len() == length {
                     return Ok(Some((body.to_vec(), bytes.len() - rest.len())));
@@ -96,49 +96,49 @@ fn handshake(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, HelloError> {
             _ => {}
         }
     }
-    Err(HelloError::Malformed)
+    Err(ClientHelloError::Malformed)
 }
 
 /// A record's content, and what follows it.
 type RecordSplit<'a> = (&'a [u8], &'a [u8]);
 
 /// One record and what follows it. Bytes that cannot begin one are refused as soon as they show.
-fn record(bytes: &[u8]) -> Result<Option<RecordSplit<'_>>, HelloError> {
+fn record(bytes: &[u8]) -> Result<Option<RecordSplit<'_>>, ClientHelloError> {
     if bytes.first().is_some_and(|&kind| kind != RECORD_HANDSHAKE)
         || bytes.get(1).is_some_and(|&major| major != 3)
         || bytes.get(2).is_some_and(|&minor| minor > 4)
     {
-        return Err(HelloError::NotTls);
+        return Err(ClientHelloError::NotTls);
     }
     let [_, _, _, high, low, rest @ ..] = bytes else {
         return Ok(None);
     };
     let length = usize::from(u16::from_be_bytes([*high, *low]));
     if length == 0 || length > LARGEST_RECORD {
-        return Err(HelloError::Malformed);
+        return Err(ClientHelloError::Malformed);
     }
     Ok(rest.split_at_checked(length))
 }
 
-fn server_name(body: &[u8]) -> Result<HostName, HelloError> {
-    let extensions = extensions(body).ok_or(HelloError::Malformed)?;
+fn server_name(body: &[u8]) -> Result<HostName, ClientHelloError> {
+    let extensions = extensions(body).ok_or(ClientHelloError::Malformed)?;
     let mut seen = Vec::new();
     let mut name = None;
     let mut rest = extensions;
     while !rest.is_empty() {
-        let kind = rest.u16().ok_or(HelloError::Malformed)?;
-        let data = rest.part16().ok_or(HelloError::Malformed)?;
+        let kind = rest.u16().ok_or(ClientHelloError::Malformed)?;
+        let data = rest.part16().ok_or(ClientHelloError::Malformed)?;
         if seen.contains(&kind) {
-            return Err(HelloError::Malformed);
+            return Err(ClientHelloError::Malformed);
         }
         seen.push(kind);
         match kind {
             EXTENSION_SERVER_NAME => name = Some(only_name(data)?),
-            EXTENSION_ENCRYPTED_HELLO => return Err(HelloError::Encrypted),
+            EXTENSION_ENCRYPTED_HELLO => return Err(ClientHelloError::Encrypted),
             _ => {}
         }
     }
-    name.ok_or(HelloError::NoServerName)
+    name.ok_or(ClientHelloError::NoServerName)
 }
 
 /// Everything before the extensions, checked for shape and skipped.
@@ -164,23 +164,23 @@ fn extensions(body: &[u8]) -> Option<ByteCursor<'_>> {
     cursor.is_empty().then_some(extensions)
 }
 
-fn only_name(data: ByteCursor<'_>) -> Result<HostName, HelloError> {
+fn only_name(data: ByteCursor<'_>) -> Result<HostName, ClientHelloError> {
     let mut data = data;
-    let mut list = data.part16().ok_or(HelloError::Malformed)?;
-    let kind = list.u8().ok_or(HelloError::Malformed)?;
-    let name = list.part16().ok_or(HelloError::Malformed)?.rest();
+    let mut list = data.part16().ok_or(ClientHelloError::Malformed)?;
+    let kind = list.u8().ok_or(ClientHelloError::Malformed)?;
+    let name = list.part16().ok_or(ClientHelloError::Malformed)?.rest();
     if kind != NAME_HOST || !data.is_empty() {
-        return Err(HelloError::Malformed);
+        return Err(ClientHelloError::Malformed);
     }
     if !list.is_empty() {
-        return Err(HelloError::SeveralNames);
+        return Err(ClientHelloError::SeveralNames);
     }
-    let text = std::str::from_utf8(name).map_err(|_| HelloError::BadServerName)?;
+    let text = std::str::from_utf8(name).map_err(|_| ClientHelloError::BadServerName)?;
     // No trailing dot and ASCII only, as the standard has it.
     if !text.is_ascii() || text.ends_with('.') {
-        return Err(HelloError::BadServerName);
+        return Err(ClientHelloError::BadServerName);
     }
-    HostName::parse(text).map_err(|_| HelloError::BadServerName)
+    HostName::parse(text).map_err(|_| ClientHelloError::BadServerName)
 }
 
 #[cfg(test)]

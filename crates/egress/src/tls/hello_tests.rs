@@ -49,7 +49,7 @@ fn hello(extensions: &[u8]) -> Vec<u8> {
     records(&message(extensions), 4096)
 }
 
-fn named(name: &str, bytes: &[u8]) -> Result<ClientHello, HelloError> {
+fn named(name: &str, bytes: &[u8]) -> Result<ClientHello, ClientHelloError> {
     Ok(ClientHello::Complete {
         server_name: HostName::parse(name).unwrap(),
         length: bytes.len(),
@@ -85,7 +85,7 @@ fn fragments_are_put_together() {
     }
     assert_eq!(
         read(&records(&message, 1)),
-        Err(HelloError::Malformed),
+        Err(ClientHelloError::Malformed),
         "one byte a record"
     );
 }
@@ -102,27 +102,33 @@ fn bytes_after_the_hello_are_left_alone() {
 fn anything_but_one_plain_name_is_refused() {
     let double = [sni(&["a.test"]), sni(&["b.test"])].concat();
     for (extensions, error) in [
-        (Vec::new(), HelloError::NoServerName),
-        (extension(43, &[2, 3, 4]), HelloError::NoServerName),
+        (Vec::new(), ClientHelloError::NoServerName),
+        (extension(43, &[2, 3, 4]), ClientHelloError::NoServerName),
         (
             [sni(&["a.test"]), extension(0xfe0d, &[0; 40])].concat(),
-            HelloError::Encrypted,
+            ClientHelloError::Encrypted,
         ),
-        (sni(&["a.test", "b.test"]), HelloError::SeveralNames),
-        (double, HelloError::Malformed),
-        (sni(&[""]), HelloError::BadServerName),
-        (sni(&["127.0.0.1"]), HelloError::BadServerName),
-        (sni(&["::1"]), HelloError::BadServerName),
-        (sni(&["a.test."]), HelloError::BadServerName),
-        (sni(&["bücher.de"]), HelloError::BadServerName),
-        (sni(&["a.test\0b.test"]), HelloError::BadServerName),
-        (extension(0, &[]), HelloError::Malformed),
-        (extension(0, &[0, 0]), HelloError::Malformed),
-        (extension(0, &[0, 9, 0, 0, 1, b'a']), HelloError::Malformed),
-        (extension(0, &[0, 4, 1, 0, 1, b'a']), HelloError::Malformed),
+        (sni(&["a.test", "b.test"]), ClientHelloError::SeveralNames),
+        (double, ClientHelloError::Malformed),
+        (sni(&[""]), ClientHelloError::BadServerName),
+        (sni(&["127.0.0.1"]), ClientHelloError::BadServerName),
+        (sni(&["::1"]), ClientHelloError::BadServerName),
+        (sni(&["a.test."]), ClientHelloError::BadServerName),
+        (sni(&["bücher.de"]), ClientHelloError::BadServerName),
+        (sni(&["a.test\0b.test"]), ClientHelloError::BadServerName),
+        (extension(0, &[]), ClientHelloError::Malformed),
+        (extension(0, &[0, 0]), ClientHelloError::Malformed),
+        (
+            extension(0, &[0, 9, 0, 0, 1, b'a']),
+            ClientHelloError::Malformed,
+        ),
+        (
+            extension(0, &[0, 4, 1, 0, 1, b'a']),
+            ClientHelloError::Malformed,
+        ),
         (
             extension(0, &[0, 4, 0, 0, 1, b'a', 0]),
-            HelloError::Malformed,
+            ClientHelloError::Malformed,
         ),
     ] {
         assert_eq!(read(&hello(&extensions)), Err(error), "{extensions:?}");
@@ -139,17 +145,20 @@ fn other_protocols_are_refused_at_their_first_byte() {
         b"\x17\x03\x03\x00\x05hello",
         b"\x00",
     ] {
-        assert_eq!(read(bytes), Err(HelloError::NotTls), "{bytes:?}");
+        assert_eq!(read(bytes), Err(ClientHelloError::NotTls), "{bytes:?}");
     }
     assert_eq!(
         read(&[22, 3, 1, 0, 4, 2, 0, 0, 0]),
-        Err(HelloError::NotClientHello)
+        Err(ClientHelloError::NotClientHello)
     );
-    assert_eq!(read(&[22, 3, 1, 0, 0]), Err(HelloError::Malformed));
-    assert_eq!(read(&[22, 3, 1, 0xff, 0xff]), Err(HelloError::Malformed));
+    assert_eq!(read(&[22, 3, 1, 0, 0]), Err(ClientHelloError::Malformed));
+    assert_eq!(
+        read(&[22, 3, 1, 0xff, 0xff]),
+        Err(ClientHelloError::Malformed)
+    );
     assert_eq!(
         read(&[22, 3, 1, 0, 4, 1, 0xff, 0, 0]),
-        Err(HelloError::TooLarge)
+        Err(ClientHelloError::TooLarge)
     );
 }
 
@@ -157,7 +166,10 @@ fn other_protocols_are_refused_at_their_first_byte() {
 fn a_second_message_in_the_record_is_refused() {
     let mut message = message(&sni(&["example.com"]));
     message.extend([1, 0, 0, 0]);
-    assert_eq!(read(&records(&message, 4096)), Err(HelloError::Malformed));
+    assert_eq!(
+        read(&records(&message, 4096)),
+        Err(ClientHelloError::Malformed)
+    );
 }
 
 proptest! {
