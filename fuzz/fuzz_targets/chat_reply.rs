@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use hermetic_chat::markdown::to_markdown_v2;
 use hermetic_chat::split;
+use hermetic_telegram::to_markdown_v2;
 use libfuzzer_sys::fuzz_target;
 
 const LIMIT: usize = 128;

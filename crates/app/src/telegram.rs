@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hermetic_chat::Chat;
-use hermetic_chat::telegram::{Hearing, Intake, Telegram, TelegramConfig};
 use hermetic_config::Config;
+use hermetic_telegram::{Hearing, Intake, Telegram, TelegramConfig};
 use tokio::net::TcpListener;
 use tracing::info;
 

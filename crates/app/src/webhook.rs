@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hermetic_chat::webhook::{Webhook, WebhookConfig};
 use hermetic_config::Config;
+use hermetic_webhook::{Webhook, WebhookConfig};
 use tokio::net::TcpListener;
 use tracing::info;
 

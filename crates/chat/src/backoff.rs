@@ -5,14 +5,14 @@ use std::time::Duration;
 /// Doubles from `first` to `most`, each wait shortened at random by up to a half, so that many
 /// clients of a service that comes back do not come back at once.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     first: Duration,
     most: Duration,
     failures: u32,
 }
 
 impl Backoff {
-    pub(crate) fn new(first: Duration, most: Duration) -> Self {
+    pub fn new(first: Duration, most: Duration) -> Self {
         Self {
             first,
             most,
@@ -20,11 +20,11 @@ impl Backoff {
         }
     }
 
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    pub(crate) fn next(&mut self) -> Duration {
+    pub fn next(&mut self) -> Duration {
         let full = self
             .first
             .saturating_mul(1 << self.failures.min(16))

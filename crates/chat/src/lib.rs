@@ -8,20 +8,16 @@
 
 mod backoff;
 mod draft;
-mod fence;
 pub mod markdown;
 mod outgoing;
-#[doc(hidden)]
-pub mod parsers;
 mod seam;
 mod split;
-pub mod telegram;
-pub mod webhook;
 
+pub use backoff::Backoff;
 pub use draft::Draft;
 pub use outgoing::{Button, InvalidButton, Outgoing, OutgoingFile, Reply};
 pub use seam::{
-    AttachmentStream, Chat, ChatState, DownloadError, Event, Receipt, ReceiveError, Received,
-    SendError, SendFailure,
+    AttachmentStream, Chat, ChatState, Counterfoil, DownloadError, Event, Receipt, ReceiveError,
+    Received, SendError, SendFailure,
 };
-pub use split::split;
+pub use split::{split, units};

@@ -5,6 +5,8 @@ use hermetic_redact::Redacted;
 use hermetic_types::MessageId;
 use thiserror::Error;
 
+use crate::split::split;
+
 /// Text that may leave: secrets have been taken out of it, so it is made of a [`Redacted`] only.
 ///
 /// A type of its own, because a long text leaves in pieces and a piece of it may leave as well.
@@ -53,9 +55,12 @@ impl Outgoing {
         Redacted::constant(text).into()
     }
 
-    /// A piece of a text that went through redaction.
-    pub(crate) fn piece(text: String) -> Self {
-        Self(text)
+    /// The messages that this text becomes, each at most `limit` UTF-16 units long.
+    ///
+    /// A piece of a text that went through redaction may leave as well. Nobody outside of this crate
+    /// can make one of any other text.
+    pub fn split(&self, limit: usize) -> Vec<Self> {
+        split(&self.0, limit).into_iter().map(Self).collect()
     }
 
     pub fn as_str(&self) -> &str {

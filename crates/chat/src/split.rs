@@ -5,8 +5,7 @@
 //! that alone is longer than a message. A code block that fits one message is not cut; one that
 //! does not is closed at the cut and opened again after it.
 
-use crate::fence::{Fence, Line};
-use crate::markdown;
+use crate::markdown::{self, Fence, LineKind};
 
 /// The smallest limit that leaves room for text next to what is added around it.
 const LEAST: usize = 128;
@@ -41,7 +40,8 @@ pub fn split(text: &str, limit: usize) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn units(text: &str) -> usize {
+/// The length of a text in UTF-16 units.
+pub fn units(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
@@ -110,8 +110,8 @@ impl Part<'_> {
 /// Whether a line would open or close a fence.
 fn acts(line: &str, within: Option<Fence<'_>>) -> bool {
     matches!(
-        Line::read(line, within.as_ref()),
-        Line::Opens(_) | Line::Closes
+        LineKind::read(line, within.as_ref()),
+        LineKind::Opens(_) | LineKind::Closes
     )
 }
 
@@ -133,9 +133,9 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut fence = None;
     let mut fresh = true;
     for line in text.split_inclusive('\n') {
-        let read = Line::read(line, fence.as_ref());
+        let read = LineKind::read(line, fence.as_ref());
         let after = read.leaves_open(fence);
-        let starts = fresh || matches!(read, Line::Opens(_));
+        let starts = fresh || matches!(read, LineKind::Opens(_));
         match blocks.last_mut() {
             Some(block) if !starts => block.lines.push((line, after)),
             _ => blocks.push(Block {
@@ -143,9 +143,9 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
             }),
         }
         fresh = match read {
-            Line::Closes => true,
-            Line::Prose => line.trim().is_empty(),
-            Line::Opens(_) | Line::Code => false,
+            LineKind::Closes => true,
+            LineKind::Prose => line.trim().is_empty(),
+            LineKind::Opens(_) | LineKind::Code => false,
         };
         fence = after;
     }

@@ -114,7 +114,7 @@ proptest! {
 fn balanced(part: &str) -> bool {
     let mut fence = None;
     for line in part.split_inclusive('\n') {
-        fence = Line::read(line, fence.as_ref()).leaves_open(fence);
+        fence = LineKind::read(line, fence.as_ref()).leaves_open(fence);
     }
     fence.is_none()
 }

@@ -1,8 +1,8 @@
 //! Strangers, and people let in.
 
-use hermetic_chat::webhook::{NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER};
 use hermetic_testkit::model::Reply;
 use hermetic_types::Secret;
+use hermetic_webhook::{NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER};
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

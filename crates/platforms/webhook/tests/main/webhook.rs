@@ -6,12 +6,12 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::routing::post;
-use hermetic_chat::webhook::{
+use hermetic_chat::{Chat, Event, Reply, SendFailure};
+use hermetic_types::Secret;
+use hermetic_webhook::{
     NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER, Webhook, WebhookConfig,
     WebhookConfigError,
 };
-use hermetic_chat::{Chat, Event, Reply, SendFailure};
-use hermetic_types::Secret;
 use jiff::Timestamp;
 use reqwest::StatusCode;
 use serde_json::{Value, json};

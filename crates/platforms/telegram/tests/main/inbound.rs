@@ -1,8 +1,8 @@
 //! Updates by long poll: nothing lost, nothing twice, whatever happens on the way.
 
 use futures::StreamExt;
-use hermetic_chat::telegram::Telegram;
 use hermetic_chat::{Chat, ChatState, Event, ReceiveError};
+use hermetic_telegram::Telegram;
 use hermetic_testkit::telegram::{BOT_ID, Failure};
 use hermetic_types::{AttachmentKind, ChatId, ChatKind, Secret};
 use serde_json::{Value, json};

@@ -10,6 +10,7 @@ use std::time::Duration;
 use frankenstein::methods::{DeleteWebhookParams, GetUpdatesParams};
 use frankenstein::types::AllowedUpdate;
 use futures::stream::{self, BoxStream, StreamExt};
+use hermetic_chat::{Backoff, ChatState, Counterfoil, Receipt, ReceiveError, Received};
 use hermetic_types::Platform;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -18,12 +19,9 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::update::{self, Heard};
-use super::wire::CallError;
-use super::{Me, Telegram};
-use crate::backoff::Backoff;
-use crate::seam::Counterfoil;
-use crate::{ChatState, Receipt, ReceiveError, Received};
+use crate::update::{self, Heard};
+use crate::wire::CallError;
+use crate::{Me, Telegram};
 
 /// After a week without updates Telegram starts counting anew, maybe below our offset.
 const OFFSET_LIVES: Duration = Duration::from_secs(6 * 24 * 3600);
@@ -31,7 +29,7 @@ const SLACK: Duration = Duration::from_secs(15);
 /// A poll that ends sooner than this, with nothing for us, was not held open.
 const HELD: Duration = Duration::from_secs(1);
 
-pub(super) fn stream(
+pub(crate) fn stream(
     telegram: &Telegram,
     stop: CancellationToken,
 ) -> BoxStream<'_, Result<Received, ReceiveError>> {
@@ -289,7 +287,7 @@ impl PollPace {
 }
 
 impl Telegram {
-    pub(super) async fn learn_own_name(&self) -> Result<(), CallError> {
+    pub(crate) async fn learn_own_name(&self) -> Result<(), CallError> {
         if self.me.get().is_some() {
             return Ok(());
         }
@@ -304,7 +302,7 @@ impl Telegram {
     }
 
     /// The event an update holds, if it is one for us; why it cannot be read, if that is so.
-    pub(super) fn hear(
+    pub(crate) fn hear(
         &self,
         update: &Value,
         id: i64,

@@ -2,15 +2,15 @@
 
 /// The line that opened a fence, as far as it is worth repeating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fence<'a> {
-    pub(crate) marker: &'a str,
+pub struct Fence<'a> {
+    pub marker: &'a str,
     /// The language, if it looks like one.
-    pub(crate) language: &'a str,
+    pub language: &'a str,
 }
 
 /// What a line does to the fence it stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line<'a> {
+pub enum LineKind<'a> {
     Prose,
     Opens(Fence<'a>),
     Code,
@@ -61,8 +61,9 @@ impl<'a> Fence<'a> {
     }
 }
 
-impl<'a> Line<'a> {
-    pub(crate) fn read(line: &'a str, within: Option<&Fence<'a>>) -> Self {
+impl<'a> LineKind<'a> {
+    /// What `line` does, standing within that fence.
+    pub fn read(line: &'a str, within: Option<&Fence<'a>>) -> Self {
         match within {
             Some(fence) if fence.is_closed_by(line) => Self::Closes,
             Some(_) => Self::Code,
@@ -71,7 +72,7 @@ impl<'a> Line<'a> {
     }
 
     /// The fence that is open after this line.
-    pub(crate) fn leaves_open(self, within: Option<Fence<'a>>) -> Option<Fence<'a>> {
+    pub fn leaves_open(self, within: Option<Fence<'a>>) -> Option<Fence<'a>> {
         match self {
             Self::Opens(fence) => Some(fence),
             Self::Code => within,

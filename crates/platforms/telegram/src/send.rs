@@ -11,33 +11,28 @@ use frankenstein::types::{
     ChatAction, InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOptions, ReplyMarkup,
     ReplyParameters,
 };
+use hermetic_chat::{Backoff, Button, Outgoing, Reply, SendError, SendFailure, units};
 use hermetic_types::{ChatId, MessageId, Place, Press};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::sleep;
 use tracing::{debug, warn};
 
-use super::wire::CallError;
-use super::{MESSAGE_UNITS, Telegram};
-use crate::backoff::Backoff;
-use crate::markdown::to_markdown_v2;
-use crate::split::{split, units};
-use crate::{Button, Outgoing, Reply, SendError, SendFailure};
+use crate::markdown_v2::to_markdown_v2;
+use crate::wire::CallError;
+use crate::{MESSAGE_UNITS, Telegram};
 
 const ATTEMPTS: u32 = 5;
 /// A longer answer belongs in a file.
 const PARTS: usize = 40;
 const NOTICE_UNITS: usize = 200;
 
-pub(super) fn parts(text: &Outgoing) -> Vec<Outgoing> {
-    split(text.as_str(), MESSAGE_UNITS)
-        .into_iter()
-        .map(Outgoing::piece)
-        .collect()
+pub(crate) fn parts(text: &Outgoing) -> Vec<Outgoing> {
+    text.split(MESSAGE_UNITS)
 }
 
 impl Telegram {
-    pub(super) async fn send_reply(
+    pub(crate) async fn send_reply(
         &self,
         place: &Place,
         reply: &Reply,
@@ -106,7 +101,7 @@ impl Telegram {
         Ok(MessageId::from(sent.message_id))
     }
 
-    pub(super) async fn edit_message(
+    pub(crate) async fn edit_message(
         &self,
         place: &Place,
         message: &MessageId,
@@ -148,7 +143,7 @@ impl Telegram {
     }
 
     /// Plain: half a sentence seldom is good Markdown. Neither waits nor tries again.
-    pub(super) async fn refresh_message(
+    pub(crate) async fn refresh_message(
         &self,
         place: &Place,
         message: &MessageId,
@@ -172,7 +167,7 @@ impl Telegram {
         }
     }
 
-    pub(super) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
+    pub(crate) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
         let params = SendChatActionParams::builder()
             .chat_id(chat_id(&place.chat)?)
             .maybe_message_thread_id(thread_id(place)?)
@@ -191,7 +186,7 @@ impl Telegram {
         Ok(())
     }
 
-    pub(super) async fn answer_query(
+    pub(crate) async fn answer_query(
         &self,
         press: &Press,
         notice: Option<&Outgoing>,
@@ -214,7 +209,7 @@ impl Telegram {
     }
 
     /// Tries again what certainly did not arrive, and waits where Telegram asks for it.
-    pub(super) async fn patiently<T, F>(
+    pub(crate) async fn patiently<T, F>(
         &self,
         chat: &ChatId,
         mut call: impl FnMut() -> F,
@@ -271,17 +266,17 @@ impl Telegram {
 /// All we need of the message Telegram made; a strict reading would turn an arrived message into a
 /// failed one.
 #[derive(Deserialize)]
-pub(super) struct Sent {
-    pub(super) message_id: i64,
+pub(crate) struct Sent {
+    pub(crate) message_id: i64,
 }
 
-pub(super) fn chat_id(chat: &ChatId) -> Result<i64, SendFailure> {
+pub(crate) fn chat_id(chat: &ChatId) -> Result<i64, SendFailure> {
     chat.as_str()
         .parse()
         .map_err(|_| not_ours("chat", chat.as_str()))
 }
 
-pub(super) fn thread_id(place: &Place) -> Result<Option<i32>, SendFailure> {
+pub(crate) fn thread_id(place: &Place) -> Result<Option<i32>, SendFailure> {
     place
         .thread
         .as_ref()

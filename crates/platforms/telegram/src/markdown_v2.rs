@@ -1,7 +1,9 @@
-//! Writing MarkdownV2.
+//! Common Markdown into Telegram's MarkdownV2.
+//!
+//! Whatever is not understood stays visible as text, escaped to the letter, because Telegram refuses a
+//! message for a single stray dot.
 
-use super::inline::{self, Inline, Style};
-use crate::fence::Line;
+use hermetic_chat::markdown::{Inline, LineKind, Style, read_inline};
 
 /// The same text in Telegram's MarkdownV2. What the reader sees is never longer than the source.
 pub fn to_markdown_v2(text: &str) -> String {
@@ -9,12 +11,12 @@ pub fn to_markdown_v2(text: &str) -> String {
     let mut fence = None;
     let mut code: Vec<&str> = Vec::new();
     for line in text.lines() {
-        let read = Line::read(line, fence.as_ref());
+        let read = LineKind::read(line, fence.as_ref());
         match read {
-            Line::Opens(_) => code.clear(),
-            Line::Code => code.push(line),
-            Line::Closes => writer.code_block(fence.map_or("", |fence| fence.language), &code),
-            Line::Prose => writer.prose(line),
+            LineKind::Opens(_) => code.clear(),
+            LineKind::Code => code.push(line),
+            LineKind::Closes => writer.code_block(fence.map_or("", |fence| fence.language), &code),
+            LineKind::Prose => writer.prose(line),
         }
         fence = read.leaves_open(fence);
     }
@@ -50,11 +52,11 @@ impl Writer {
         let (indent, rest) = line.split_at(line.len() - line.trim_start().len());
         self.out.push_str(indent);
         if let Some(heading) = heading(rest) {
-            self.inlines(&[Inline::Styled(Style::Bold, inline::read(heading))], &[]);
+            self.inlines(&[Inline::Styled(Style::Bold, read_inline(heading))], &[]);
         } else if let Some(quoted) = rest.strip_prefix('>').filter(|_| indent.is_empty()) {
             self.out.push('>');
             self.inlines(
-                &inline::read(quoted.strip_prefix(' ').unwrap_or(quoted)),
+                &read_inline(quoted.strip_prefix(' ').unwrap_or(quoted)),
                 &[],
             );
         } else if let Some(item) = ["- ", "* ", "+ "]
@@ -62,9 +64,9 @@ impl Writer {
             .find_map(|sign| rest.strip_prefix(sign))
         {
             self.out.push_str("• ");
-            self.inlines(&inline::read(item), &[]);
+            self.inlines(&read_inline(item), &[]);
         } else {
-            self.inlines(&inline::read(rest), &[]);
+            self.inlines(&read_inline(rest), &[]);
         }
         self.switch(&[]);
     }
@@ -181,5 +183,5 @@ fn unescape(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "v2_tests.rs"]
+#[path = "markdown_v2_tests.rs"]
 mod tests;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use futures::StreamExt;
+use hermetic_chat::SendFailure;
 use hermetic_types::Secret;
 use reqwest::{Client, Proxy, Response, Url, redirect};
 use serde::de::DeserializeOwned;
@@ -11,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-use super::{TelegramConfig, TelegramConfigError};
-use crate::SendFailure;
+use crate::{TelegramConfig, TelegramConfigError};
 
 /// A hundred updates are far below this.
 const ANSWER_BYTES: usize = 16 << 20;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hermetic_chat::telegram::{Telegram, TelegramConfig, Timing};
 use hermetic_chat::{Chat, Event, Outgoing, ReceiveError, Received};
 use hermetic_redact::{Redactor, Settings};
+use hermetic_telegram::{Telegram, TelegramConfig, Timing};
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
 use hermetic_types::{ChatId, ChatKind, Incoming, Place, Secret};
 use tokio::time::timeout;

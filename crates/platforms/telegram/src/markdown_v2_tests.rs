@@ -1,8 +1,8 @@
+use hermetic_chat::units;
 use hermetic_testkit::telegram::visible_text;
 use proptest::prelude::*;
 
 use super::*;
-use crate::split::units;
 
 #[test]
 fn common_markdown_becomes_markdown_v2() {

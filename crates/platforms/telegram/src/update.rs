@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use hermetic_chat::Event;
 use hermetic_types::{
     Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Incoming, MessageId, Place,
     Platform, Press, Quoted, Sender, ThreadId, UpdateId, UserId,
@@ -13,8 +14,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::{Hearing, Me};
-use crate::Event;
+use crate::{Hearing, Me};
 
 #[derive(Debug)]
 pub(crate) enum Heard {

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use hermetic_chat::{Event, Receipt, Received};
 use hermetic_types::{
     ChatId, ChatKind, Incoming, MessageId, Place, Platform, Press, Sender, ThreadId, UpdateId,
     UserId,
@@ -18,13 +19,12 @@ use serde_json::json;
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::nonces::Nonce;
-use super::{Signature, Webhook};
-use crate::{Event, Receipt, Received};
+use crate::nonces::Nonce;
+use crate::{Signature, Webhook};
 
 const BODY_BYTES: usize = 1 << 20;
 
-pub(super) fn router(webhook: Arc<Webhook>) -> Router {
+pub(crate) fn router(webhook: Arc<Webhook>) -> Router {
     Router::new()
         .route("/", post(take))
         .layer(DefaultBodyLimit::max(BODY_BYTES))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermetic_chat::Chat;
-use hermetic_chat::telegram::{Intake, Telegram, TelegramConfigError};
+use hermetic_telegram::{Intake, Telegram, TelegramConfigError};
 use hermetic_types::Secret;
 use reqwest::StatusCode;
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ pub const NONCE_HEADER: &str = "x-hermetic-nonce";
 pub const SIGNATURE_HEADER: &str = "x-hermetic-signature";
 
 /// How far a sender's clock may be off, and so how long a nonce is remembered on either side.
-pub(super) const WINDOW: SignedDuration = SignedDuration::from_secs(300);
+pub(crate) const WINDOW: SignedDuration = SignedDuration::from_secs(300);
 
 /// The three headers of a signed body.
 #[derive(Clone, Debug, PartialEq, Eq)]

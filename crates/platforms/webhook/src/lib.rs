@@ -13,8 +13,12 @@
 //! comes in the response, if it comes in time, or is posted to the callback address of the
 //! configuration, signed the same way. No address is ever taken from a request.
 
+#![forbid(unsafe_code)]
+
 mod intake;
 mod nonces;
+#[doc(hidden)]
+pub mod parser;
 mod reply;
 mod signature;
 
@@ -29,14 +33,13 @@ use thiserror::Error;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
+use hermetic_chat::{
     AttachmentStream, Button, Chat, ChatState, DownloadError, Outgoing, OutgoingFile, ReceiveError,
     Received, Reply, SendError, SendFailure,
 };
 use nonces::Nonces;
 use reply::Waiting;
 
-pub(crate) use intake::hear_signed;
 pub use signature::{NONCE_HEADER, SIGNATURE_HEADER, Signature, SignatureError, TIMESTAMP_HEADER};
 
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ use axum::routing::post;
 use frankenstein::methods::SetWebhookParams;
 use frankenstein::types::AllowedUpdate;
 use futures::stream::{self, BoxStream, StreamExt};
+use hermetic_chat::{Backoff, ChatState, ReceiveError, Received};
 use hermetic_types::{Platform, Secret};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -22,17 +23,15 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::wire::CallError;
-use super::{Telegram, TelegramConfigError, update};
-use crate::backoff::Backoff;
-use crate::{ChatState, ReceiveError, Received};
+use crate::wire::CallError;
+use crate::{Telegram, TelegramConfigError, update};
 
 const BODY_BYTES: usize = 1 << 20;
 const WAITING: usize = 64;
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 
 #[derive(Debug)]
-pub(super) struct Hook {
+pub(crate) struct Hook {
     url: String,
     secret: Secret,
     hand_in: mpsc::Sender<Received>,
@@ -40,7 +39,7 @@ pub(super) struct Hook {
 }
 
 impl Hook {
-    pub(super) fn new(url: String, secret: Secret) -> Result<Self, TelegramConfigError> {
+    pub(crate) fn new(url: String, secret: Secret) -> Result<Self, TelegramConfigError> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
         let text = secret.expose();
         if !(1..=256).contains(&text.len()) || !text.bytes().all(plain) {
@@ -55,7 +54,7 @@ impl Hook {
         })
     }
 
-    pub(super) fn stream<'a>(
+    pub(crate) fn stream<'a>(
         &'a self,
         telegram: &'a Telegram,
         stop: CancellationToken,
@@ -153,7 +152,7 @@ enum Stage<'a> {
     Over,
 }
 
-pub(super) fn router(telegram: Arc<Telegram>) -> Router {
+pub(crate) fn router(telegram: Arc<Telegram>) -> Router {
     Router::new()
         .route("/", post(take_update))
         .layer(DefaultBodyLimit::max(BODY_BYTES))

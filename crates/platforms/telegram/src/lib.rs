@@ -5,9 +5,14 @@
 //! updates over one field it does not know. We bound the body, upload bytes, and read of an update
 //! only what we use.
 
+#![forbid(unsafe_code)]
+
 mod files;
 mod hook;
+mod markdown_v2;
 mod pace;
+#[doc(hidden)]
+pub mod parser;
 mod poll;
 mod send;
 mod update;
@@ -23,7 +28,7 @@ use hermetic_types::{Attachment, ChatId, MessageId, Place, Platform, Press, Secr
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
+use hermetic_chat::{
     AttachmentStream, Button, Chat, ChatState, DownloadError, Outgoing, OutgoingFile, ReceiveError,
     Received, Reply, SendError,
 };
@@ -33,6 +38,8 @@ use wire::Wire;
 
 /// What Telegram takes in one message, in UTF-16 units.
 pub const MESSAGE_UNITS: usize = 4096;
+
+pub use markdown_v2::to_markdown_v2;
 
 #[derive(Clone, Debug)]
 pub struct TelegramConfig {
@@ -121,23 +128,6 @@ pub(crate) struct Me {
     pub(crate) id: i64,
     /// Without the `@`, in lower case.
     pub(crate) username: String,
-}
-
-/// What an update says to the bot with this id and name.
-pub(crate) fn hear_as_bot(
-    update: &serde_json::Value,
-    (id, name): (i64, &str),
-    hearing: &Hearing,
-    now: jiff::Timestamp,
-) -> Option<crate::Event> {
-    let me = Me {
-        id,
-        username: name.to_lowercase(),
-    };
-    match update::hear(update, update::id(update)?, &me, hearing, now) {
-        update::Heard::Event(event) => Some(*event),
-        update::Heard::Nothing(_) | update::Heard::Malformed(_) => None,
-    }
 }
 
 /// The updates taken over lately: Telegram repeats itself when it doubts.

@@ -1,7 +1,7 @@
 //! Against npm `telegram-test-api`, which others wrote: message in, reply out.
 
-use hermetic_chat::telegram::Telegram;
 use hermetic_chat::{Chat, Reply};
+use hermetic_telegram::Telegram;
 use hermetic_testkit::npm::TelegramTestApi;
 use hermetic_testkit::telegram::TOKEN;
 use serde_json::{Value, json};

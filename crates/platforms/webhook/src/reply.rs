@@ -3,22 +3,21 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use hermetic_chat::{Backoff, Button, Reply, SendError, SendFailure};
 use hermetic_types::{MessageId, Place};
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::signature::{NONCE_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
-use super::{Signature, Webhook};
-use crate::backoff::Backoff;
-use crate::{Button, Reply, SendError, SendFailure};
+use crate::signature::{NONCE_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use crate::{Signature, Webhook};
 
 const REPLY_BYTES: usize = 4 << 20;
 const ATTEMPTS: usize = 3;
 
 /// The requests that are still open.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(Vec<Open>);
+pub(crate) struct Waiting(Vec<Open>);
 
 #[derive(Debug)]
 struct Open {
@@ -28,10 +27,10 @@ struct Open {
 }
 
 /// A request's end of the wait. Dropping it is giving up.
-pub(super) struct Waiter(oneshot::Receiver<ReplyBody>);
+pub(crate) struct Waiter(oneshot::Receiver<ReplyBody>);
 
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct ReplyBody {
+pub(crate) struct ReplyBody {
     id: String,
     chat: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +49,7 @@ struct ButtonBody {
 }
 
 impl Waiter {
-    pub(super) async fn reply(&mut self) -> Option<ReplyBody> {
+    pub(crate) async fn reply(&mut self) -> Option<ReplyBody> {
         (&mut self.0).await.ok()
     }
 }
@@ -83,14 +82,14 @@ impl Waiting {
 }
 
 impl Webhook {
-    pub(super) fn wait_for(&self, place: Place, nonce: &str) -> Waiter {
+    pub(crate) fn wait_for(&self, place: Place, nonce: &str) -> Waiter {
         self.waiting
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .open(place, nonce)
     }
 
-    pub(super) async fn deliver(
+    pub(crate) async fn deliver(
         &self,
         place: &Place,
         reply: &Reply,

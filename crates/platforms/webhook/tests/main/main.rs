@@ -1,4 +1,4 @@
-//! The platforms against servers on loopback.
+//! The webhook against servers on loopback.
 
 #![expect(
     clippy::panic,
@@ -7,8 +7,4 @@
 )]
 
 mod lab;
-mod telegram_hook;
-mod telegram_in;
-mod telegram_out;
-mod telegram_test_api;
 mod webhook;

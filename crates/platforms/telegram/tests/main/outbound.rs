@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
-use hermetic_chat::telegram::Telegram;
 use hermetic_chat::{
     Button, Chat, DownloadError, Draft, Event, OutgoingFile, Reply, SendError, SendFailure,
 };
+use hermetic_telegram::Telegram;
 use hermetic_testkit::telegram::{Failure, TOKEN};
 use hermetic_types::{Attachment, AttachmentId, AttachmentKind, MessageId, ThreadId};
 use tokio::time::timeout;

@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use super::signature::WINDOW;
+use crate::signature::WINDOW;
 
 /// Only who holds the secret can fill it. Full, it refuses: forgetting one early would let a
 /// recorded request through a second time.
 #[derive(Debug, Default)]
-pub(super) struct Nonces {
+pub(crate) struct Nonces {
     used: HashMap<String, Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Nonce {
+pub(crate) enum Nonce {
     Fresh,
     Used,
     TooMany,
@@ -23,7 +23,7 @@ pub(super) enum Nonce {
 impl Nonces {
     const KEPT: usize = 20_000;
 
-    pub(super) fn take(&mut self, nonce: &str, now: Timestamp) -> Nonce {
+    pub(crate) fn take(&mut self, nonce: &str, now: Timestamp) -> Nonce {
         if self.used.contains_key(nonce) {
             return Nonce::Used;
         }
@@ -40,7 +40,7 @@ impl Nonces {
     }
 
     /// Its message was not stored: the sender may try again.
-    pub(super) fn give_back(&mut self, nonce: &str) {
+    pub(crate) fn give_back(&mut self, nonce: &str) {
         self.used.remove(nonce);
     }
 }

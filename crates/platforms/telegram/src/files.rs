@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
+use hermetic_chat::{AttachmentStream, DownloadError, OutgoingFile, SendError, SendFailure, units};
 use hermetic_types::{Attachment, MessageId, Place};
 use reqwest::multipart::{Form, Part};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::Telegram;
-use super::send::{Sent, chat_id, thread_id};
-use super::wire::CallError;
-use crate::split::units;
-use crate::{AttachmentStream, DownloadError, OutgoingFile, SendError, SendFailure};
+use crate::Telegram;
+use crate::send::{Sent, chat_id, thread_id};
+use crate::wire::CallError;
 
 /// What a bot may upload.
 const UPLOAD_BYTES: usize = 50 << 20;
@@ -24,7 +23,7 @@ const TRANSFER: Duration = Duration::from_secs(300);
 const STALL: Duration = Duration::from_secs(60);
 
 impl Telegram {
-    pub(super) async fn send_document(
+    pub(crate) async fn send_document(
         &self,
         place: &Place,
         file: &OutgoingFile,
@@ -76,7 +75,7 @@ impl Telegram {
         Ok(MessageId::from(sent.message_id))
     }
 
-    pub(super) async fn fetch(
+    pub(crate) async fn fetch(
         &self,
         attachment: &Attachment,
         limit: u64,

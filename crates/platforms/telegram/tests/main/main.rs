@@ -1,0 +1,13 @@
+//! Telegram against servers on loopback.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that panics is a test that failed"
+)]
+
+mod hook;
+mod inbound;
+mod lab;
+mod outbound;
+mod test_api;
