@@ -20,11 +20,13 @@ impl Backoff {
         }
     }
 
+    /// Begins again with the shortest wait.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    pub fn next(&mut self) -> Duration {
+    /// The wait before the next attempt.
+    pub fn next_wait(&mut self) -> Duration {
         let full = self
             .first
             .saturating_mul(1 << self.failures.min(16))
@@ -48,13 +50,13 @@ mod tests {
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
         for failure in 0..40u32 {
             let full = Duration::from_secs(2u64.pow(failure.min(6))).min(Duration::from_secs(60));
-            let wait = backoff.next();
+            let wait = backoff.next_wait();
             assert!(
                 wait >= full / 2 && wait <= full,
                 "{failure}: {wait:?} of {full:?}"
             );
         }
         backoff.reset();
-        assert!(backoff.next() <= Duration::from_secs(1));
+        assert!(backoff.next_wait() <= Duration::from_secs(1));
     }
 }

@@ -1,23 +1,28 @@
 //! Messages in, replies out.
 //!
-//! [`Chat`] is the seam: a platform hands over what was said, together with a [`Receipt`] that is
-//! signed once the message is safely stored, and takes replies that went through redaction. What
-//! every platform needs (splitting, formatting, streaming by edits) is plain code next to it.
+//! [`Chat`] is the seam: an account on a platform hands over what was said, together with a [`Receipt`]
+//! that is signed once the message is safely stored, and takes replies that went through redaction. What
+//! the platform can do it tells by [`Capabilities`]. What every platform needs (splitting, reading
+//! Markdown, streaming by edits) is plain code next to it. Platforms are
+//! crates of their own, under `crates/platforms`.
 
 #![forbid(unsafe_code)]
 
 mod backoff;
+mod capabilities;
 mod draft;
+mod intake;
 pub mod markdown;
 mod outgoing;
 mod seam;
 mod split;
 
 pub use backoff::Backoff;
+pub use capabilities::{ButtonLimits, Capabilities, Redelivery, ReplyRule, TextLimit, TextUnit};
 pub use draft::Draft;
-pub use outgoing::{Button, InvalidButton, Outgoing, OutgoingFile, Reply};
+pub use intake::HttpIntake;
+pub use outgoing::{Button, InvalidButton, Outgoing, OutgoingFile, Reply, SendKey};
 pub use seam::{
     AttachmentStream, Chat, ChatState, Counterfoil, DownloadError, Event, Receipt, ReceiveError,
     Received, SendError, SendFailure,
 };
-pub use split::{split, units};

@@ -24,6 +24,8 @@ mod message;
 mod pairings;
 mod run;
 #[cfg(test)]
+mod test_chat;
+#[cfg(test)]
 mod test_lab;
 mod wording;
 

@@ -62,7 +62,7 @@ pub struct StoreError {
 }
 
 /// In the order they are applied. A landed migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 6] = [
+const MIGRATIONS: [(i64, &str, &str); 7] = [
     (1, "ledger", include_str!("../migrations/0001_ledger.sql")),
     (
         2,
@@ -84,6 +84,11 @@ const MIGRATIONS: [(i64, &str, &str); 6] = [
         22,
         "set_aside",
         include_str!("../migrations/0022_set_aside.sql"),
+    ),
+    (
+        38,
+        "accounts",
+        include_str!("../migrations/0038_accounts.sql"),
     ),
 ];
 
@@ -329,6 +334,42 @@ mod tests {
         let error = Store::open(&path).await.unwrap_err();
         assert!(error.to_string().contains("newer version"), "{error}");
         assert!(error.remedy().contains("version"), "{}", error.remedy());
+    }
+
+    #[tokio::test]
+    async fn a_file_from_before_there_were_accounts_keeps_its_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let options = SqliteConnectOptions::new().filename(&path);
+        let mut old = options.create_if_missing(true).connect().await.unwrap();
+        let all = migrator();
+        let before = all.iter().filter(|one| one.version < 38).cloned();
+        let before = Migrator::with_migrations(before.collect());
+        before.run_direct(None, &mut old, false).await.unwrap();
+        for row in [
+            "INSERT INTO inbox (platform, update_id, conversation, payload, state, received_at)
+             VALUES ('telegram', '7', 'agent:main:telegram:dm:42', '{}', 'accepted', 1)",
+            "INSERT INTO deliveries (message, platform, address, text, state, queued_at)
+             VALUES (1, 'telegram', '{}', 'hi', 'pending', 1)",
+        ] {
+            sqlx::query(row).execute(&mut old).await.unwrap();
+        }
+        drop(old);
+
+        let store = Store::open(&path).await.unwrap();
+        let open = store.inbox().open().await.unwrap();
+        assert_eq!(open[0].account, "telegram");
+        assert_eq!(
+            store.deliveries().due().await.unwrap()[0].account,
+            "telegram"
+        );
+        // The update of the platform's own account is known; another bot's of the same number is not.
+        let key = open[0].conversation.clone();
+        let now = hermetic_types::Timestamp::from_millis(2);
+        for (account, is_new) in [("telegram", false), ("telegram/work", true)] {
+            let accepted = store.inbox().accept(account, "7", &key, "{}", now).await;
+            assert_eq!(accepted.unwrap().is_some(), is_new, "{account}");
+        }
     }
 
     #[tokio::test]

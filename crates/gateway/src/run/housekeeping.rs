@@ -48,8 +48,9 @@ impl Housekeeping {
         tasks.spawn(tidy_questions(Arc::clone(gateway), stop.clone()));
         tasks.spawn(forget_old(Arc::clone(gateway), stop.clone()));
         let routes = health::routes(Arc::clone(gateway));
+        let most = connections(intakes.len() + 1);
         for (listener, routes) in intakes.into_iter().chain([(health, routes)]) {
-            let listener = BoundedListener::new(listener, ConnectionBounds::of(connections()));
+            let listener = BoundedListener::new(listener, ConnectionBounds::of(most));
             tasks.spawn(serve_http(listener, routes, stop.clone(), LAST_ANSWERS));
         }
         Self { tasks, stop }
@@ -83,8 +84,9 @@ async fn forget_old(gateway: Arc<Gateway>, until: CancellationToken) {
     }
 }
 
-/// A sixteenth of all descriptors for each port: there are at most three.
-fn connections() -> usize {
-    let share = usize::try_from(descriptors::available() / 16);
-    share.unwrap_or(MOST_CONNECTIONS).min(MOST_CONNECTIONS)
+/// A sixteenth of all descriptors for each of three ports; where there are more, they share those.
+fn connections(ports: usize) -> usize {
+    let all = usize::try_from(descriptors::available()).unwrap_or(usize::MAX);
+    let share = all / 16 * 3 / ports.max(3);
+    share.min(MOST_CONNECTIONS)
 }

@@ -4,20 +4,26 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
-use hermetic_chat::{AttachmentStream, DownloadError, OutgoingFile, SendError, SendFailure, units};
+use hermetic_chat::{
+    AttachmentStream, DownloadError, OutgoingFile, SendError, SendFailure, TextLimit,
+};
 use hermetic_types::{Attachment, MessageId, Place};
 use reqwest::multipart::{Form, Part};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::Telegram;
 use crate::send::{Sent, chat_id, thread_id};
 use crate::wire::CallError;
+use crate::{API_BASE, Telegram};
 
+/// What Telegram's own servers hand out to a bot.
+pub(crate) const DOWNLOAD_BYTES: u64 = 20 << 20;
+/// What a server that somebody runs for their bots hands out.
+const LOCAL_DOWNLOAD_BYTES: u64 = 2000 << 20;
 /// What a bot may upload.
-const UPLOAD_BYTES: usize = 50 << 20;
-const CAPTION_UNITS: usize = 1024;
+pub(crate) const UPLOAD_BYTES: usize = 50 << 20;
+const CAPTION: TextLimit = TextLimit::utf16(1024);
 const TRANSFER: Duration = Duration::from_secs(300);
 /// Between two pieces of a download.
 const STALL: Duration = Duration::from_secs(60);
@@ -41,10 +47,10 @@ impl Telegram {
         if file
             .caption
             .as_ref()
-            .is_some_and(|caption| units(caption.as_str()) > CAPTION_UNITS)
+            .is_some_and(|caption| !CAPTION.fits(caption.as_str()))
         {
             return Err(SendFailure::TooLong {
-                limit: CAPTION_UNITS,
+                limit: CAPTION.length,
                 unit: "characters of caption",
             }
             .into());
@@ -108,6 +114,15 @@ impl Telegram {
             return Err(DownloadError::TooLarge { limit });
         }
         Ok(bounded(response.bytes_stream().boxed(), limit))
+    }
+}
+
+/// The largest file that comes from this server.
+pub(crate) fn most_handed_out(api_base: &str) -> u64 {
+    if api_base == API_BASE {
+        DOWNLOAD_BYTES
+    } else {
+        LOCAL_DOWNLOAD_BYTES
     }
 }
 

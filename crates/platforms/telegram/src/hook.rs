@@ -14,7 +14,7 @@ use frankenstein::methods::SetWebhookParams;
 use frankenstein::types::AllowedUpdate;
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{Backoff, ChatState, ReceiveError, Received};
-use hermetic_types::{Platform, Secret};
+use hermetic_types::Secret;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -52,6 +52,11 @@ impl Hook {
             hand_in,
             take_out: Mutex::new(take_out),
         })
+    }
+
+    /// The public address that Telegram is told.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     pub(crate) fn stream<'a>(
@@ -112,13 +117,13 @@ impl Hook {
             {
                 telegram.set_state(ChatState::Stopped { why });
                 return Err(ReceiveError::Unauthorized {
-                    platform: Platform::Telegram,
+                    account: telegram.account.clone(),
                     description,
                 });
             }
             warn!(%error, "the webhook could not be set");
             telegram.set_state(ChatState::Retrying { why });
-            sleep(backoff.next()).await;
+            sleep(backoff.next_wait()).await;
         }
     }
 

@@ -14,35 +14,63 @@ mod pace;
 #[doc(hidden)]
 pub mod parser;
 mod poll;
+mod presses;
+mod recent;
 mod send;
 mod update;
 mod wire;
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::BoxStream;
-use hermetic_types::{Attachment, ChatId, MessageId, Place, Platform, Press, Secret, ThreadId};
+use hermetic_chat::{
+    AttachmentStream, Button, ButtonLimits, Capabilities, Chat, ChatState, DownloadError,
+    HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply, ReplyRule,
+    SendError, TextLimit,
+};
+use hermetic_types::{
+    AccountId, Attachment, ChatId, MessageId, Place, Platform, Press, Secret, ThreadId, UserId,
+};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use hermetic_chat::{
-    AttachmentStream, Button, Chat, ChatState, DownloadError, Outgoing, OutgoingFile, ReceiveError,
-    Received, Reply, SendError,
-};
 use hook::Hook;
 use pace::Pace;
+use recent::Recent;
 use wire::Wire;
-
-/// What Telegram takes in one message, in UTF-16 units.
-pub const MESSAGE_UNITS: usize = 4096;
 
 pub use markdown_v2::to_markdown_v2;
 
+/// Where Telegram's own servers are.
+pub(crate) const API_BASE: &str = "https://api.telegram.org";
+
+/// What Telegram takes in one message.
+pub(crate) const MESSAGE: TextLimit = TextLimit::utf16(4096);
+
+/// What Telegram's own servers can do.
+const CAPABILITIES: Capabilities = Capabilities {
+    text: MESSAGE,
+    edits: true,
+    buttons: Some(ButtonLimits {
+        most: 100,
+        data_bytes: 64,
+    }),
+    files_in: Some(files::DOWNLOAD_BYTES),
+    files_out: Some(files::UPLOAD_BYTES as u64),
+    threads: true,
+    typing: Some(Duration::from_secs(5)),
+    redelivery: Redelivery::Always,
+    send_keys: None,
+    ordered_messages: true,
+    replies: ReplyRule::Free,
+};
+
 #[derive(Clone, Debug)]
 pub struct TelegramConfig {
+    pub account: AccountId,
     pub token: Secret,
     /// `https://api.telegram.org`, or a stand-in.
     pub api_base: String,
@@ -112,13 +140,18 @@ pub enum TelegramConfigError {
 
 #[derive(Debug)]
 pub struct Telegram {
+    account: AccountId,
+    capabilities: Capabilities,
     wire: Wire,
     hearing: Hearing,
     timing: Timing,
     pace: Pace,
     state: Mutex<ChatState>,
     me: OnceLock<Me>,
-    seen: Mutex<Seen>,
+    /// Updates taken over lately: Telegram repeats itself when it doubts.
+    seen: Mutex<Recent<i64>>,
+    /// Presses that were acknowledged without a word.
+    acknowledged: Mutex<Recent<String>>,
     hook: Option<Hook>,
 }
 
@@ -130,13 +163,6 @@ pub(crate) struct Me {
     pub(crate) username: String,
 }
 
-/// The updates taken over lately: Telegram repeats itself when it doubts.
-#[derive(Debug, Default)]
-struct Seen {
-    order: VecDeque<i64>,
-    ids: HashSet<i64>,
-}
-
 impl Telegram {
     pub fn new(config: TelegramConfig) -> Result<Self, TelegramConfigError> {
         let hook = match &config.intake {
@@ -145,20 +171,20 @@ impl Telegram {
         };
         Ok(Self {
             wire: Wire::new(&config)?,
+            account: config.account,
+            capabilities: Capabilities {
+                files_in: Some(files::most_handed_out(&config.api_base)),
+                ..CAPABILITIES
+            },
             hearing: config.hearing,
             timing: config.timing,
             pace: Pace::default(),
             state: Mutex::new(ChatState::Starting),
             me: OnceLock::new(),
             seen: Mutex::default(),
+            acknowledged: Mutex::default(),
             hook,
         })
-    }
-
-    /// Where Telegram posts updates to, to be mounted at the path of the configured address. Every
-    /// request is refused unless the intake is a webhook.
-    pub fn router(self: &Arc<Self>) -> axum::Router {
-        hook::router(Arc::clone(self))
     }
 
     fn set_state(&self, state: ChatState) {
@@ -167,7 +193,7 @@ impl Telegram {
 
     fn seen(&self, id: i64) -> bool {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.ids.contains(&id)
+        seen.contains(&id)
     }
 
     fn note_seen(&self, id: i64) {
@@ -179,8 +205,12 @@ impl Telegram {
 }
 
 impl Chat for Telegram {
-    fn platform(&self) -> Platform {
-        Platform::Telegram
+    fn account(&self) -> &AccountId {
+        &self.account
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
     }
 
     fn state(&self) -> ChatState {
@@ -190,14 +220,6 @@ impl Chat for Telegram {
             .clone()
     }
 
-    fn edits(&self) -> bool {
-        true
-    }
-
-    fn carries_files(&self) -> bool {
-        true
-    }
-
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
         match &self.hook {
             None => poll::stream(self, stop),
@@ -205,8 +227,9 @@ impl Chat for Telegram {
         }
     }
 
-    fn parts(&self, text: &Outgoing) -> Vec<Outgoing> {
-        send::parts(text)
+    fn intake(self: Arc<Self>) -> Option<HttpIntake> {
+        let url = self.hook.as_ref()?.url().to_owned();
+        Some(HttpIntake::at_url(&url, hook::router(self)))
     }
 
     fn send<'a>(
@@ -240,12 +263,16 @@ impl Chat for Telegram {
         self.show_typing(place).boxed()
     }
 
+    fn acknowledge_press<'a>(&'a self, press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+        self.acknowledge(press).boxed()
+    }
+
     fn answer_press<'a>(
         &'a self,
         press: &'a Press,
-        notice: Option<&'a Outgoing>,
+        notice: &'a Outgoing,
     ) -> BoxFuture<'a, Result<(), SendError>> {
-        self.answer_query(press, notice).boxed()
+        self.answer(press, notice).boxed()
     }
 
     fn send_file<'a>(
@@ -263,29 +290,19 @@ impl Chat for Telegram {
     ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
         self.fetch(attachment, limit).boxed()
     }
-}
 
-impl Seen {
-    const KEPT: usize = 1000;
-
-    fn note(&mut self, id: i64) {
-        if !self.ids.insert(id) {
-            return;
-        }
-        self.order.push_back(id);
-        if self.order.len() > Self::KEPT
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest);
-        }
+    /// A private chat is named after the person in it.
+    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+        future::ready(send::private_place(user)).boxed()
     }
 }
 
 impl TelegramConfig {
     pub fn new(token: Secret) -> Self {
         Self {
+            account: Platform::Telegram.into(),
             token,
-            api_base: "https://api.telegram.org".to_owned(),
+            api_base: API_BASE.to_owned(),
             proxy: None,
             intake: Intake::LongPoll,
             hearing: Hearing::default(),

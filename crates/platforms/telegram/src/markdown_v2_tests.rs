@@ -1,4 +1,4 @@
-use hermetic_chat::units;
+use hermetic_chat::TextUnit;
 use hermetic_testkit::telegram::visible_text;
 use proptest::prelude::*;
 
@@ -62,4 +62,8 @@ proptest! {
         prop_assume!(!text.trim_start().starts_with(['-', '+']));
         prop_assert_eq!(visible_text(&to_markdown_v2(&text)), Ok(text));
     }
+}
+
+fn units(text: &str) -> usize {
+    TextUnit::Utf16.count(text)
 }

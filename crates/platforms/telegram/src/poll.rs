@@ -11,7 +11,6 @@ use frankenstein::methods::{DeleteWebhookParams, GetUpdatesParams};
 use frankenstein::types::AllowedUpdate;
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{Backoff, ChatState, Counterfoil, Receipt, ReceiveError, Received};
-use hermetic_types::Platform;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::update::{self, Heard};
+use crate::update::{self, Bot, Heard};
 use crate::wire::CallError;
 use crate::{Me, Telegram};
 
@@ -110,7 +109,7 @@ impl Poller<'_> {
             (Some(id), _) => {
                 warn!(update = id, "an update was not stored; asking for it again");
                 self.offset = Some(id);
-                sleep(self.backoff.next()).await;
+                sleep(self.backoff.next_wait()).await;
             }
             (None, Some(last)) => {
                 self.offset = Some(last.saturating_add(1));
@@ -217,7 +216,7 @@ impl Poller<'_> {
                     why: error.to_string(),
                 });
                 return Some(ReceiveError::Unauthorized {
-                    platform: Platform::Telegram,
+                    account: self.telegram.account.clone(),
                     description: description.clone(),
                 });
             }
@@ -229,8 +228,8 @@ impl Poller<'_> {
             CallError::Refused {
                 retry_after: Some(wait),
                 ..
-            } => (*wait).max(self.backoff.next()),
-            _ => self.backoff.next(),
+            } => (*wait).max(self.backoff.next_wait()),
+            _ => self.backoff.next_wait(),
         };
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         let wait_ms = wait.as_millis();
@@ -310,7 +309,12 @@ impl Telegram {
         let Some(me) = self.me.get() else {
             return Ok(None);
         };
-        match update::hear(update, id, me, &self.hearing, Timestamp::now()) {
+        let bot = Bot {
+            account: &self.account,
+            me,
+            hearing: &self.hearing,
+        };
+        match update::hear(update, id, bot, Timestamp::now()) {
             Heard::Event(event) => {
                 let (receipt, counterfoil) = Receipt::pair();
                 let received = Received {

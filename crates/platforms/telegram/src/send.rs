@@ -4,15 +4,13 @@ use std::future::Future;
 use std::time::Duration;
 
 use frankenstein::ParseMode;
-use frankenstein::methods::{
-    AnswerCallbackQueryParams, EditMessageTextParams, SendChatActionParams, SendMessageParams,
-};
+use frankenstein::methods::{EditMessageTextParams, SendChatActionParams, SendMessageParams};
 use frankenstein::types::{
     ChatAction, InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOptions, ReplyMarkup,
     ReplyParameters,
 };
-use hermetic_chat::{Backoff, Button, Outgoing, Reply, SendError, SendFailure, units};
-use hermetic_types::{ChatId, MessageId, Place, Press};
+use hermetic_chat::{Backoff, Button, Outgoing, Reply, SendError, SendFailure};
+use hermetic_types::{ChatId, ChatKind, MessageId, Place, UserId};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::sleep;
@@ -20,16 +18,11 @@ use tracing::{debug, warn};
 
 use crate::markdown_v2::to_markdown_v2;
 use crate::wire::CallError;
-use crate::{MESSAGE_UNITS, Telegram};
+use crate::{MESSAGE, Telegram};
 
 const ATTEMPTS: u32 = 5;
 /// A longer answer belongs in a file.
 const PARTS: usize = 40;
-const NOTICE_UNITS: usize = 200;
-
-pub(crate) fn parts(text: &Outgoing) -> Vec<Outgoing> {
-    text.split(MESSAGE_UNITS)
-}
 
 impl Telegram {
     pub(crate) async fn send_reply(
@@ -37,15 +30,11 @@ impl Telegram {
         place: &Place,
         reply: &Reply,
     ) -> Result<Vec<MessageId>, SendError> {
-        let limit = PARTS * MESSAGE_UNITS / 2;
-        if units(reply.text.as_str()) > limit {
-            return Err(SendFailure::TooLong {
-                limit,
-                unit: "characters",
-            }
-            .into());
+        let limit = PARTS * MESSAGE.length / 2;
+        if MESSAGE.unit.count(reply.text.as_str()) > limit {
+            return Err(too_long(limit).into());
         }
-        let parts = parts(&reply.text);
+        let parts = reply.text.split(MESSAGE);
         let last = parts.len().checked_sub(1).ok_or(SendFailure::Empty)?;
         let mut sent = Vec::with_capacity(parts.len());
         for (index, part) in parts.iter().enumerate() {
@@ -108,12 +97,8 @@ impl Telegram {
         text: &Outgoing,
         buttons: &[Vec<Button>],
     ) -> Result<(), SendError> {
-        if units(text.as_str()) > MESSAGE_UNITS {
-            return Err(SendFailure::TooLong {
-                limit: MESSAGE_UNITS,
-                unit: "characters",
-            }
-            .into());
+        if !MESSAGE.fits(text.as_str()) {
+            return Err(too_long(MESSAGE.length).into());
         }
         let plain = EditMessageTextParams::builder()
             .chat_id(chat_id(&place.chat)?)
@@ -186,28 +171,6 @@ impl Telegram {
         Ok(())
     }
 
-    pub(crate) async fn answer_query(
-        &self,
-        press: &Press,
-        notice: Option<&Outgoing>,
-    ) -> Result<(), SendError> {
-        let params = AnswerCallbackQueryParams::builder()
-            .callback_query_id(press.query.clone())
-            .maybe_text(notice.map(|notice| shortened(notice.as_str())))
-            .build();
-        let answered = self
-            .patiently(&press.place.chat, || {
-                self.wire.call::<Value>("answerCallbackQuery", &params)
-            })
-            .await;
-        match answered {
-            // The person waited longer than Telegram did; nothing is left to answer.
-            Err(error) if error.is_refusal_with("query is too old") => Ok(()),
-            Err(error) => Err(SendFailure::from(error).into()),
-            Ok(_) => Ok(()),
-        }
-    }
-
     /// Tries again what certainly did not arrive, and waits where Telegram asks for it.
     pub(crate) async fn patiently<T, F>(
         &self,
@@ -238,7 +201,7 @@ impl Telegram {
                     retry_after: Some(_),
                     ..
                 } => Duration::ZERO,
-                CallError::Unreachable(_) => backoff.next(),
+                CallError::Unreachable(_) => backoff.next_wait(),
                 _ => return Err(error),
             };
             if attempt == ATTEMPTS {
@@ -268,6 +231,25 @@ impl Telegram {
 #[derive(Deserialize)]
 pub(crate) struct Sent {
     pub(crate) message_id: i64,
+}
+
+pub(crate) fn private_place(user: &UserId) -> Result<Place, SendError> {
+    let number: i64 = user
+        .as_str()
+        .parse()
+        .map_err(|_| not_ours("user", user.as_str()))?;
+    Ok(Place {
+        chat: ChatId::from(number),
+        kind: ChatKind::Dm,
+        thread: None,
+    })
+}
+
+fn too_long(limit: usize) -> SendFailure {
+    SendFailure::TooLong {
+        limit,
+        unit: MESSAGE.unit.name(),
+    }
 }
 
 pub(crate) fn chat_id(chat: &ChatId) -> Result<i64, SendFailure> {
@@ -329,16 +311,4 @@ fn keyboard(buttons: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
             .inline_keyboard(buttons.iter().map(row).collect())
             .build()
     })
-}
-
-fn shortened(notice: &str) -> String {
-    let mut left = NOTICE_UNITS;
-    notice
-        .chars()
-        .take_while(|c| {
-            let fits = c.len_utf16() <= left;
-            left = left.saturating_sub(c.len_utf16());
-            fits
-        })
-        .collect()
 }

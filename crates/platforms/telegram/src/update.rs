@@ -6,8 +6,8 @@ use std::fmt;
 
 use hermetic_chat::Event;
 use hermetic_types::{
-    Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Incoming, MessageId, Place,
-    Platform, Press, Quoted, Sender, ThreadId, UpdateId, UserId,
+    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Incoming, MessageId,
+    Place, Press, Quoted, Sender, ThreadId, UpdateId, UserId,
 };
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -29,30 +29,37 @@ pub(crate) fn id(update: &Value) -> Option<i64> {
     update.get("update_id")?.as_i64()
 }
 
-pub(crate) fn hear(update: &Value, id: i64, me: &Me, hearing: &Hearing, now: Timestamp) -> Heard {
+/// Whom an update is read for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bot<'a> {
+    pub(crate) account: &'a AccountId,
+    pub(crate) me: &'a Me,
+    pub(crate) hearing: &'a Hearing,
+}
+
+pub(crate) fn hear(update: &Value, id: i64, bot: Bot<'_>, now: Timestamp) -> Heard {
     let update_id = UpdateId::from(id);
     if let Some(message) = update.get("message") {
         return match RawMessage::deserialize(message) {
-            Ok(message) => hear_message(message, update_id, me, hearing, now),
+            Ok(message) => hear_message(message, update_id, bot, now),
             Err(error) => Heard::Malformed(error.to_string()),
         };
     }
     if let Some(query) = update.get("callback_query") {
         return match RawQuery::deserialize(query) {
-            Ok(query) => hear_press(query, update_id, now),
+            Ok(query) => hear_press(query, update_id, bot.account, now),
             Err(error) => Heard::Malformed(error.to_string()),
         };
     }
     Heard::Nothing("neither a new message nor a button")
 }
 
-fn hear_message(
-    mut raw: RawMessage,
-    update: UpdateId,
-    me: &Me,
-    hearing: &Hearing,
-    now: Timestamp,
-) -> Heard {
+fn hear_message(mut raw: RawMessage, update: UpdateId, bot: Bot<'_>, now: Timestamp) -> Heard {
+    let Bot {
+        account,
+        me,
+        hearing,
+    } = bot;
     let Some(from) = raw.from.take() else {
         return Heard::Nothing("nobody sent it");
     };
@@ -85,7 +92,7 @@ fn hear_message(
         return Heard::Nothing(why);
     }
     Heard::Event(Box::new(Event::Message(Incoming {
-        platform: Platform::Telegram,
+        account: account.clone(),
         update,
         message: MessageId::from(raw.message_id),
         place,
@@ -98,12 +105,12 @@ fn hear_message(
     })))
 }
 
-fn hear_press(raw: RawQuery, update: UpdateId, now: Timestamp) -> Heard {
+fn hear_press(raw: RawQuery, update: UpdateId, account: &AccountId, now: Timestamp) -> Heard {
     let (Some(message), Some(data)) = (raw.message, raw.data) else {
         return Heard::Nothing("a button without a message of ours");
     };
     Heard::Event(Box::new(Event::Press(Press {
-        platform: Platform::Telegram,
+        account: account.clone(),
         update,
         query: raw.id,
         place: message.place(),

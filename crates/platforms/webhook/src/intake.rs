@@ -10,8 +10,8 @@ use axum::routing::post;
 use axum::{Json, Router};
 use hermetic_chat::{Event, Receipt, Received};
 use hermetic_types::{
-    ChatId, ChatKind, Incoming, MessageId, Place, Platform, Press, Sender, ThreadId, UpdateId,
-    UserId,
+    AccountId, ChatId, ChatKind, Incoming, MessageId, Place, Platform, Press, Sender, ThreadId,
+    UpdateId, UserId,
 };
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -48,7 +48,7 @@ async fn take(State(webhook): State<Arc<Webhook>>, headers: HeaderMap, body: Byt
         Ok(request) => request,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
     };
-    let Some(event) = request.event(&signature.nonce, now) else {
+    let Some(event) = request.event(&webhook.config.account, &signature.nonce, now) else {
         return refuse(StatusCode::BAD_REQUEST, "expected either text or press");
     };
     match webhook.take_nonce(&signature.nonce, now) {
@@ -102,7 +102,7 @@ impl Webhook {
 /// What a signed body says.
 pub(crate) fn hear_signed(body: &[u8], nonce: &str, now: Timestamp) -> Option<Event> {
     let request: Request = serde_json::from_slice(body).ok()?;
-    request.event(nonce, now)
+    request.event(&Platform::Webhook.into(), nonce, now)
 }
 
 fn accepted() -> Response {
@@ -134,7 +134,7 @@ struct PressRequest {
 }
 
 impl Request {
-    fn event(self, nonce: &str, now: Timestamp) -> Option<Event> {
+    fn event(self, account: &AccountId, nonce: &str, now: Timestamp) -> Option<Event> {
         let update = UpdateId::new(nonce).ok()?;
         let place = Place {
             chat: self.chat,
@@ -152,7 +152,7 @@ impl Request {
         };
         match (self.text, self.press) {
             (Some(text), None) => Some(Event::Message(Incoming {
-                platform: Platform::Webhook,
+                account: account.clone(),
                 message: MessageId::new(nonce).ok()?,
                 update,
                 place,
@@ -164,7 +164,7 @@ impl Request {
                 received_at: now,
             })),
             (None, Some(press)) => Some(Event::Press(Press {
-                platform: Platform::Webhook,
+                account: account.clone(),
                 query: nonce.to_owned(),
                 update,
                 place,

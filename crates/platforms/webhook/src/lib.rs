@@ -25,25 +25,44 @@ mod signature;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::future::{self, BoxFuture, FutureExt};
+use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
-use hermetic_types::{Attachment, MessageId, Place, Platform, Press, Secret};
+use hermetic_chat::{
+    Button, ButtonLimits, Capabilities, Chat, ChatState, HttpIntake, ReceiveError, Received,
+    Redelivery, Reply, ReplyRule, SendError,
+};
+use hermetic_types::{AccountId, MessageId, Place, Platform, Secret};
 use reqwest::Url;
 use thiserror::Error;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use hermetic_chat::{
-    AttachmentStream, Button, Chat, ChatState, DownloadError, Outgoing, OutgoingFile, ReceiveError,
-    Received, Reply, SendError, SendFailure,
-};
 use nonces::Nonces;
 use reply::Waiting;
 
 pub use signature::{NONCE_HEADER, SIGNATURE_HEADER, Signature, SignatureError, TIMESTAMP_HEADER};
 
+/// What a request and its reply can carry.
+const CAPABILITIES: Capabilities = Capabilities {
+    text: reply::LIMIT,
+    edits: false,
+    buttons: Some(ButtonLimits {
+        most: 100,
+        data_bytes: Button::DATA_BYTES,
+    }),
+    files_in: None,
+    files_out: None,
+    threads: true,
+    typing: None,
+    redelivery: Redelivery::Always,
+    send_keys: None,
+    ordered_messages: false,
+    replies: ReplyRule::OneForEach,
+};
+
 #[derive(Clone, Debug)]
 pub struct WebhookConfig {
+    pub account: AccountId,
     /// `WEBHOOK_SECRET`.
     pub secret: Secret,
     /// How long a request waits for its reply; none means it is answered as soon as it is stored.
@@ -84,6 +103,7 @@ impl WebhookConfig {
 
     pub fn new(secret: Secret) -> Self {
         Self {
+            account: Platform::Webhook.into(),
             secret,
             wait: Some(Duration::from_secs(120)),
             callback: None,
@@ -123,19 +143,18 @@ impl Webhook {
         })
     }
 
-    /// Takes messages at `/`.
-    pub fn router(self: &Arc<Self>) -> axum::Router {
-        intake::router(Arc::clone(self))
-    }
-
     fn set_state(&self, state: ChatState) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 }
 
 impl Chat for Webhook {
-    fn platform(&self) -> Platform {
-        Platform::Webhook
+    fn account(&self) -> &AccountId {
+        &self.config.account
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
     }
 
     fn state(&self) -> ChatState {
@@ -145,8 +164,11 @@ impl Chat for Webhook {
             .clone()
     }
 
-    fn edits(&self) -> bool {
-        false
+    fn intake(self: Arc<Self>) -> Option<HttpIntake> {
+        Some(HttpIntake {
+            path: String::new(),
+            router: intake::router(self),
+        })
     }
 
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
@@ -166,56 +188,11 @@ impl Chat for Webhook {
         inbox.flatten_stream().boxed()
     }
 
-    fn parts(&self, text: &Outgoing) -> Vec<Outgoing> {
-        vec![text.clone()]
-    }
-
     fn send<'a>(
         &'a self,
         place: &'a Place,
         reply: &'a Reply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         self.deliver(place, reply).boxed()
-    }
-
-    fn edit<'a>(
-        &'a self,
-        _: &'a Place,
-        _: &'a MessageId,
-        _: &'a Outgoing,
-        _: &'a [Vec<Button>],
-    ) -> BoxFuture<'a, Result<(), SendError>> {
-        let description = "a webhook message cannot be edited".to_owned();
-        future::ready(Err(SendFailure::Refused { description }.into())).boxed()
-    }
-
-    fn typing<'a>(&'a self, _: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
-        future::ready(Ok(())).boxed()
-    }
-
-    fn answer_press<'a>(
-        &'a self,
-        _: &'a Press,
-        _: Option<&'a Outgoing>,
-    ) -> BoxFuture<'a, Result<(), SendError>> {
-        future::ready(Ok(())).boxed()
-    }
-
-    fn send_file<'a>(
-        &'a self,
-        _: &'a Place,
-        _: &'a OutgoingFile,
-    ) -> BoxFuture<'a, Result<MessageId, SendError>> {
-        let description = "a webhook carries no files".to_owned();
-        future::ready(Err(SendFailure::Refused { description }.into())).boxed()
-    }
-
-    fn download<'a>(
-        &'a self,
-        _: &'a Attachment,
-        _: u64,
-    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
-        let description = "a webhook carries no files".to_owned();
-        future::ready(Err(DownloadError::Refused { description })).boxed()
     }
 }

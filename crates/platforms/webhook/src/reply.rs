@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use hermetic_chat::{Backoff, Button, Reply, SendError, SendFailure};
+use hermetic_chat::{Backoff, Button, Reply, SendError, SendFailure, TextLimit};
 use hermetic_types::{MessageId, Place};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,7 +12,8 @@ use tokio::sync::oneshot;
 use crate::signature::{NONCE_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use crate::{Signature, Webhook};
 
-const REPLY_BYTES: usize = 4 << 20;
+/// Of one reply.
+pub(crate) const LIMIT: TextLimit = TextLimit::bytes(4 << 20);
 const ATTEMPTS: usize = 3;
 
 /// The requests that are still open.
@@ -98,10 +99,10 @@ impl Webhook {
         if text.trim().is_empty() {
             return Err(SendFailure::Empty.into());
         }
-        if text.len() > REPLY_BYTES {
+        if !LIMIT.fits(text) {
             return Err(SendFailure::TooLong {
-                limit: REPLY_BYTES,
-                unit: "bytes",
+                limit: LIMIT.length,
+                unit: LIMIT.unit.name(),
             }
             .into());
         }
@@ -153,7 +154,7 @@ impl Webhook {
                 return Err(failure);
             }
             attempt += 1;
-            tokio::time::sleep(backoff.next()).await;
+            tokio::time::sleep(backoff.next_wait()).await;
         }
     }
 

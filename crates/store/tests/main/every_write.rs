@@ -151,7 +151,7 @@ pub(crate) fn every_write() -> Vec<Write> {
             async {
                 let deliveries = scene.store.deliveries();
                 let next = NextDelivery {
-                    platform: "t",
+                    account: "t",
                     address: "{}".to_owned(),
                     text: "hi",
                     tried: Tried::MaybeSent,
@@ -223,7 +223,7 @@ pub(crate) fn every_write() -> Vec<Write> {
         soon("approvals.shown", |scene| {
             async {
                 let notice = Notice {
-                    platform: "t".to_owned(),
+                    account: "t".to_owned(),
                     place: "{}".to_owned(),
                     message: "9".to_owned(),
                 };

@@ -197,7 +197,7 @@ async fn telegram_posts_to_us_where_a_webhook_is_configured() {
         "from": {"id": ALICE, "is_bot": false, "first_name": "Alice"},
     }})
     .to_string();
-    let address = lab.said_address("telegram_webhook=");
+    let address = lab.said_address("webhook=");
     let hand_in = async |path: &str, secret: &str| {
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\

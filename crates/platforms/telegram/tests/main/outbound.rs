@@ -293,7 +293,7 @@ async fn a_pressed_button_is_answered() {
     };
     received.receipt.stored();
     lab.telegram
-        .answer_press(&press, Some(&outgoing("x".repeat(500))))
+        .answer_press(&press, &outgoing("x".repeat(500)))
         .await
         .unwrap();
     let params = &lab.server.calls("answerCallbackQuery")[0].params;
@@ -303,7 +303,14 @@ async fn a_pressed_button_is_answered() {
         "answerCallbackQuery",
         refusal(400, "Bad Request: query is too old", None),
     );
-    lab.telegram.answer_press(&press, None).await.unwrap();
+    lab.telegram.acknowledge_press(&press).await.unwrap();
+    // Telegram shows nothing more under this press: the words come as a message.
+    let words = outgoing("Allowed once.");
+    lab.telegram.answer_press(&press, &words).await.unwrap();
+    let sent = &lab.server.calls("sendMessage")[0].params;
+    assert_eq!(sent["text"], "Allowed once\\.");
+    assert_eq!(sent["reply_parameters"]["message_id"], 99);
+    assert_eq!(lab.server.calls("answerCallbackQuery").len(), 1);
     lab.telegram.typing(&private(7)).await.unwrap();
     assert_eq!(
         lab.server.calls("sendChatAction")[0].params["action"],

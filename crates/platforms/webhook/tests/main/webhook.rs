@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::lab::{Inbox, PATIENCE, message, next, next_message, outgoing, serve};
 
-fn secret() -> Secret {
+pub(crate) fn secret() -> Secret {
     Secret::new("sixteen bytes or more")
 }
 
@@ -32,6 +32,11 @@ fn webhook(change: impl FnOnce(&mut WebhookConfig)) -> Arc<Webhook> {
     };
     change(&mut config);
     Arc::new(Webhook::new(config).unwrap())
+}
+
+fn routes(webhook: &Arc<Webhook>) -> axum::Router {
+    let intake = Arc::clone(webhook).intake();
+    intake.expect("it is called by HTTP").mounted()
 }
 
 fn hello(chat: &str) -> Value {
@@ -54,7 +59,7 @@ async fn post_signed(url: &str, signature: &Signature, body: &[u8]) -> (StatusCo
     (status, response.json().await.unwrap_or(Value::Null))
 }
 
-async fn say(url: &str, nonce: &str, body: &Value) -> (StatusCode, Value) {
+pub(crate) async fn say(url: &str, nonce: &str, body: &Value) -> (StatusCode, Value) {
     let body = body.to_string();
     let signature = Signature::sign(
         &secret(),
@@ -80,7 +85,7 @@ async fn answer(webhook: &Webhook, inbox: &mut Inbox<'_>, text: &str) {
 #[tokio::test]
 async fn the_reply_comes_in_the_response() {
     let webhook = webhook(|_| {});
-    let (url, serving) = serve(webhook.router()).await;
+    let (url, serving) = serve(routes(&webhook)).await;
     let mut inbox = webhook.receive(CancellationToken::new());
     let body = hello("ops");
     let (said, ()) = tokio::join!(
@@ -100,7 +105,7 @@ async fn the_reply_comes_in_the_response() {
 #[tokio::test]
 async fn replies_at_once_find_their_own_requests() {
     let webhook = webhook(|_| {});
-    let (url, serving) = serve(webhook.router()).await;
+    let (url, serving) = serve(routes(&webhook)).await;
     let mut inbox = webhook.receive(CancellationToken::new());
     let (one, two) = (hello("one"), hello("two"));
     let (first, second, ()) = tokio::join!(say(&url, "n1", &one), say(&url, "n2", &two), async {
@@ -125,7 +130,7 @@ async fn replies_at_once_find_their_own_requests() {
 #[tokio::test]
 async fn a_request_works_once() {
     let webhook = webhook(|config| config.wait = None);
-    let (url, serving) = serve(webhook.router()).await;
+    let (url, serving) = serve(routes(&webhook)).await;
     let mut inbox = webhook.receive(CancellationToken::new());
     let body = hello("ops");
     // Not stored: the same request may be made again.
@@ -145,7 +150,7 @@ async fn a_request_works_once() {
 #[tokio::test]
 async fn forged_and_stale_requests_are_refused() {
     let webhook = webhook(|_| {});
-    let (url, serving) = serve(webhook.router()).await;
+    let (url, serving) = serve(routes(&webhook)).await;
     let (now, body) = (Timestamp::now().as_second(), hello("ops").to_string());
     let good = Signature::sign(&secret(), now, "n1", body.as_bytes());
     let stale = Signature::sign(&secret(), now - 400, "n2", body.as_bytes());
@@ -214,7 +219,7 @@ async fn a_late_reply_goes_to_the_callback_signed() {
         config.wait = Some(Duration::ZERO);
         config.callback = Some(callback);
     });
-    let (url, serving) = serve(webhook.router()).await;
+    let (url, serving) = serve(routes(&webhook)).await;
     let mut inbox = webhook.receive(CancellationToken::new());
     let body = hello("ops");
     let ((status, _), heard) = tokio::join!(say(&url, "n1", &body), next_message(&mut inbox));
@@ -235,7 +240,7 @@ async fn a_late_reply_goes_to_the_callback_signed() {
 #[tokio::test]
 async fn a_reply_nobody_waits_for_is_not_called_sent() {
     let webhook = webhook(|config| config.wait = None);
-    let (url, serving) = serve(webhook.router()).await;
+    let (url, serving) = serve(routes(&webhook)).await;
     let mut inbox = webhook.receive(CancellationToken::new());
     let body = hello("ops");
     let (_, heard) = tokio::join!(say(&url, "n1", &body), next_message(&mut inbox));
@@ -253,7 +258,7 @@ async fn a_reply_nobody_waits_for_is_not_called_sent() {
 #[tokio::test]
 async fn a_press_comes_in_too() {
     let webhook = webhook(|config| config.wait = None);
-    let (url, serving) = serve(webhook.router()).await;
+    let (url, serving) = serve(routes(&webhook)).await;
     let mut inbox = webhook.receive(CancellationToken::new());
     let body =
         json!({ "chat": "ops", "user": "alice", "press": { "message": "m1", "data": "y:1" } });
@@ -281,7 +286,7 @@ fn a_short_secret_does_not_start() {
 #[tokio::test]
 async fn a_request_that_nobody_takes_is_told_so() {
     let webhook = webhook(|config| config.storing = Duration::from_millis(10));
-    let (url, serving) = serve(webhook.router()).await;
+    let (url, serving) = serve(routes(&webhook)).await;
     let body = hello("ops");
     assert_eq!(
         say(&url, "n1", &body).await.0,
