@@ -3,25 +3,31 @@
 //! [`Chat`] is the seam: an account on a platform hands over what was said, together with a [`Receipt`]
 //! that is signed once the message is safely stored, and takes replies that went through redaction. What
 //! the platform can do it tells by [`Capabilities`]. What every platform needs (splitting, reading
-//! Markdown, streaming by edits) is plain code next to it. Platforms are
+//! Markdown, streaming by edits, a place for its own state) is plain code next to it. Platforms are
 //! crates of their own, under `crates/platforms`.
 
 #![forbid(unsafe_code)]
 
+mod adapter_state;
 mod backoff;
 mod capabilities;
 mod draft;
 mod intake;
 pub mod markdown;
 mod outgoing;
+mod positions;
 mod seam;
 mod split;
 
+pub use adapter_state::{
+    ADAPTER_VALUE_BYTES, AdapterState, AdapterStateError, InMemoryState, Saving,
+};
 pub use backoff::Backoff;
 pub use capabilities::{ButtonLimits, Capabilities, Redelivery, ReplyRule, TextLimit, TextUnit};
 pub use draft::Draft;
 pub use intake::HttpIntake;
 pub use outgoing::{Button, InvalidButton, Outgoing, OutgoingFile, Reply, SendKey};
+pub use positions::{ChannelPositions, Position};
 pub use seam::{
     AttachmentStream, Chat, ChatState, Counterfoil, DownloadError, Event, Receipt, ReceiveError,
     Received, SendError, SendFailure,

@@ -23,6 +23,7 @@ mod life;
 mod message;
 mod pairings;
 mod run;
+mod stored_state;
 #[cfg(test)]
 mod test_chat;
 #[cfg(test)]
@@ -38,3 +39,4 @@ pub use gateway::{Busy, Gateway, Parts, Settings};
 pub use message::{CommandAccess, CommandRule, PlatformCommandAccess, Reachable};
 pub use pairings::StoredPairings;
 pub use run::{Condition, Drained, Part, ProofError, Report, ServeError, Stage, serve};
+pub use stored_state::StoredAdapterState;

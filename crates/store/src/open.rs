@@ -14,7 +14,9 @@ use sqlx::{ConnectOptions, SqlitePool};
 use thiserror::Error;
 
 use crate::write::{Committer, Writer, has_damage};
-use crate::{Approvals, Deliveries, Documents, History, Inbox, Ledger, Processes, ToolCalls};
+use crate::{
+    AccountState, Approvals, Deliveries, Documents, History, Inbox, Ledger, Processes, ToolCalls,
+};
 
 /// The open file. Clones share its connections.
 #[derive(Clone, Debug)]
@@ -174,6 +176,11 @@ impl Store {
 
     pub fn processes(&self) -> Processes {
         Processes::new(self.reader.clone(), self.writer.clone())
+    }
+
+    /// What the adapter of this account remembers.
+    pub fn account_state(&self, account: &str) -> AccountState {
+        AccountState::new(self.reader.clone(), self.writer.clone(), account.to_owned())
     }
 
     pub fn documents(&self) -> Documents {

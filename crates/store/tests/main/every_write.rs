@@ -34,6 +34,8 @@ pub(crate) fn key(name: &str) -> ConversationKey {
 }
 
 pub(crate) async fn scene(store: Store) -> Scene {
+    let remembered = store.account_state("t").save("gone", "1").await;
+    remembered.unwrap();
     let inbox = store.inbox();
     let accepted = inbox.accept("t", "scene", &key("scene"), "{}", now()).await;
     let message = accepted.unwrap().unwrap();
@@ -338,6 +340,15 @@ pub(crate) fn every_write() -> Vec<Write> {
         soon("documents.put", |scene| {
             async { scene.store.documents().put("offset", "1").await }.boxed()
         }),
+        on_disk("account_state.save", |scene| {
+            async { scene.store.account_state("t").save("a", "1").await }.boxed()
+        }),
+        soon("account_state.save_soon", |scene| {
+            async { scene.store.account_state("t").save_soon("b", "1").await }.boxed()
+        }),
+        on_disk("account_state.remove", |scene| {
+            async { scene.store.account_state("t").remove("gone").await }.boxed()
+        }),
     ]
 }
 
@@ -358,6 +369,7 @@ pub(crate) async fn told(store: &Store) -> String {
         (
             documents.load("pairings").await.unwrap(),
             documents.load("offset").await.unwrap(),
+            store.account_state("t").load_all("").await.unwrap(),
             approvals.pressed("token").await.unwrap(),
             approvals
                 .is_granted(&key("scene"), Subject::Command, "f", now())
