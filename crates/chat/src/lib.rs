@@ -4,13 +4,16 @@
 //! that is signed once the message is safely stored, and takes replies that went through redaction. What
 //! the platform can do it tells by [`Capabilities`]. What every platform needs (splitting, reading
 //! Markdown, streaming by edits, a place for its own state) is plain code next to it. Platforms are
-//! crates of their own, under `crates/platforms`.
+//! crates of their own, under `crates/platforms`, and pass the suite in `conformance`.
 
 #![forbid(unsafe_code)]
 
 mod adapter_state;
 mod backoff;
 mod capabilities;
+#[cfg(feature = "conformance")]
+#[expect(clippy::panic, reason = "these are tests")]
+pub mod conformance;
 mod draft;
 mod intake;
 pub mod markdown;

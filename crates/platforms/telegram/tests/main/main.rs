@@ -6,6 +6,7 @@
     reason = "a test that panics is a test that failed"
 )]
 
+mod conformance;
 mod hook;
 mod inbound;
 mod lab;

@@ -6,5 +6,6 @@
     reason = "a test that panics is a test that failed"
 )]
 
+mod conformance;
 mod lab;
 mod webhook;
