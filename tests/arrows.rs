@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 10] = [
     &["types", "embedded", "search", "attack", "listen"],
     &["policy", "access", "redact", "audit", "store"],
     &["chat", "sandbox", "warden", "egress", "dashboard"],
-    &["session", "tools", BACKENDS],
+    &["session", "tools", BACKENDS, PLATFORMS],
     // Two ways to hold the tools: an agent of ours, and anybody's.
     &["agent", "mcp"],
     // Questions to people; a model may look first.
@@ -71,8 +71,14 @@ const APART: [(&str, &[&str]); 4] = [
 /// Stands for every crate under `crates/backends/`.
 const BACKENDS: &str = "backends/*";
 
+/// Stands for every crate under `crates/platforms/`.
+const PLATFORMS: &str = "platforms/*";
+
 /// Who may name a backend's crate.
 const KNOWS_BACKENDS: [&str; 2] = ["app", "inside"];
+
+/// Who may name a platform's crate.
+const KNOWS_PLATFORMS: [&str; 1] = ["app"];
 
 /// Crates that speak SQL to something, and the one crate of ours that may use them.
 const SQL: [&str; 5] = [
@@ -95,6 +101,11 @@ fn dependencies_point_one_way() {
 #[test]
 fn only_the_app_knows_which_backends_exist() {
     none(&backends_named_elsewhere(&Workspace::ours()));
+}
+
+#[test]
+fn only_the_app_knows_which_platforms_exist() {
+    none(&platforms_named_elsewhere(&Workspace::ours()));
 }
 
 #[test]
@@ -161,6 +172,8 @@ fn the_rules_catch_what_they_are_for() {
             &["hermetic-warden", "hermetic-testkit"],
         ),
         ("egress", "crates/egress", &["hermetic-types", "tokio"]),
+        ("telegram", "crates/platforms/telegram", &["hermetic-chat"]),
+        ("gateway", "crates/gateway", &["hermetic-telegram"]),
         ("utils", "crates/utils", &[]),
     ]);
     assert_eq!(
@@ -180,6 +193,10 @@ fn the_rules_catch_what_they_are_for() {
             "session names the backend docker",
             "docker names the backend native",
         ]
+    );
+    assert_eq!(
+        platforms_named_elsewhere(&bad),
+        ["gateway names the platform telegram"]
     );
     assert_eq!(
         sql_elsewhere(&bad),
@@ -208,7 +225,7 @@ fn arrows_of(package: &Package) -> Vec<String> {
             .map(|whom| format!("{name} must not depend on {whom}: APART does not list it"))
             .collect();
     }
-    let Some(height) = layer(name, package.is_backend()) else {
+    let Some(height) = layer(name, group(package)) else {
         return vec![format!("{name} has no place in LAYERS or APART")];
     };
     package
@@ -222,9 +239,9 @@ fn objection(who: &str, height: usize, whom: &str) -> Option<String> {
     if APART.iter().any(|(apart, _)| *apart == whom) {
         return Some(format!("{whom}: nothing may, except in a test"));
     }
-    // Of the crates that no line names, only backends can be depended on: anything else is
-    // reported as having no place.
-    let theirs = layer(whom, true)?;
+    // Of the crates that no line names, only backends and platforms can be depended on, which stand in
+    // one line: anything else is reported as having no place.
+    let theirs = layer(whom, Some(BACKENDS))?;
     if theirs < height || is_neighbour(who, whom) {
         return None;
     }
@@ -241,9 +258,32 @@ fn is_neighbour(who: &str, whom: &str) -> bool {
         .any(|(one, other, _)| (*one, *other) == (who, whom))
 }
 
-fn layer(name: &str, backend: bool) -> Option<usize> {
+fn layer(name: &str, group: Option<&str>) -> Option<usize> {
     let line_of = |wanted: &str| LAYERS.iter().position(|line| line.contains(&wanted));
-    line_of(name).or_else(|| line_of(BACKENDS).filter(|_| backend))
+    line_of(name).or_else(|| line_of(group?))
+}
+
+fn group(package: &Package) -> Option<&'static str> {
+    match package {
+        backend if backend.is_backend() => Some(BACKENDS),
+        platform if platform.is_platform() => Some(PLATFORMS),
+        _ => None,
+    }
+}
+
+fn platforms_named_elsewhere(workspace: &Workspace) -> Vec<String> {
+    let is_platform = |name: &str| {
+        let here = |package: &Package| package.name == name && package.is_platform();
+        workspace.packages.iter().any(here)
+    };
+    let others = workspace.packages.iter();
+    let others = others.filter(|package| !KNOWS_PLATFORMS.contains(&package.name.as_str()));
+    others
+        .flat_map(|package| {
+            let named = package.ours().filter(|whom| is_platform(whom));
+            named.map(|whom| format!("{} names the platform {whom}", package.name))
+        })
+        .collect()
 }
 
 fn backends_named_elsewhere(workspace: &Workspace) -> Vec<String> {

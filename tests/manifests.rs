@@ -67,7 +67,15 @@ impl Package {
     }
 
     pub(crate) fn is_backend(&self) -> bool {
-        self.folder.parent().and_then(Path::file_name) == Some("backends".as_ref())
+        self.lies_in("backends")
+    }
+
+    pub(crate) fn is_platform(&self) -> bool {
+        self.lies_in("platforms")
+    }
+
+    fn lies_in(&self, group: &str) -> bool {
+        self.folder.parent().and_then(Path::file_name) == Some(group.as_ref())
     }
 
     fn read(package: &Value) -> Self {

@@ -1,18 +1,24 @@
-//! Any text a model writes, on its way to a chat: every part fits, and nothing is lost of a plain one.
+//! Any text a model writes, on its way to a chat: every part fits, in whatever unit the platform counts.
 
 #![no_main]
 
-use hermetic_chat::markdown::to_markdown_v2;
-use hermetic_chat::split;
+use hermetic_chat::TextLimit;
+use hermetic_telegram::to_markdown_v2;
 use libfuzzer_sys::fuzz_target;
 
-const LIMIT: usize = 128;
+const LIMITS: [TextLimit; 3] = [
+    TextLimit::utf16(128),
+    TextLimit::characters(128),
+    TextLimit::bytes(128),
+];
 
 fuzz_target!(|text: &str| {
-    let parts = split(text, LIMIT);
-    for part in &parts {
-        assert!(part.encode_utf16().count() <= LIMIT, "{part:?}");
-        to_markdown_v2(part);
+    for limit in LIMITS {
+        let parts = limit.split(text);
+        for part in &parts {
+            assert!(limit.fits(part), "{limit:?}: {part:?}");
+            to_markdown_v2(part);
+        }
+        assert_eq!(parts.is_empty(), text.trim().is_empty());
     }
-    assert_eq!(parts.is_empty(), text.trim().is_empty());
 });

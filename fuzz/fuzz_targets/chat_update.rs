@@ -2,19 +2,19 @@
 
 #![no_main]
 
-use hermetic_chat::{Event, parsers};
+use hermetic_chat::Event;
 use libfuzzer_sys::fuzz_target;
 
 const BOT: (i64, &str) = (42, "HermeticBot");
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Some(event) = parsers::webhook_request(bytes, "nonce") {
+    if let Some(event) = hermetic_webhook::parser::read_request(bytes, "nonce") {
         check(&event);
     }
     let Ok(update) = serde_json::from_slice(bytes) else {
         return;
     };
-    let Some(event) = parsers::telegram_update(&update, BOT) else {
+    let Some(event) = hermetic_telegram::parser::read_update(&update, BOT) else {
         return;
     };
     check(&event);

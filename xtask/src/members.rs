@@ -21,7 +21,7 @@ pub(crate) struct Member {
 pub(crate) fn all() -> Result<Vec<Member>, Failure> {
     let root = machine::root();
     let mut folders = vec![root.join("tests"), root.join("benches"), root.join("xtask")];
-    for parent in ["crates", "crates/backends"] {
+    for parent in ["crates", "crates/backends", "crates/platforms"] {
         let parent = root.join(parent);
         let what = format!("read {}", parent.display());
         for entry in fs::read_dir(parent).map_err(Failure::file(what.clone()))? {

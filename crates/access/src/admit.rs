@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use hermetic_types::{ChatKind, ConversationKey, Incoming, Place, Platform, Press, Sender, UserId};
+use hermetic_types::{
+    AccountId, ChatKind, ConversationKey, Incoming, Place, Platform, Press, Sender, UserId,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
@@ -68,10 +70,15 @@ pub enum Refused {
 
 /// Whatever has a place and a sender: a message, a pressed button.
 pub trait Said: fmt::Debug {
-    fn platform(&self) -> Platform;
+    fn account(&self) -> &AccountId;
     fn place(&self) -> &Place;
     fn sender(&self) -> &Sender;
     fn mentions_us(&self) -> bool;
+
+    /// People are known on a platform, whichever of its accounts they write to.
+    fn platform(&self) -> Platform {
+        self.account().platform()
+    }
 }
 
 impl Access {
@@ -89,7 +96,7 @@ impl Access {
     /// gets in.
     pub async fn admit(&self, incoming: Incoming, now: Timestamp) -> Result<Admitted, Refused> {
         let sender = incoming.sender.clone();
-        let (platform, kind) = (incoming.platform, incoming.place.kind);
+        let (platform, kind) = (incoming.platform(), incoming.place.kind);
         match self.weigh(incoming).await {
             Some(admitted) => Ok(admitted),
             None => Err(self.turn_away(platform, kind, &sender, now).await),
@@ -107,7 +114,7 @@ impl Access {
         Some(Admitted {
             conversation: key::conversation(
                 &self.settings,
-                said.platform(),
+                said.account(),
                 said.place(),
                 &said.sender().id,
             ),
@@ -241,8 +248,8 @@ impl<T: Said> Admitted<T> {
 }
 
 impl Said for Incoming {
-    fn platform(&self) -> Platform {
-        self.platform
+    fn account(&self) -> &AccountId {
+        &self.account
     }
 
     fn place(&self) -> &Place {
@@ -259,8 +266,8 @@ impl Said for Incoming {
 }
 
 impl Said for Press {
-    fn platform(&self) -> Platform {
-        self.platform
+    fn account(&self) -> &AccountId {
+        &self.account
     }
 
     fn place(&self) -> &Place {

@@ -1,29 +1,27 @@
 //! The key of a conversation.
 //!
-//! `agent:<profile>:<platform>:dm:<chat>[:<thread>]` in private, and in groups
-//! `agent:<profile>:<platform>:<kind>:<chat>[:<thread>[:<user>]]`. A sandbox hangs on this key, so
+//! `agent:<profile>:<account>:dm:<chat>[:<thread>]` in private, and in groups
+//! `agent:<profile>:<account>:<kind>:<chat>[:<thread>[:<user>]]`, where a platform's own account is
+//! written as the platform. A sandbox hangs on this key, so
 //! two conversations must never share one. Hence two deliberate differences from the keys Hermes
 //! makes: whatever is not plainly harmless in an id is escaped, and a user without a thread leaves
 //! the thread's place empty (`…:-100::42`), because topic 42 and user 42 are not the same.
 
 use std::fmt::Write;
 
-use hermetic_types::{ChatKind, ConversationKey, Place, Platform, UserId};
+use hermetic_types::{AccountId, ChatKind, ConversationKey, Place, UserId};
 
 use crate::Settings;
 
 pub(crate) fn conversation(
     settings: &Settings,
-    platform: Platform,
+    account: &AccountId,
     place: &Place,
     user: &UserId,
 ) -> ConversationKey {
     let mut key = String::from("agent:");
     escape(&settings.profile, &mut key);
-    for fixed in [platform.name(), place.kind.name()] {
-        key.push(':');
-        key.push_str(fixed);
-    }
+    write!(key, ":{account}:{}", place.kind.name()).expect("writing to a String does not fail");
     key.push(':');
     escape(place.chat.as_str(), &mut key);
 
@@ -62,7 +60,7 @@ fn escape(id: &str, key: &mut String) {
 mod tests {
     use std::collections::HashMap;
 
-    use hermetic_types::{ChatId, ThreadId};
+    use hermetic_types::{ChatId, Platform, ThreadId};
     use proptest::prelude::*;
 
     use super::*;
@@ -81,7 +79,7 @@ mod tests {
         };
         conversation(
             settings,
-            Platform::Telegram,
+            &Platform::Telegram.into(),
             &place,
             &UserId::new(user).unwrap(),
         )
@@ -154,6 +152,19 @@ mod tests {
         for (settings, kind, chat, thread, expected) in table {
             assert_eq!(key(settings, kind, chat, thread, "42"), expected);
         }
+    }
+
+    #[test]
+    fn two_bots_in_one_chat_hold_two_conversations() {
+        let place = Place {
+            chat: ChatId::from(42),
+            kind: ChatKind::Dm,
+            thread: None,
+        };
+        let work = "telegram/work".parse().unwrap();
+        let key = conversation(&Settings::default(), &work, &place, &UserId::from(42));
+        assert_eq!(key.as_str(), "agent:main:telegram/work:dm:42");
+        assert_eq!(key.platform(), Some(Platform::Telegram));
     }
 
     #[test]

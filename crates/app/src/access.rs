@@ -7,7 +7,7 @@ use hermetic_access::{Access, Bots, Pairing, PlatformSettings, Settings, Unautho
 use hermetic_config::{Config, Stranger};
 use hermetic_gateway::{CommandAccess, CommandRule, PlatformCommandAccess, StoredPairings};
 use hermetic_store::Store;
-use hermetic_types::{ChatId, Platform, UserId};
+use hermetic_types::{AccountId, ChatId, Platform, UserId};
 use tracing::warn;
 
 pub fn pairing(store: &Store) -> Pairing {
@@ -111,7 +111,7 @@ fn named_for(config: &Config, platform: Platform) -> BTreeSet<UserId> {
     let approvers = config.approvals().approvers.iter();
     let named = approvers
         .filter_map(|approver| approver.split_once(':'))
-        .filter(|(where_to, _)| *where_to == platform.name());
+        .filter(|(where_to, _)| is_on(where_to, platform.name()));
     let users: Vec<_> = named.map(|(_, user)| user.to_owned()).collect();
     ids(&users, UserId::new)
 }
@@ -119,8 +119,10 @@ fn named_for(config: &Config, platform: Platform) -> BTreeSet<UserId> {
 /// What an entry of `approvals.approvers` means that its writer may not know.
 pub(crate) fn warn_of_approvers(config: &Config) {
     for approver in &config.approvals().approvers {
-        let platform = approver.split_once(':').map(|(platform, _)| platform);
-        match platform.map(str::parse::<Platform>) {
+        let account = approver.split_once(':').map(|(account, _)| account);
+        let platform =
+            account.map(|account| account.parse().map(|account: AccountId| account.platform()));
+        match platform {
             None | Some(Ok(Platform::Telegram)) => {}
             Some(Ok(Platform::Webhook)) => warn!(
                 approver,
@@ -136,11 +138,48 @@ pub(crate) fn warn_of_approvers(config: &Config) {
     }
 }
 
-/// Everybody who may answer a question, where they are reached.
-pub(crate) fn approvers(config: &Config) -> Vec<(Platform, UserId)> {
-    let telegram = &config.platforms().telegram.platform;
-    let operators = operators(config, telegram).into_iter();
-    operators.map(|user| (Platform::Telegram, user)).collect()
+/// Everybody who may answer a question, and the account by which they are asked: the one they are
+/// written with, or else the platform's own or first.
+pub(crate) fn approvers(config: &Config) -> Vec<(AccountId, UserId)> {
+    let telegram = &config.platforms().telegram;
+    let of = |name| AccountId::new(Platform::Telegram, name);
+    let accounts: Vec<_> = telegram.accounts.keys().cloned().map(of).collect();
+    let own = AccountId::from(Platform::Telegram);
+    let Some(usual) = accounts
+        .iter()
+        .find(|account| **account == own)
+        .or(accounts.first())
+    else {
+        return Vec::new();
+    };
+    let operators = operators(config, &telegram.platform).into_iter();
+    operators
+        .flat_map(|user| {
+            let mut asked_by = written_with(config, &user);
+            asked_by.retain(|account| accounts.contains(account));
+            if asked_by.is_empty() {
+                asked_by.push(usual.clone());
+            }
+            asked_by
+                .into_iter()
+                .map(move |account| (account, user.clone()))
+        })
+        .collect()
+}
+
+/// The accounts with which somebody is listed in `approvals.approvers`, as in `telegram/work:42`.
+fn written_with(config: &Config, user: &UserId) -> Vec<AccountId> {
+    let approvers = config.approvals().approvers.iter();
+    let named = approvers.filter_map(|approver| approver.split_once(':'));
+    named
+        .filter(|(account, listed)| account.contains('/') && *listed == user.as_str())
+        .filter_map(|(account, _)| account.parse().ok())
+        .collect()
+}
+
+/// Whether a platform, or an account of it, is named.
+fn is_on(where_to: &str, platform: &str) -> bool {
+    where_to.split('/').next() == Some(platform)
 }
 
 /// Admins of the platform, and who may approve there (`platform:user`). Where neither is written, the
@@ -154,7 +193,7 @@ fn operators(config: &Config, platform: &hermetic_config::Platform) -> BTreeSet<
                 .split_once(':')
                 .unwrap_or((platform.name, approver))
         })
-        .filter(|(where_to, _)| *where_to == platform.name)
+        .filter(|(where_to, _)| is_on(where_to, platform.name))
         .map(|(_, user)| user.to_owned());
     let mut all: Vec<_> = approvers.chain(platform.admins.iter().cloned()).collect();
     if all.is_empty() && config.approvals().approvers.is_empty() {

@@ -10,16 +10,14 @@ use hermetic_egress::EgressMetrics;
 use hermetic_gateway::{Busy, GatewayMetrics, Parts, Resets, Settings, Streaming};
 use hermetic_redact::Redactor;
 use hermetic_session::{DiskBounds, SandboxMetrics, Sandboxes, Spending};
-use hermetic_types::SystemClock;
+use hermetic_types::{Platform, SystemClock};
 use prometheus_client::registry::Registry;
 
 use super::egress::People;
 use super::toolsets::{Elsewhere, toolsets};
-use super::{Caller, access, approvals, model, telegram, webhook};
+use super::{Caller, access, approvals, model, platforms};
 use crate::Failure;
 
-/// Telegram shows it for five seconds.
-const TYPING_EVERY: Duration = Duration::from_secs(4);
 const ATTEMPTS: u32 = 3;
 
 /// Every part of the gateway that this configuration describes. What leaves goes through `redactor`.
@@ -43,16 +41,9 @@ pub async fn gateway(
         .map_err(|error| Failure::caused(&error, "report this as a bug"))??;
     let model = model::model(config)?;
     let name = model.name().to_owned();
-    let mut chats: Vec<Arc<dyn Chat>> = Vec::new();
-    let mut intakes = Vec::new();
-    if let Some((telegram, door)) = telegram::telegram(config).await? {
-        intakes.extend(door);
-        chats.push(telegram);
-    }
-    if let Some((webhook, listener)) = webhook::webhook(config).await? {
-        intakes.push((listener, webhook.router()));
-        chats.push(webhook);
-    }
+    let accounts = platforms::accounts(config)?;
+    let intakes = platforms::listen(&accounts).await?;
+    let chats: Vec<Arc<dyn Chat>> = accounts.into_iter().map(|account| account.chat).collect();
     let approvals = approvals::approval_service(config, &store, &chats, &redactor)?;
     let mut registry = Registry::with_prefix("hermetic");
     let people = People {
@@ -112,8 +103,7 @@ pub async fn gateway(
             },
             inbound_bytes: config.gateway().max_inbound_media_bytes.unwrap_or(u64::MAX),
             streaming: streaming(config),
-            typing: config.platforms().telegram.platform.typing_indicator,
-            typing_every: TYPING_EVERY,
+            typing_off: typing_off(config),
             attempts: ATTEMPTS,
             grace: config.agent().drain_timeout,
             confirm_destructive: config.approvals().confirm_destructive_slash,
@@ -122,6 +112,15 @@ pub async fn gateway(
         },
         store,
     })
+}
+
+/// Platforms whose people are not shown that an answer is coming.
+fn typing_off(config: &Config) -> Vec<Platform> {
+    let platforms = config.platforms().all().into_iter();
+    platforms
+        .filter(|platform| !platform.typing_indicator)
+        .filter_map(|platform| platform.name.parse().ok())
+        .collect()
 }
 
 fn resets(config: &Config) -> Resets {

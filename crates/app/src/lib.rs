@@ -20,14 +20,13 @@ mod keyboard;
 mod kit;
 mod modal;
 mod model;
+mod platforms;
 mod redactor;
 mod refusals;
 mod singularity;
 mod ssh;
-mod telegram;
 mod terminal;
 mod toolsets;
-mod webhook;
 
 use std::collections::BTreeMap;
 use std::env;

@@ -1,7 +1,7 @@
 //! What is taken out of everything that leaves, the log included: every secret the configuration
 //! holds.
 
-use hermetic_config::{Config, Value};
+use hermetic_config::{Config, Record, Value};
 use hermetic_redact::{Redactor, Settings};
 use hermetic_types::Secret;
 
@@ -47,6 +47,13 @@ fn gather(value: &Value, known: &mut Vec<Secret>) {
     match value {
         Value::Secret(secret) => known.push(secret.clone()),
         Value::Pairs(pairs) => known.extend(pairs.values().cloned()),
+        Value::Table(table) => table.values().for_each(|record| gather_all(record, known)),
+        Value::Records(records) => records.iter().for_each(|record| gather_all(record, known)),
         _ => {}
     }
+}
+
+/// The credentials of an entry, such as the token of one of several bots.
+fn gather_all(record: &Record, known: &mut Vec<Secret>) {
+    record.values().for_each(|value| gather(value, known));
 }

@@ -6,13 +6,10 @@
 use std::collections::BTreeSet;
 
 use hermetic_config::{Config, Resolved};
-use hermetic_types::{BackendKind, Platform};
+use hermetic_types::BackendKind;
 
-use super::{approvals, daytona, docker, egress, modal, model, telegram, webhook};
+use super::{approvals, daytona, docker, egress, modal, model, platforms};
 use crate::Failure;
-
-/// Platforms this version speaks to.
-const SPOKEN: [Platform; 2] = [Platform::Telegram, Platform::Webhook];
 
 /// Everything that keeps a gateway of this configuration from starting, on whatever machine.
 pub fn refusals(config: &Config, resolved: &Resolved) -> Vec<Failure> {
@@ -24,31 +21,30 @@ pub fn refusals(config: &Config, resolved: &Resolved) -> Vec<Failure> {
     let parts = [
         model::model(config).err(),
         approvals::reviewer(config).err(),
-        telegram::new(config).err(),
-        webhook::new(config).err(),
-        egress::check(config).err(),
     ];
     backends
         .filter_map(|kind| backend(config, kind).err())
         .chain(parts.into_iter().flatten())
+        .chain(platforms::refusals(config))
+        .chain(egress::check(config).err())
         .collect()
 }
 
 /// What an operator should know although the gateway starts.
 pub fn notices(config: &Config) -> Vec<String> {
-    let platforms = config.platforms();
-    let spoken = |name: &str| SPOKEN.iter().any(|platform| platform.name() == name);
-    let mut notices: Vec<String> = platforms
+    let configured = config.platforms();
+    let mut notices: Vec<String> = configured
         .enabled()
-        .filter(|platform| !spoken(platform.name))
+        .filter(|platform| !platforms::speaks(platform.name))
         .map(|platform| {
             format!(
-                "{} is configured, but this version does not speak to it: nobody is answered there",
-                platform.name
+                "{name} is configured, but this build does not speak {name}: nobody is answered there",
+                name = platform.name
             )
         })
         .collect();
-    if !platforms.enabled().any(|platform| spoken(platform.name)) {
+    let mut enabled = configured.enabled();
+    if !enabled.any(|platform| platforms::speaks(platform.name)) {
         notices.push(
             "no chat platform is configured; set TELEGRAM_BOT_TOKEN in .env for Telegram"
                 .to_owned(),
@@ -60,7 +56,7 @@ pub fn notices(config: &Config) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if platforms.allow_all_users {
+    if configured.allow_all_users {
         notices.push("GATEWAY_ALLOW_ALL_USERS is set: everybody may write".to_owned());
     }
     notices

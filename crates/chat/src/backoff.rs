@@ -5,14 +5,14 @@ use std::time::Duration;
 /// Doubles from `first` to `most`, each wait shortened at random by up to a half, so that many
 /// clients of a service that comes back do not come back at once.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     first: Duration,
     most: Duration,
     failures: u32,
 }
 
 impl Backoff {
-    pub(crate) fn new(first: Duration, most: Duration) -> Self {
+    pub fn new(first: Duration, most: Duration) -> Self {
         Self {
             first,
             most,
@@ -20,11 +20,13 @@ impl Backoff {
         }
     }
 
-    pub(crate) fn reset(&mut self) {
+    /// Begins again with the shortest wait.
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    pub(crate) fn next(&mut self) -> Duration {
+    /// The wait before the next attempt.
+    pub fn next_wait(&mut self) -> Duration {
         let full = self
             .first
             .saturating_mul(1 << self.failures.min(16))
@@ -48,13 +50,13 @@ mod tests {
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
         for failure in 0..40u32 {
             let full = Duration::from_secs(2u64.pow(failure.min(6))).min(Duration::from_secs(60));
-            let wait = backoff.next();
+            let wait = backoff.next_wait();
             assert!(
                 wait >= full / 2 && wait <= full,
                 "{failure}: {wait:?} of {full:?}"
             );
         }
         backoff.reset();
-        assert!(backoff.next() <= Duration::from_secs(1));
+        assert!(backoff.next_wait() <= Duration::from_secs(1));
     }
 }

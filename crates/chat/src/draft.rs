@@ -55,10 +55,10 @@ impl<'a> Draft<'a> {
     /// itself, so it is not an error.
     pub async fn show(&mut self, text: &Outgoing) {
         let too_soon = self.not_before.is_some_and(|at| Instant::now() < at);
-        if self.given_up || !self.chat.edits() || too_soon {
+        if self.given_up || !self.chat.capabilities().edits || too_soon {
             return;
         }
-        let Some(first) = self.chat.parts(text).into_iter().next() else {
+        let Some(first) = self.chat.capabilities().parts(text).into_iter().next() else {
             return;
         };
         if first.as_str() == self.shown {

@@ -1,27 +1,37 @@
 //! Messages in, replies out.
 //!
-//! [`Chat`] is the seam: a platform hands over what was said, together with a [`Receipt`] that is
-//! signed once the message is safely stored, and takes replies that went through redaction. What
-//! every platform needs (splitting, formatting, streaming by edits) is plain code next to it.
+//! [`Chat`] is the seam: an account on a platform hands over what was said, together with a [`Receipt`]
+//! that is signed once the message is safely stored, and takes replies that went through redaction. What
+//! the platform can do it tells by [`Capabilities`]. What every platform needs (splitting, reading
+//! Markdown, streaming by edits, a place for its own state) is plain code next to it. Platforms are
+//! crates of their own, under `crates/platforms`, and pass the suite in `conformance`.
 
 #![forbid(unsafe_code)]
 
+mod adapter_state;
 mod backoff;
+mod capabilities;
+#[cfg(feature = "conformance")]
+#[expect(clippy::panic, reason = "these are tests")]
+pub mod conformance;
 mod draft;
-mod fence;
+mod intake;
 pub mod markdown;
 mod outgoing;
-#[doc(hidden)]
-pub mod parsers;
+mod positions;
 mod seam;
 mod split;
-pub mod telegram;
-pub mod webhook;
 
-pub use draft::Draft;
-pub use outgoing::{Button, InvalidButton, Outgoing, OutgoingFile, Reply};
-pub use seam::{
-    AttachmentStream, Chat, ChatState, DownloadError, Event, Receipt, ReceiveError, Received,
-    SendError, SendFailure,
+pub use adapter_state::{
+    ADAPTER_VALUE_BYTES, AdapterState, AdapterStateError, InMemoryState, Saving,
 };
-pub use split::split;
+pub use backoff::Backoff;
+pub use capabilities::{ButtonLimits, Capabilities, Redelivery, ReplyRule, TextLimit, TextUnit};
+pub use draft::Draft;
+pub use intake::HttpIntake;
+pub use outgoing::{Button, InvalidButton, Outgoing, OutgoingFile, Reply, SendKey};
+pub use positions::{ChannelPositions, Position};
+pub use seam::{
+    AttachmentStream, Chat, ChatState, Counterfoil, DownloadError, Event, Receipt, ReceiveError,
+    Received, SendError, SendFailure,
+};

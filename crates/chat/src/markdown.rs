@@ -1,12 +1,13 @@
-//! Common Markdown, as models write it, into Telegram's MarkdownV2.
+//! Common Markdown, as models write it.
 //!
-//! A small reader of our own: fenced code, headings, quotes, bullets, and within a line code,
-//! bold, italic, strikethrough, spoilers and links. Whatever is not understood stays visible as
-//! text, escaped to the letter, because Telegram refuses a message for a single stray dot.
+//! A small reader of our own: fenced code by [`LineKind`], and within a line code, bold, italic,
+//! strikethrough, spoilers and links by [`read_inline`]. A platform writes what was read in its own
+//! dialect. Whatever is not understood stays visible as text.
 
+mod fence;
 mod inline;
-mod v2;
 
-pub use v2::to_markdown_v2;
+pub use fence::{Fence, LineKind};
+pub use inline::{Inline, Style, read as read_inline};
 
 pub(crate) use inline::unbroken;

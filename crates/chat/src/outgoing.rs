@@ -5,6 +5,8 @@ use hermetic_redact::Redacted;
 use hermetic_types::MessageId;
 use thiserror::Error;
 
+use crate::TextLimit;
+
 /// Text that may leave: secrets have been taken out of it, so it is made of a [`Redacted`] only.
 ///
 /// A type of its own, because a long text leaves in pieces and a piece of it may leave as well.
@@ -19,7 +21,13 @@ pub struct Reply {
     pub reply_to: Option<MessageId>,
     /// Rows of buttons under the last message.
     pub buttons: Vec<Vec<Button>>,
+    pub key: Option<SendKey>,
 }
+
+/// What tells a platform that two sends are one, where `Capabilities::send_keys` say that it listens: the
+/// second makes no second message. It names one message of one delivery, also after a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SendKey(String);
 
 /// A button whose press comes back with `data`.
 ///
@@ -53,9 +61,12 @@ impl Outgoing {
         Redacted::constant(text).into()
     }
 
-    /// A piece of a text that went through redaction.
-    pub(crate) fn piece(text: String) -> Self {
-        Self(text)
+    /// The messages that this text becomes, each within `limit`.
+    ///
+    /// A piece of a text that went through redaction may leave as well. Nobody outside of this crate
+    /// can make one of any other text.
+    pub fn split(&self, limit: TextLimit) -> Vec<Self> {
+        limit.split(&self.0).into_iter().map(Self).collect()
     }
 
     pub fn as_str(&self) -> &str {
@@ -75,7 +86,19 @@ impl Reply {
             text,
             reply_to: None,
             buttons: Vec::new(),
+            key: None,
         }
+    }
+}
+
+impl SendKey {
+    /// `part` of the delivery with this number, within 25 characters, which is what Discord takes.
+    pub fn new(delivery: i64, part: usize) -> Self {
+        Self(format!("{delivery:x}-{part:x}"))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 

@@ -2,48 +2,47 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::BoxStream;
-use hermetic_types::{Attachment, Incoming, MessageId, Place, Platform, Press};
+use hermetic_types::{AccountId, Attachment, Incoming, MessageId, Place, Press, UserId};
 use thiserror::Error;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Button, Outgoing, OutgoingFile, Reply};
+use crate::{Button, Capabilities, HttpIntake, Outgoing, OutgoingFile, Reply};
 
-/// A chat platform.
+/// One account on a chat platform.
 ///
 /// What an implementer promises:
-/// - an event counts as taken over only when its [`Receipt`] is signed; until then the platform
-///   hands it over again, if need be after a restart. The same event may come twice, always with
-///   the same update id;
+/// - an event counts as taken over only when its [`Receipt`] is signed. Until then it is handed over
+///   again, if need be after a restart: by the platform itself, or by a sweep of its history where
+///   `capabilities` say that the platform does not. The same event may come twice, always with the same
+///   update id, whichever way it came;
 /// - trouble that may pass (network, throttling, a rival poller) is ridden out inside `receive`
 ///   and shown by `state`; an `Err` from the stream is final;
 /// - what a sender wrote can neither panic nor stall it, and one malformed event does not hold up
 ///   the next;
 /// - a failed send says whether the message may have arrived all the same;
-/// - text leaves only as [`Outgoing`], files only as bytes the caller read.
+/// - text leaves only as [`Outgoing`], files only as bytes the caller read;
+/// - what `capabilities` deny is refused, which is what the methods here do by themselves.
 pub trait Chat: Send + Sync + fmt::Debug {
-    fn platform(&self) -> Platform;
+    fn account(&self) -> &AccountId;
+
+    fn capabilities(&self) -> &Capabilities;
 
     fn state(&self) -> ChatState;
-
-    /// Whether a message of ours can be changed later.
-    fn edits(&self) -> bool;
-
-    /// Whether files go both ways.
-    fn carries_files(&self) -> bool {
-        false
-    }
 
     /// Everything that happens, until `stop`. One stream at a time.
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>>;
 
-    /// The messages a text would become. Sending one of them makes exactly one message.
-    fn parts(&self, text: &Outgoing) -> Vec<Outgoing>;
+    /// What is to be served over HTTP for this account, if the platform calls us.
+    fn intake(self: Arc<Self>) -> Option<HttpIntake> {
+        None
+    }
 
     fn send<'a>(
         &'a self,
@@ -54,11 +53,13 @@ pub trait Chat: Send + Sync + fmt::Debug {
     /// Replaces the text and buttons of one of our messages. An edit that changes nothing is fine.
     fn edit<'a>(
         &'a self,
-        place: &'a Place,
-        message: &'a MessageId,
-        text: &'a Outgoing,
-        buttons: &'a [Vec<Button>],
-    ) -> BoxFuture<'a, Result<(), SendError>>;
+        _place: &'a Place,
+        _message: &'a MessageId,
+        _text: &'a Outgoing,
+        _buttons: &'a [Vec<Button>],
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        refused("a message cannot be changed here")
+    }
 
     /// An edit that is worth nothing late, as of an answer that still grows: it waits for nothing and
     /// is tried once.
@@ -71,28 +72,53 @@ pub trait Chat: Send + Sync + fmt::Debug {
         self.edit(place, message, text, &[])
     }
 
-    /// Shows that an answer is being written, for a few seconds.
-    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>>;
+    /// Shows that an answer is being written, for as long as `capabilities` say.
+    fn typing<'a>(&'a self, _place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+        refused("typing cannot be shown here")
+    }
 
-    /// Ends the spinner on a pressed button, with a short notice to who pressed it.
+    /// Tells the platform that a press has reached us, before it is known what comes of it. It waits for
+    /// nothing and is tried once: platforms allow three seconds.
+    fn acknowledge_press<'a>(&'a self, _press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+        future::ready(Ok(())).boxed()
+    }
+
+    /// Says what came of a press to who pressed, and acknowledges it unless that was done.
     fn answer_press<'a>(
         &'a self,
-        press: &'a Press,
-        notice: Option<&'a Outgoing>,
-    ) -> BoxFuture<'a, Result<(), SendError>>;
+        _press: &'a Press,
+        _notice: &'a Outgoing,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        future::ready(Ok(())).boxed()
+    }
 
     fn send_file<'a>(
         &'a self,
-        place: &'a Place,
-        file: &'a OutgoingFile,
-    ) -> BoxFuture<'a, Result<MessageId, SendError>>;
+        _place: &'a Place,
+        _file: &'a OutgoingFile,
+    ) -> BoxFuture<'a, Result<MessageId, SendError>> {
+        refused("files cannot be sent here")
+    }
 
     /// The bytes of an attachment. More than `limit` of them is an error, whatever was claimed.
     fn download<'a>(
         &'a self,
-        attachment: &'a Attachment,
-        limit: u64,
-    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>>;
+        _attachment: &'a Attachment,
+        _limit: u64,
+    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
+        let description = "files do not come from here".to_owned();
+        future::ready(Err(DownloadError::Refused { description })).boxed()
+    }
+
+    /// The place where a person is alone with this account; opened first, if need be.
+    fn private_place<'a>(&'a self, _user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+        refused("nobody can be addressed privately here")
+    }
+}
+
+fn refused<'a, T: Send + 'a>(description: &str) -> BoxFuture<'a, Result<T, SendError>> {
+    let description = description.to_owned();
+    future::ready(Err(SendFailure::Refused { description }.into())).boxed()
 }
 
 pub type AttachmentStream = BoxStream<'static, Result<Bytes, DownloadError>>;
@@ -129,13 +155,14 @@ pub enum Event {
 pub struct Receipt(oneshot::Sender<()>);
 
 /// The platform's half of a [`Receipt`].
-pub(crate) struct Counterfoil(oneshot::Receiver<()>);
+#[derive(Debug)]
+pub struct Counterfoil(oneshot::Receiver<()>);
 
 #[derive(Debug, Error)]
 pub enum ReceiveError {
-    #[error("{platform} does not know our credentials: {description}")]
+    #[error("{account} does not know our credentials: {description}")]
     Unauthorized {
-        platform: Platform,
+        account: AccountId,
         description: String,
     },
 }
@@ -179,7 +206,7 @@ pub enum DownloadError {
 }
 
 impl Receipt {
-    pub(crate) fn pair() -> (Self, Counterfoil) {
+    pub fn pair() -> (Self, Counterfoil) {
         let (sign, signed) = oneshot::channel();
         (Self(sign), Counterfoil(signed))
     }
@@ -194,7 +221,7 @@ impl Receipt {
 
 impl Counterfoil {
     /// Whether the receipt was signed, once that is decided.
-    pub(crate) async fn signed(self) -> bool {
+    pub async fn signed(self) -> bool {
         self.0.await.is_ok()
     }
 }

@@ -1,24 +1,24 @@
 //! One long text as several messages.
 //!
-//! Lengths are UTF-16 units, which is what Telegram counts. Cuts fall between paragraphs where
+//! Lengths are counted in the platform's own unit. Cuts fall between paragraphs where
 //! they can, then between lines, then between words, and inside a formatted span or a word only if
 //! that alone is longer than a message. A code block that fits one message is not cut; one that
 //! does not is closed at the cut and opened again after it.
 
-use crate::fence::{Fence, Line};
-use crate::markdown;
+use crate::markdown::{self, Fence, LineKind};
+use crate::{TextLimit, TextUnit};
 
 /// The smallest limit that leaves room for text next to what is added around it.
 const LEAST: usize = 128;
-/// For `\n(12345/12345)` and a [`GUARD`] at each end.
-const NUMBERING: usize = 16;
+/// For `\n(12345/12345)`.
+const NUMBERING: usize = 14;
 /// Put before the piece of a line that only looks like a fence because the line was cut. It has no
 /// width and is no space.
 const GUARD: char = '\u{2060}';
 
-/// The messages a text becomes, each at most `limit` units, numbered if there are several.
-pub fn split(text: &str, limit: usize) -> Vec<String> {
-    if units(text) <= limit {
+/// The messages a text becomes, each within `limit`, numbered if there are several.
+pub(crate) fn split(text: &str, limit: TextLimit) -> Vec<String> {
+    if limit.fits(text) {
         let blank = text.trim().is_empty();
         return if blank {
             Vec::new()
@@ -39,10 +39,6 @@ pub fn split(text: &str, limit: usize) -> Vec<String> {
         .enumerate()
         .map(|(index, part)| part.numbered(index + 1, of))
         .collect()
-}
-
-pub(crate) fn units(text: &str) -> usize {
-    text.chars().map(char::len_utf16).sum()
 }
 
 /// A stretch of the text, and the fences open at its two ends.
@@ -110,13 +106,13 @@ impl Part<'_> {
 /// Whether a line would open or close a fence.
 fn acts(line: &str, within: Option<Fence<'_>>) -> bool {
     matches!(
-        Line::read(line, within.as_ref()),
-        Line::Opens(_) | Line::Closes
+        LineKind::read(line, within.as_ref()),
+        LineKind::Opens(_) | LineKind::Closes
     )
 }
 
-fn cut(text: &str, limit: usize) -> Vec<Part<'_>> {
-    let mut packer = Packer::new(text, limit.max(LEAST));
+fn cut(text: &str, limit: TextLimit) -> Vec<Part<'_>> {
+    let mut packer = Packer::new(text, limit);
     for block in blocks(text) {
         packer.take_block(&block);
     }
@@ -133,9 +129,9 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut fence = None;
     let mut fresh = true;
     for line in text.split_inclusive('\n') {
-        let read = Line::read(line, fence.as_ref());
+        let read = LineKind::read(line, fence.as_ref());
         let after = read.leaves_open(fence);
-        let starts = fresh || matches!(read, Line::Opens(_));
+        let starts = fresh || matches!(read, LineKind::Opens(_));
         match blocks.last_mut() {
             Some(block) if !starts => block.lines.push((line, after)),
             _ => blocks.push(Block {
@@ -143,9 +139,9 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
             }),
         }
         fresh = match read {
-            Line::Closes => true,
-            Line::Prose => line.trim().is_empty(),
-            Line::Opens(_) | Line::Code => false,
+            LineKind::Closes => true,
+            LineKind::Prose => line.trim().is_empty(),
+            LineKind::Opens(_) | LineKind::Code => false,
         };
         fence = after;
     }
@@ -156,6 +152,9 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 struct Packer<'a> {
     text: &'a str,
     limit: usize,
+    unit: TextUnit,
+    /// For what is added to a part: its number, and a [`GUARD`] at each end.
+    around: usize,
     parts: Vec<Part<'a>>,
     start: usize,
     end: usize,
@@ -165,10 +164,12 @@ struct Packer<'a> {
 }
 
 impl<'a> Packer<'a> {
-    fn new(text: &'a str, limit: usize) -> Self {
+    fn new(text: &'a str, limit: TextLimit) -> Self {
         Self {
             text,
-            limit,
+            limit: limit.length.max(LEAST),
+            unit: limit.unit,
+            around: NUMBERING + 2 * limit.unit.of(GUARD),
             parts: Vec::new(),
             start: 0,
             end: 0,
@@ -179,7 +180,11 @@ impl<'a> Packer<'a> {
     }
 
     fn take_block(&mut self, block: &Block<'a>) {
-        let length = block.lines.iter().map(|(line, _)| units(line)).sum();
+        let length = block
+            .lines
+            .iter()
+            .map(|(line, _)| self.unit.count(line))
+            .sum();
         let bytes = block.lines.iter().map(|(line, _)| line.len()).sum();
         let after = block.lines.last().and_then(|(_, after)| *after);
         if self.take(bytes, length, after) {
@@ -199,7 +204,7 @@ impl<'a> Packer<'a> {
     }
 
     fn take_line(&mut self, line: &'a str, after: Option<Fence<'a>>) {
-        let length = units(line);
+        let length = self.unit.count(line);
         if self.take(line.len(), length, after) {
             return;
         }
@@ -222,27 +227,29 @@ impl<'a> Packer<'a> {
     }
 
     fn take_word(&mut self, word: &'a str, within: Option<Fence<'a>>) {
-        if self.take(word.len(), units(word), within) {
+        let length = self.unit.count(word);
+        if self.take(word.len(), length, within) {
             return;
         }
-        if !self.fits_alone(units(word), within) {
+        if !self.fits_alone(length, within) {
             for c in word.chars() {
-                if !self.take(c.len_utf8(), c.len_utf16(), within) {
+                let length = self.unit.of(c);
+                if !self.take(c.len_utf8(), length, within) {
                     self.flush();
-                    let taken = self.take(c.len_utf8(), c.len_utf16(), within);
+                    let taken = self.take(c.len_utf8(), length, within);
                     debug_assert!(taken, "a part holds at least one character");
                 }
             }
             return;
         }
         self.flush();
-        let taken = self.take(word.len(), units(word), within);
+        let taken = self.take(word.len(), length, within);
         debug_assert!(taken, "a word that fits alone fits an empty part");
     }
 
     /// Adds the next stretch if it fits.
     fn take(&mut self, bytes: usize, length: usize, after: Option<Fence<'a>>) -> bool {
-        let needed = opening(self.opened) + self.filled + length + closing(after) + NUMBERING;
+        let needed = opening(self.opened) + self.filled + length + closing(after) + self.around;
         if needed > self.limit {
             return false;
         }
@@ -253,7 +260,7 @@ impl<'a> Packer<'a> {
     }
 
     fn fits_alone(&self, length: usize, after: Option<Fence<'a>>) -> bool {
-        opening(self.open_now) + length + closing(after) + NUMBERING <= self.limit
+        opening(self.open_now) + length + closing(after) + self.around <= self.limit
     }
 
     fn flush(&mut self) {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const LIMIT: usize = 4096;
+const LIMIT: TextLimit = TextLimit::utf16(4096);
 
 #[test]
 fn a_short_text_stays_as_it_is() {
@@ -11,12 +11,18 @@ fn a_short_text_stays_as_it_is() {
 }
 
 #[test]
-fn lengths_are_utf16_units() {
-    let text = "😀".repeat(LIMIT / 2);
-    assert_eq!(split(&text, LIMIT).len(), 1);
-    let parts = split(&format!("{text}😀"), LIMIT);
-    assert_eq!(parts.len(), 2);
-    assert!(parts.iter().all(|part| units(part) <= LIMIT));
+fn lengths_are_in_the_unit_of_the_platform() {
+    for (limit, smileys) in [
+        (TextLimit::utf16(4096), 2048),
+        (TextLimit::characters(2000), 2000),
+        (TextLimit::bytes(2000), 500),
+    ] {
+        let text = "😀".repeat(smileys);
+        assert_eq!(split(&text, limit).len(), 1, "{limit:?}");
+        let parts = split(&format!("{text}😀"), limit);
+        assert_eq!(parts.len(), 2, "{limit:?}");
+        assert!(parts.iter().all(|part| limit.fits(part)), "{limit:?}");
+    }
 }
 
 #[test]
@@ -67,7 +73,7 @@ fn hostile_text_is_cut_in_reasonable_time() {
         "[](".repeat(30_000),
         "\\".repeat(80_000),
     ] {
-        assert!(split(&text, LIMIT).iter().all(|part| units(part) <= LIMIT));
+        assert!(split(&text, LIMIT).iter().all(|part| LIMIT.fits(part)));
     }
 }
 
@@ -80,7 +86,7 @@ fn a_cut_makes_no_fence_of_what_was_none() {
             format!("{words}\n{words}"),
             format!("```\n{words}\n```\n{words}"),
         ] {
-            for part in split(&text, limit) {
+            for part in split(&text, TextLimit::utf16(limit)) {
                 assert!(balanced(&part), "{part:?}");
             }
         }
@@ -91,17 +97,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn nothing_is_lost_and_nothing_is_too_long(text in markdownish(), limit in 128usize..300) {
+    fn nothing_is_lost_and_nothing_is_too_long(text in markdownish(), limit in limits()) {
         let parts = cut(&text, limit);
         let joined: String = parts.iter().map(|part| part.raw).collect();
         prop_assert_eq!(&joined, &text);
         for part in split(&text, limit) {
-            prop_assert!(units(&part) <= limit, "{} units: {:?}", units(&part), part);
+            prop_assert!(limit.fits(&part), "{limit:?}: {part:?}");
         }
     }
 
     #[test]
-    fn fences_are_balanced_in_every_part(text in markdownish(), limit in 128usize..300) {
+    fn fences_are_balanced_in_every_part(text in markdownish(), limit in limits()) {
         let parts = split(&text, limit);
         if parts.len() > 1 {
             for part in parts {
@@ -114,9 +120,15 @@ proptest! {
 fn balanced(part: &str) -> bool {
     let mut fence = None;
     for line in part.split_inclusive('\n') {
-        fence = Line::read(line, fence.as_ref()).leaves_open(fence);
+        fence = LineKind::read(line, fence.as_ref()).leaves_open(fence);
     }
     fence.is_none()
+}
+
+fn limits() -> impl Strategy<Value = TextLimit> {
+    const UNITS: [TextUnit; 3] = [TextUnit::Utf16, TextUnit::Characters, TextUnit::Bytes];
+    let unit = proptest::sample::select(&UNITS[..]);
+    (128usize..300, unit).prop_map(|(length, unit)| TextLimit { length, unit })
 }
 
 /// Lines that are prose, code, fences of every kind, long words and wide characters.

@@ -39,6 +39,11 @@ impl Record {
         self.fields.get(field)
     }
 
+    /// Everything that was written in it.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.fields.values()
+    }
+
     /// An entry that was written as one value instead of a map.
     pub(crate) fn lone(field: &'static str, value: Value, place: &Place) -> Self {
         Self {

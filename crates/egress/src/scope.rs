@@ -9,7 +9,8 @@ use thiserror::Error;
 /// The first parts of a conversation's key, without `agent:` and the profile:
 ///
 /// ```text
-/// telegram                    everybody on Telegram
+/// telegram                    everybody on Telegram, whichever of its bots they write to
+/// telegram/work               everybody who writes to that bot
 /// telegram:dm:42              that private chat, in all its threads
 /// telegram:group:-100::42     that member of that group, where members have sandboxes of their own
 /// cli:work                    `hermetic exec --session work`
@@ -32,9 +33,15 @@ impl ConversationScope {
         Self(parts(conversation.as_str()))
     }
 
-    /// Part by part: `telegram:dm:4` does not cover `telegram:dm:42`.
+    /// Part by part: `telegram:dm:4` does not cover `telegram:dm:42`. A platform alone covers all of its
+    /// accounts, so that what is denied there is denied to a bot that comes later too.
     pub fn covers(&self, conversation: &ConversationKey) -> bool {
-        parts(conversation.as_str()).starts_with(&self.0)
+        let parts = parts(conversation.as_str());
+        let of_platform = |account: &String| account.split('/').next() == Some(self.0[0].as_str());
+        match &self.0[..] {
+            [_] => parts.first().is_some_and(of_platform) || parts.starts_with(&self.0),
+            _ => parts.starts_with(&self.0),
+        }
     }
 }
 
@@ -85,6 +92,10 @@ mod tests {
             "agent:main:telegram:dm:42",
             "agent:main:telegram:dm:42"
         ));
+        assert!(covers("telegram", "agent:main:telegram/work:dm:42"));
+        assert!(covers("telegram/work", "agent:main:telegram/work:dm:42"));
+        assert!(!covers("telegram/work", "agent:main:telegram:dm:42"));
+        assert!(!covers("telegram:dm:42", "agent:main:telegram/work:dm:42"));
         assert!(covers("cli:work", "cli:work"));
         assert!(!covers("telegram:dm:4", "agent:main:telegram:dm:42"));
         assert!(!covers("telegram:dm:42", "agent:main:discord:dm:42"));

@@ -3,6 +3,7 @@
 mod answers;
 mod chat_prompts;
 mod intended_request;
+mod press;
 mod service;
 
 pub use service::ApprovalService;

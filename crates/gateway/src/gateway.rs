@@ -10,7 +10,7 @@ use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
 use hermetic_session::Sandboxes;
 use hermetic_store::{History, Inbox, Store, ToolCalls};
-use hermetic_types::{HealthReport, SharedClock, Timestamp};
+use hermetic_types::{HealthReport, Platform, SharedClock, Timestamp};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -28,7 +28,7 @@ use crate::{GatewayMetrics, PlatformToolsets, Resets, Stage, Streaming};
 pub struct Parts {
     pub access: Access,
     pub chats: Vec<Arc<dyn Chat>>,
-    /// Ports on which platforms call us.
+    /// Ports on which platforms call us, with what their adapters answer there.
     pub intakes: Vec<(TcpListener, axum::Router)>,
     pub store: Store,
     pub sandboxes: Sandboxes,
@@ -58,9 +58,8 @@ pub struct Settings {
     pub inbound_bytes: u64,
     /// `None`: an answer is sent when it is whole.
     pub streaming: Option<Streaming>,
-    pub typing: bool,
-    /// How often typing is shown again.
-    pub typing_every: Duration,
+    /// Platforms on which it is not shown that an answer is coming.
+    pub typing_off: Vec<Platform>,
     /// How often a message is begun before it is given up.
     pub attempts: u32,
     /// How long turns may go on when the gateway is asked to stop.

@@ -23,6 +23,9 @@ mod life;
 mod message;
 mod pairings;
 mod run;
+mod stored_state;
+#[cfg(test)]
+mod test_chat;
 #[cfg(test)]
 mod test_lab;
 mod wording;
@@ -38,3 +41,4 @@ pub use pairings::StoredPairings;
 pub use run::{
     Condition, Drained, GatewayMetrics, Part, ProofError, Report, ServeError, Stage, serve,
 };
+pub use stored_state::StoredAdapterState;

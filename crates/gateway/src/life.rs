@@ -16,7 +16,7 @@ use hermetic_audit::Event;
 use hermetic_chat::Receipt;
 use hermetic_redact::Redacted;
 use hermetic_store::{End, Open, StoreError};
-use hermetic_types::{Incoming, Place, Platform};
+use hermetic_types::{AccountId, Incoming, Place};
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -72,11 +72,11 @@ impl Gateway {
         incoming: Incoming,
         arrival: Arrival,
     ) -> Result<Option<AcceptedMessage>, StoreError> {
-        let (platform, place) = (incoming.platform, incoming.place.clone());
+        let (account, place) = (incoming.account.clone(), incoming.place.clone());
         let admitted = match self.access.admit(incoming, self.jiff_now()).await {
             Ok(admitted) => admitted,
             Err(refused) => {
-                self.refuse(refused, arrival, platform, place).await?;
+                self.refuse(refused, arrival, &account, place).await?;
                 return Ok(None);
             }
         };
@@ -91,7 +91,7 @@ impl Gateway {
             receipt.stored();
         }
         if let Some(accepted) = &accepted {
-            self.metrics.accepted(platform);
+            self.metrics.accepted(account.platform());
             self.note_access(accepted);
         }
         Ok(accepted)
@@ -101,7 +101,7 @@ impl Gateway {
         &self,
         refused: Refused,
         arrival: Arrival,
-        platform: Platform,
+        account: &AccountId,
         place: Place,
     ) -> Result<(), StoreError> {
         match arrival {
@@ -109,8 +109,8 @@ impl Gateway {
                 // Strangers are not written down: they could fill the disk.
                 receipt.stored();
                 if let Refused::OfferPairing(code) = refused {
-                    self.note_offer(platform, &place);
-                    self.outbox.offer_pairing(platform, place, &code);
+                    self.note_offer(account, &place);
+                    self.outbox.offer_pairing(account, place, &code);
                 }
             }
             Arrival::Process => tracing::info!("nobody who may be told of a process any more"),
@@ -215,7 +215,7 @@ impl Gateway {
         let answered = self.stream_while(message, &live, turn).await;
         self.note_model(answered.as_ref().err());
         let answer = answered?;
-        let answer = Answer::read(&answer, self.toolsets.workspace(message.said().platform));
+        let answer = Answer::read(&answer, self.toolsets.workspace(message.said().platform()));
         let text = format!("{}{}", reset_note.unwrap_or_default(), answer.text);
         let reply = self.redactor.redact(text);
         Ok(self
@@ -262,7 +262,7 @@ impl Gateway {
         let words = |text: String| self.approvals.questions.words(&text.to_lowercase());
         self.approvals.note(&Event::Access {
             conversation: accepted.conversation().clone(),
-            platform: said.platform,
+            platform: said.platform(),
             user: said.sender.id.clone(),
             role: words(format!("{:?}", admitted.role())),
             grounds: words(format!("{:?}", admitted.grounds())),
@@ -270,9 +270,9 @@ impl Gateway {
     }
 
     /// A private chat is named after the stranger in it.
-    fn note_offer(&self, platform: Platform, place: &Place) {
+    fn note_offer(&self, account: &AccountId, place: &Place) {
         self.approvals.note(&Event::Pairing {
-            platform,
+            platform: account.platform(),
             act: hermetic_audit::Pairing::Offered,
             user: self.approvals.questions.words(place.chat.as_str()),
             by: hermetic_audit::Words::constant("the gateway"),
@@ -280,18 +280,18 @@ impl Gateway {
     }
 
     async fn show_typing(&self, message: &AcceptedMessage) -> std::convert::Infallible {
-        let chat = self
-            .outbox
-            .chat(message.said().platform)
-            .filter(|_| self.settings.typing);
-        let Some(chat) = chat else {
+        let said = message.said();
+        let shown = !self.settings.typing_off.contains(&said.platform());
+        let chat = self.outbox.chat(&said.account).filter(|_| shown);
+        let every = chat.and_then(|chat| chat.capabilities().typing_every());
+        let (Some(chat), Some(every)) = (chat, every) else {
             return std::future::pending().await;
         };
         loop {
-            if let Err(error) = chat.typing(&message.said().place).await {
+            if let Err(error) = chat.typing(&said.place).await {
                 tracing::debug!(%error, "typing could not be shown");
             }
-            tokio::time::sleep(self.settings.typing_every).await;
+            tokio::time::sleep(every).await;
         }
     }
 }

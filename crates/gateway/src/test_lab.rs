@@ -54,7 +54,7 @@ impl TestLab {
     pub(crate) async fn says(&self, user: i64, text: &str) -> AcceptedMessage {
         let number = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let incoming = Incoming {
-            platform: Platform::Telegram,
+            account: Platform::Telegram.into(),
             update: UpdateId::new(number.clone()).unwrap(),
             message: MessageId::new(number).unwrap(),
             place: Self::place(user),

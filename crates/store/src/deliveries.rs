@@ -24,12 +24,13 @@ pub struct Due {
     pub row: DeliveryRow,
     /// What it answers.
     pub message: Option<MessageRow>,
-    pub platform: String,
+    pub account: String,
     pub address: String,
     pub text: String,
     pub attempts: u32,
     /// An earlier attempt began and nobody knows how it ended.
     pub maybe_sent: bool,
+    pub queued_at: Timestamp,
 }
 
 /// How the one before ended.
@@ -42,7 +43,7 @@ pub enum Handed<'a> {
 /// One that takes the place of another.
 #[derive(Clone, Debug)]
 pub struct NextDelivery<'a> {
-    pub platform: &'a str,
+    pub account: &'a str,
     pub address: String,
     pub text: &'a str,
     pub tried: Tried,
@@ -66,10 +67,10 @@ impl Deliveries {
         &self,
         message: MessageRow,
         end: End,
-        (platform, address, text): (&str, &str, &str),
+        (account, address, text): (&str, &str, &str),
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
-        let reply = insert(message, (platform, address, text), now);
+        let reply = insert(message, (account, address, text), now);
         let both = vec![reply, inbox::ended(message, end, None, now)];
         let doing = "queue a reply";
         let written = self.writer.write(doing, (Soon, Wait), both).await?;
@@ -189,15 +190,15 @@ impl Deliveries {
 
 fn insert(
     message: MessageRow,
-    (platform, address, text): (&str, &str, &str),
+    (account, address, text): (&str, &str, &str),
     now: Timestamp,
 ) -> Statement {
     Statement::new(
-        "INSERT INTO deliveries (message, platform, address, text, state, queued_at)
+        "INSERT INTO deliveries (message, account, address, text, state, queued_at)
          VALUES (?, ?, ?, ?, 'pending', ?) RETURNING id",
     )
     .bind(message.0)
-    .bind(platform)
+    .bind(account)
     .bind(address)
     .bind(text)
     .bind(now.millis())
@@ -211,11 +212,11 @@ fn insert_next(before: DeliveryRow, next: &NextDelivery<'_>, now: Timestamp) -> 
         Tried::MaybeSent => ("sending", 1),
     };
     Statement::new(
-        "INSERT INTO deliveries (message, platform, address, text, state, attempts, queued_at)
+        "INSERT INTO deliveries (message, account, address, text, state, attempts, queued_at)
          VALUES ((SELECT message FROM deliveries WHERE id = ?), ?, ?, ?, ?, ?, ?) RETURNING id",
     )
     .bind(before.0)
-    .bind(next.platform)
+    .bind(next.account)
     .bind(next.address.as_str())
     .bind(next.text)
     .bind(state)
@@ -228,11 +229,12 @@ fn due(row: &SqliteRow) -> Result<Due, sqlx::Error> {
     Ok(Due {
         row: DeliveryRow(row.try_get("id")?),
         message: row.try_get::<Option<i64>, _>("message")?.map(MessageRow),
-        platform: row.try_get("platform")?,
+        account: row.try_get("account")?,
         address: row.try_get("address")?,
         text: row.try_get("text")?,
         attempts: row.try_get("attempts")?,
         maybe_sent: state == "sending",
+        queued_at: Timestamp::from_millis(row.try_get("queued_at")?),
     })
 }
 

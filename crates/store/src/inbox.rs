@@ -23,7 +23,7 @@ pub struct MessageRow(pub i64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
     pub row: MessageRow,
-    pub platform: String,
+    pub account: String,
     pub conversation: ConversationKey,
     pub payload: String,
     /// How often a turn was begun for it.
@@ -49,7 +49,7 @@ impl Inbox {
     /// there already: the platform sent it twice.
     pub async fn accept(
         &self,
-        platform: &str,
+        account: &str,
         update_id: &str,
         conversation: &ConversationKey,
         payload: &str,
@@ -57,11 +57,11 @@ impl Inbox {
     ) -> Result<Option<MessageRow>, StoreError> {
         let doing = "write a message down";
         let insert = Statement::new(
-            "INSERT INTO inbox (platform, update_id, conversation, payload, state, received_at)
+            "INSERT INTO inbox (account, update_id, conversation, payload, state, received_at)
              VALUES (?, ?, ?, ?, 'accepted', ?)
-             ON CONFLICT (platform, update_id) DO NOTHING RETURNING id",
+             ON CONFLICT (account, update_id) DO NOTHING RETURNING id",
         )
-        .bind(platform)
+        .bind(account)
         .bind(update_id)
         .bind(conversation.as_str())
         .bind(payload)
@@ -172,7 +172,7 @@ pub(crate) fn ended(row: MessageRow, end: End, note: Option<&str>, now: Timestam
 fn open(row: &SqliteRow) -> Result<Open, sqlx::Error> {
     Ok(Open {
         row: MessageRow(row.try_get("id")?),
-        platform: row.try_get("platform")?,
+        account: row.try_get("account")?,
         conversation: ConversationKey::new(row.try_get::<String, _>("conversation")?),
         payload: row.try_get("payload")?,
         attempts: row.try_get("attempts")?,

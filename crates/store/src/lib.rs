@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adapter_state;
 mod approvals;
 mod deliveries;
 mod documents;
@@ -17,6 +18,7 @@ mod processes;
 mod tool_calls;
 mod write;
 
+pub use adapter_state::AccountState;
 pub use approvals::{
     Approvals, Given, NewRequest, Notice, Outcome, Reply, Request, Scope, State, Subject,
 };

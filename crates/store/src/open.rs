@@ -14,7 +14,9 @@ use sqlx::{ConnectOptions, SqlitePool};
 use thiserror::Error;
 
 use crate::write::{Committer, Writer, has_damage};
-use crate::{Approvals, Deliveries, Documents, History, Inbox, Ledger, Processes, ToolCalls};
+use crate::{
+    AccountState, Approvals, Deliveries, Documents, History, Inbox, Ledger, Processes, ToolCalls,
+};
 
 /// The open file. Clones share its connections.
 #[derive(Clone, Debug)]
@@ -62,7 +64,7 @@ pub struct StoreError {
 }
 
 /// In the order they are applied. A landed migration is never edited.
-const MIGRATIONS: [(i64, &str, &str); 8] = [
+const MIGRATIONS: [(i64, &str, &str); 9] = [
     (1, "ledger", include_str!("../migrations/0001_ledger.sql")),
     (
         2,
@@ -84,6 +86,11 @@ const MIGRATIONS: [(i64, &str, &str); 8] = [
         22,
         "set_aside",
         include_str!("../migrations/0022_set_aside.sql"),
+    ),
+    (
+        38,
+        "accounts",
+        include_str!("../migrations/0038_accounts.sql"),
     ),
     (
         40,
@@ -179,6 +186,11 @@ impl Store {
 
     pub fn processes(&self) -> Processes {
         Processes::new(self.reader.clone(), self.writer.clone())
+    }
+
+    /// What the adapter of this account remembers.
+    pub fn account_state(&self, account: &str) -> AccountState {
+        AccountState::new(self.reader.clone(), self.writer.clone(), account.to_owned())
     }
 
     pub fn documents(&self) -> Documents {
@@ -343,6 +355,42 @@ mod tests {
         let error = Store::open(&path).await.unwrap_err();
         assert!(error.to_string().contains("newer version"), "{error}");
         assert!(error.remedy().contains("version"), "{}", error.remedy());
+    }
+
+    #[tokio::test]
+    async fn a_file_from_before_there_were_accounts_keeps_its_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let options = SqliteConnectOptions::new().filename(&path);
+        let mut old = options.create_if_missing(true).connect().await.unwrap();
+        let all = migrator();
+        let before = all.iter().filter(|one| one.version < 38).cloned();
+        let before = Migrator::with_migrations(before.collect());
+        before.run_direct(None, &mut old, false).await.unwrap();
+        for row in [
+            "INSERT INTO inbox (platform, update_id, conversation, payload, state, received_at)
+             VALUES ('telegram', '7', 'agent:main:telegram:dm:42', '{}', 'accepted', 1)",
+            "INSERT INTO deliveries (message, platform, address, text, state, queued_at)
+             VALUES (1, 'telegram', '{}', 'hi', 'pending', 1)",
+        ] {
+            sqlx::query(row).execute(&mut old).await.unwrap();
+        }
+        drop(old);
+
+        let store = Store::open(&path).await.unwrap();
+        let open = store.inbox().open().await.unwrap();
+        assert_eq!(open[0].account, "telegram");
+        assert_eq!(
+            store.deliveries().due().await.unwrap()[0].account,
+            "telegram"
+        );
+        // The update of the platform's own account is known; another bot's of the same number is not.
+        let key = open[0].conversation.clone();
+        let now = hermetic_types::Timestamp::from_millis(2);
+        for (account, is_new) in [("telegram", false), ("telegram/work", true)] {
+            let accepted = store.inbox().accept(account, "7", &key, "{}", now).await;
+            assert_eq!(accepted.unwrap().is_some(), is_new, "{account}");
+        }
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::Platform;
+use crate::{AccountId, Platform};
 
 /// One `$HERMES_HOME`. Two installations on one machine never touch each other's sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,9 +64,10 @@ impl ConversationKey {
         &self.0
     }
 
-    /// Where people have it: the third part of every key that names a platform.
+    /// Where people have it: the third part of every key that names an account.
     pub fn platform(&self) -> Option<Platform> {
-        self.0.split(':').nth(2)?.parse().ok()
+        let account: AccountId = self.0.split(':').nth(2)?.parse().ok()?;
+        Some(account.platform())
     }
 }
 

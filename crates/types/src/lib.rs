@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod backend;
 mod clock;
 mod command;
@@ -17,6 +18,7 @@ mod request;
 mod secret;
 mod timestamp;
 
+pub use account::{AccountId, AccountName, InvalidAccount};
 pub use backend::{BackendKind, Boundary, UnknownBackend};
 pub use clock::{Clock, SharedClock, SystemClock};
 pub use command::{Command, Output, Program, Stdin};

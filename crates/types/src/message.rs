@@ -6,11 +6,13 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{AttachmentId, ChatId, MessageId, Platform, ThreadId, UpdateId, UserId};
+use crate::{AccountId, AttachmentId, ChatId, MessageId, Platform, ThreadId, UpdateId, UserId};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incoming {
-    pub platform: Platform,
+    /// The bot it was said to.
+    #[serde(alias = "platform")]
+    pub account: AccountId,
     /// Storing the same one twice must not answer twice.
     pub update: UpdateId,
     pub message: MessageId,
@@ -27,7 +29,7 @@ pub struct Incoming {
 /// A button under one of our messages was pressed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Press {
-    pub platform: Platform,
+    pub account: AccountId,
     pub update: UpdateId,
     /// What the platform wants back with the answer.
     pub query: String,
@@ -97,6 +99,18 @@ pub enum AttachmentKind {
     Sticker,
 }
 
+impl Incoming {
+    pub fn platform(&self) -> Platform {
+        self.account.platform()
+    }
+}
+
+impl Press {
+    pub fn platform(&self) -> Platform {
+        self.account.platform()
+    }
+}
+
 impl ChatKind {
     pub fn name(self) -> &'static str {
         match self {
@@ -105,5 +119,25 @@ impl ChatKind {
             Self::Channel => "channel",
             Self::Thread => "thread",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_was_written_before_there_were_accounts_is_read() {
+        let written = r#"{
+            "platform": "telegram", "update": "1", "message": "2", "text": "hello",
+            "place": { "chat": "7", "kind": "dm", "thread": null },
+            "sender": { "id": "7", "display": "", "is_bot": false },
+            "reply_to": null, "mentions_us": true, "attachments": [],
+            "received_at": "2026-11-17T12:00:00Z"
+        }"#;
+        let read: Incoming = serde_json::from_str(written).unwrap();
+        assert_eq!(read.account, AccountId::from(Platform::Telegram));
+        let again = serde_json::to_string(&read).unwrap();
+        assert_eq!(serde_json::from_str::<Incoming>(&again).unwrap(), read);
     }
 }

@@ -137,7 +137,8 @@ platform_name!(
     "message id"
 );
 platform_name!(
-    /// One delivery by the platform: the same id twice is the same event twice.
+    /// The one key of an event on its account: the same id twice is the same event twice, whether it
+    /// was heard live, handed over again or found in a history.
     UpdateId,
     "update id"
 );

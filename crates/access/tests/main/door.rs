@@ -216,7 +216,7 @@ async fn each_rule_opens_for_whom_it_names() {
 #[tokio::test]
 async fn a_platforms_list_opens_no_other_platform() {
     let mut said = dm("alice");
-    said.platform = Platform::Discord;
+    said.account = Platform::Discord.into();
     let settings = telegram(PlatformSettings {
         allowed_users: named("alice"),
         ..Default::default()

@@ -55,7 +55,7 @@ pub(crate) fn group(who: &str, chat: &str) -> Incoming {
 
 fn said(who: &str, kind: ChatKind, chat: &str) -> Incoming {
     Incoming {
-        platform: Platform::Telegram,
+        account: Platform::Telegram.into(),
         update: UpdateId::from(1),
         message: MessageId::from(1),
         place: Place {

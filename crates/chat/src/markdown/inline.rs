@@ -5,7 +5,7 @@ const REACH: usize = 1024;
 const DEPTH: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
     Bold,
     Italic,
     Strike,
@@ -13,15 +13,15 @@ pub(crate) enum Style {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Inline<'a> {
+pub enum Inline<'a> {
     Text(&'a str),
     Code(&'a str),
     Styled(Style, Vec<Inline<'a>>),
     Link { label: &'a str, url: &'a str },
 }
 
-/// Reads one line.
-pub(crate) fn read(line: &str) -> Vec<Inline<'_>> {
+/// Reads one line, which must stand outside of a fence.
+pub fn read(line: &str) -> Vec<Inline<'_>> {
     Reader {
         src: line,
         styles: Vec::new(),

@@ -32,7 +32,7 @@ pub(super) fn keys() -> Vec<Key> {
             "approvals.approvers",
             TEXTS,
             "",
-            "who may say yes, as `platform:user`; whom an allowlist names if empty",
+            "who may say yes, as `platform:user` or `platform/bot:user`; whom an allowlist names if empty",
         ),
         key(
             "approvals.mcp_reload_confirm",

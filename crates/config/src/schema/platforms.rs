@@ -20,7 +20,7 @@ pub(crate) struct Platform {
     own: &'static [Own],
 }
 
-/// Key, the variable's ending (empty: the key in capitals), shape, default, meaning.
+/// Key, the variable's ending (empty: the key in capitals; [`FILE_ONLY`]: none), shape, default, meaning.
 type Own = (
     &'static str,
     &'static str,
@@ -28,6 +28,9 @@ type Own = (
     &'static str,
     &'static str,
 );
+
+/// The ending of a variable that does not exist.
+const FILE_ONLY: &str = "-";
 
 const FLAG: Shape = Shape::Flag;
 const TEXT: Shape = Shape::Text;
@@ -211,7 +214,7 @@ fn declare(platform: &Platform, own: &Own, with_variable: bool) -> Key {
         format!("gateway.platforms.{place}.extra.{name}"),
         format!("gateway.{place}.{name}"),
     ]);
-    if !with_variable {
+    if !with_variable || *ending == FILE_ONLY {
         return declared;
     }
     let ending = if ending.is_empty() {

@@ -11,7 +11,7 @@ pub use discord::Discord;
 pub use listener::Webhook;
 pub use signal::Signal;
 pub use slack::Slack;
-pub use telegram::Telegram;
+pub use telegram::{Telegram, TelegramAccount, TelegramWebhook};
 pub use whatsapp::{WhatsApp, WhatsAppCloud};
 
 use std::collections::BTreeMap;

@@ -184,3 +184,24 @@ fn an_image_that_nothing_uses_is_warned_about() {
         ["gateway.sandbox_image is not used: native has no image."]
     );
 }
+
+#[test]
+fn bots_with_names_stand_beside_the_one_without() {
+    let lab = Lab::with(
+        "platforms:\n  telegram:\n    token: own\n    proxy: http://proxy:1\n    accounts:\n      \
+         work: {token: '${WORK}', webhook_url: https://x/work, webhook_secret: s, webhook_port: 9}\n",
+    )
+    .variable("WORK", "theirs");
+    let config = lab.config();
+    let telegram = &config.platforms().telegram;
+    let names: Vec<_> = telegram.accounts.keys().map(|name| name.as_str()).collect();
+    assert_eq!(names, ["default", "work"]);
+    let work = &telegram.accounts[&"work".parse().unwrap()];
+    assert_eq!(work.token.expose(), "theirs");
+    assert_eq!(work.proxy.as_deref(), Some("http://proxy:1"));
+    let webhook = work.webhook.as_ref().unwrap();
+    assert_eq!((webhook.host.as_str(), webhook.port), ("127.0.0.1", 9));
+    // A bot with a name alone is enough.
+    let lab = Lab::with("telegram:\n  accounts:\n    work: {token: theirs}\n");
+    assert!(lab.config().platforms().telegram.platform.enabled);
+}

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use hermetic_types::{AccountName, Secret};
+
 use crate::lab::Lab;
 
 #[test]
@@ -62,7 +64,7 @@ fn dotenv_overrules_the_environment() {
         lab.shown("platforms.telegram.token"),
         "[secret] (TELEGRAM_BOT_TOKEN in ~/.hermes/.env:2)"
     );
-    let token = lab.config().platforms().telegram.token.clone().unwrap();
+    let token = own_token(&lab);
     assert_eq!(token.expose(), "from-file");
 }
 
@@ -162,7 +164,7 @@ fn a_top_level_scalar_is_a_variable_that_nobody_set() {
         "[secret] (~/.hermes/config.yaml:2)"
     );
     let lab = Lab::with(text).variable("TELEGRAM_BOT_TOKEN", "from-shell");
-    let token = lab.config().platforms().telegram.token.clone().unwrap();
+    let token = own_token(&lab);
     assert_eq!(token.expose(), "from-shell");
 }
 
@@ -224,4 +226,11 @@ fn a_file_without_secrets_may_be_read_but_not_changed_by_others() {
     assert_eq!(lab.warnings(), "");
     open_up(&lab, "config.yaml", 0o664);
     assert!(lab.warnings().contains("can change this file (mode 664)"));
+}
+
+/// Of the bot that has no other name.
+fn own_token(lab: &Lab) -> Secret {
+    let config = lab.config();
+    let accounts = &config.platforms().telegram.accounts;
+    accounts[&AccountName::default()].token.clone()
 }

@@ -9,6 +9,7 @@ use hermetic_types::{Press, RequestId};
 use crate::Gateway;
 use crate::approvals::chat_prompts::DENY;
 use crate::approvals::person_name;
+use crate::approvals::press::acknowledge_if_late;
 use crate::message::AcceptedMessage;
 use hermetic_approvals::Answerer;
 
@@ -109,7 +110,7 @@ impl Gateway {
             },
         };
         let said = message.said();
-        let by = person_name(said.platform, &said.sender.id);
+        let by = person_name(said.platform(), &said.sender.id);
         let answerer = Answerer {
             by: &by,
             via: "chat",
@@ -133,21 +134,24 @@ impl Gateway {
 
     /// A button was pressed by somebody who may write; whether they may answer is seen here.
     pub(crate) async fn press(&self, press: &Admitted<Press>, receipt: Receipt) {
-        let notice = match self.pressed(press).await {
-            Ok(notice) => {
-                receipt.stored();
-                notice
-            }
-            Err(error) => {
-                tracing::error!(%error, "a pressed button could not be looked up");
-                drop(receipt);
-                Redacted::constant(crate::wording::BROKEN)
-            }
-        };
-        let Some(chat) = self.outbox.chat(press.said().platform) else {
+        let Some(chat) = self.outbox.chat(&press.said().account) else {
             return;
         };
-        if let Err(error) = chat.answer_press(press.said(), Some(&notice.into())).await {
+        let notice = async {
+            match self.pressed(press).await {
+                Ok(notice) => {
+                    receipt.stored();
+                    notice
+                }
+                Err(error) => {
+                    tracing::error!(%error, "a pressed button could not be looked up");
+                    drop(receipt);
+                    Redacted::constant(crate::wording::BROKEN)
+                }
+            }
+        };
+        let notice = acknowledge_if_late(chat.as_ref(), press.said(), notice).await;
+        if let Err(error) = chat.answer_press(press.said(), &notice.into()).await {
             tracing::debug!(%error, "a pressed button could not be answered");
         }
     }
@@ -165,7 +169,7 @@ impl Gateway {
             None if choice == DENY => Given::No,
             None => return Ok(Redacted::constant(STALE)),
         };
-        let by = person_name(press.said().platform, &press.sender().id);
+        let by = person_name(press.said().platform(), &press.sender().id);
         let answerer = Answerer {
             by: &by,
             via: "button",

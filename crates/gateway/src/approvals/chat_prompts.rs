@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt};
-use hermetic_chat::{Button, Chat, Outgoing, Reply};
+use futures::future::{BoxFuture, FutureExt, join_all};
+use hermetic_chat::{Button, Chat, Outgoing, Reply, ReplyRule};
 use hermetic_redact::Redactor;
 use hermetic_store::{Notice, Request, Scope, StoreError, Subject};
-use hermetic_types::{ChatId, ChatKind, Place, Platform, RunId, UserId};
+use hermetic_types::{AccountId, Place, RunId, UserId};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -19,6 +19,9 @@ pub(crate) const DENY: &str = "deny";
 
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
+/// For opening a private chat, while somebody waits for the question to be shown.
+const OPENING: Duration = Duration::from_secs(10);
+
 /// Where questions hang. Clones share everything.
 #[derive(Clone, Debug)]
 pub(crate) struct ChatPrompts(Arc<Shared>);
@@ -26,9 +29,9 @@ pub(crate) struct ChatPrompts(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     approvals: Approvals,
-    chats: HashMap<Platform, Arc<dyn Chat>>,
+    chats: HashMap<AccountId, Arc<dyn Chat>>,
     redactor: Redactor,
-    approvers: Vec<(Platform, UserId)>,
+    approvers: Vec<(AccountId, UserId)>,
     /// Messages that are being changed.
     errands: TaskTracker,
 }
@@ -36,7 +39,7 @@ struct Shared {
 /// Somebody whose words lead to questions, and where they said them.
 #[derive(Clone, Debug)]
 pub(crate) struct Speaker {
-    pub(crate) platform: Platform,
+    pub(crate) account: AccountId,
     pub(crate) place: Place,
     /// May answer, so that the question can be put in the same chat.
     pub(crate) approves: bool,
@@ -54,13 +57,13 @@ impl ChatPrompts {
         approvals: Approvals,
         chats: &[Arc<dyn Chat>],
         redactor: Redactor,
-        approvers: Vec<(Platform, UserId)>,
+        approvers: Vec<(AccountId, UserId)>,
     ) -> Self {
         Self(Arc::new(Shared {
             approvals,
             chats: chats
                 .iter()
-                .map(|chat| (chat.platform(), Arc::clone(chat)))
+                .map(|chat| (chat.account().clone(), Arc::clone(chat)))
                 .collect(),
             redactor,
             approvers,
@@ -87,17 +90,14 @@ impl ChatPrompts {
     async fn rewrite(&self, request: &Request) -> Result<(), StoreError> {
         let text = Outgoing::from(self.0.redactor.redact(RequestText(request).outcome()));
         for notice in self.0.approvals.rows().notices(&request.id).await? {
-            let chat = notice
-                .platform
-                .parse::<Platform>()
-                .ok()
-                .and_then(|platform| self.0.chats.get(&platform));
+            let account = notice.account.parse::<AccountId>().ok();
+            let chat = account.and_then(|account| self.0.chats.get(&account));
             let place = serde_json::from_str::<Place>(&notice.place);
             let message = hermetic_types::MessageId::new(notice.message);
             let (Some(chat), Ok(place), Ok(message)) = (chat, place, message) else {
                 continue;
             };
-            if !chat.edits() {
+            if !chat.capabilities().edits {
                 continue;
             }
             if let Err(error) = chat.edit(&place, &message, &text, &[]).await {
@@ -110,11 +110,11 @@ impl ChatPrompts {
     /// Shows a question in one chat. The message is noted, to be changed later.
     async fn show(
         &self,
-        platform: Platform,
+        account: &AccountId,
         place: &Place,
         request: &Request,
     ) -> Result<(), StoreError> {
-        let Some(chat) = self.0.chats.get(&platform) else {
+        let Some(chat) = self.0.chats.get(account) else {
             return Ok(());
         };
         let text = self
@@ -122,27 +122,29 @@ impl ChatPrompts {
             .redactor
             .redact(RequestText(request).question(self.0.approvals.now()));
         let mut reply = Reply::text(text.into());
-        reply.buttons = self.buttons(request).await?;
-        let (rows, name) = (self.0.approvals.rows(), platform.name());
+        if chat.capabilities().buttons.is_some() {
+            reply.buttons = self.buttons(request).await?;
+        }
+        let (rows, name) = (self.0.approvals.rows(), account.to_string());
         let written = serde_json::to_string(place).unwrap_or_default();
         // First, because whoever reads it may answer before the platform has told us its number.
-        rows.showing(&request.id, name, &written).await?;
+        rows.showing(&request.id, &name, &written).await?;
         match chat.send(place, &reply).await {
             Ok(messages) => {
                 let Some(message) = messages.last() else {
                     return Ok(());
                 };
                 let notice = Notice {
-                    platform: name.to_owned(),
+                    account: name,
                     place: written,
                     message: message.as_str().to_owned(),
                 };
                 rows.shown(&request.id, &notice).await
             }
             Err(error) => {
-                tracing::warn!(%platform, request = %request.id, %error, "a question could not be shown");
+                tracing::warn!(%account, request = %request.id, %error, "a question could not be shown");
                 match error.failure.is_safe_to_repeat() {
-                    true => rows.not_shown(&request.id, name, &written).await,
+                    true => rows.not_shown(&request.id, &name, &written).await,
                     false => Ok(()),
                 }
             }
@@ -170,11 +172,24 @@ impl ChatPrompts {
         Ok(rows)
     }
 
-    fn approvers(&self) -> impl Iterator<Item = (Platform, Place)> {
-        let approvers = self.0.approvers.iter();
-        approvers
-            .filter(|(platform, _)| self.0.chats.contains_key(platform))
-            .filter_map(|(platform, user)| Some((*platform, private(*platform, user)?)))
+    /// Where everybody who may answer is reached alone. Asked all at once: opening a private chat takes a
+    /// platform its time, and one that cannot be reached must not hold up the others.
+    async fn approvers(&self) -> Vec<(AccountId, Place)> {
+        let reached = self.0.approvers.iter().map(async |(account, user)| {
+            let chat = self.0.chats.get(account)?;
+            match timeout(OPENING, chat.private_place(user)).await {
+                Ok(Ok(place)) => Some((account.clone(), place)),
+                Ok(Err(error)) => {
+                    tracing::warn!(%account, %user, %error, "an approver cannot be reached");
+                    None
+                }
+                Err(_) => {
+                    tracing::warn!(%account, %user, "reaching an approver took too long");
+                    None
+                }
+            }
+        });
+        join_all(reached).await.into_iter().flatten().collect()
     }
 }
 
@@ -184,15 +199,15 @@ impl ApprovalPrompt for ChatPrompt {
             let speaker = self.speaker.as_ref();
             let places: Vec<_> = match speaker {
                 Some(speaker) if speaker.approves => {
-                    vec![(speaker.platform, speaker.place.clone())]
+                    vec![(speaker.account.clone(), speaker.place.clone())]
                 }
-                _ => self.prompts.approvers().collect(),
+                _ => self.prompts.approvers().await,
             };
             if places.is_empty() {
                 return Err(NobodyToAsk::NoApprover);
             }
-            for (platform, place) in &places {
-                if let Err(error) = self.prompts.show(*platform, place, request).await {
+            for (account, place) in &places {
+                if let Err(error) = self.prompts.show(account, place, request).await {
                     tracing::error!(request = %request.id, %error, "a question could not be shown");
                 }
             }
@@ -212,9 +227,10 @@ impl ApprovalPrompt for ChatPrompt {
 impl ChatPrompts {
     /// Whoever cannot answer themselves learns what the silence is about.
     async fn tell(&self, speaker: &Speaker, request: &Request) {
-        // A webhook's request takes one answer, and this is not it.
-        let chat = self.0.chats.get(&speaker.platform);
-        let Some(chat) = chat.filter(|_| speaker.platform != Platform::Webhook) else {
+        let chat = self.0.chats.get(&speaker.account);
+        // Where a message takes one answer, this is not it.
+        let free = |chat: &&Arc<dyn Chat>| chat.capabilities().replies == ReplyRule::Free;
+        let Some(chat) = chat.filter(free) else {
             return;
         };
         let seconds = request.expires_at.since(self.0.approvals.now()).as_secs();
@@ -255,14 +271,6 @@ const ABOUT_A_HOST: Choices = &[
     &[("Deny", DENY)],
 ];
 
-/// Where somebody is reached alone, on platforms that name a private chat after the person in it.
-fn private(platform: Platform, user: &UserId) -> Option<Place> {
-    match platform {
-        Platform::Telegram | Platform::Signal | Platform::Whatsapp => Some(Place {
-            chat: ChatId::new(user.as_str()).ok()?,
-            kind: ChatKind::Dm,
-            thread: None,
-        }),
-        Platform::Discord | Platform::Slack | Platform::Webhook => None,
-    }
-}
+#[cfg(test)]
+#[path = "chat_prompts_tests.rs"]
+mod tests;

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use hermetic_redact::Redacted;
 use hermetic_store::{Request, StoreError};
-use hermetic_types::{MessageId, Platform, RequestId};
+use hermetic_types::{MessageId, RequestId};
 
 use crate::Gateway;
 use crate::message::AcceptedMessage;
@@ -31,10 +31,12 @@ impl Gateway {
         }
         let said = message.said();
         let place = serde_json::to_string(&said.place).unwrap_or_default();
-        let shown = approvals.rows().shown_in(said.platform.name(), &place);
-        let shown = shown.await?;
-        let meant = meant(said.platform, &said.message, &shown, &pending);
-        Ok(meant.ok_or_else(|| {
+        let account = said.account.to_string();
+        let shown = approvals.rows().shown_in(&account, &place).await?;
+        let chat = self.outbox.chat(&said.account);
+        let ordered = chat.is_some_and(|chat| chat.capabilities().ordered_messages);
+        let meant = ordered.then(|| meant(&said.message, &shown, &pending));
+        Ok(meant.flatten().ok_or_else(|| {
             let lines: Vec<_> = pending.iter().map(|one| RequestText(one).line()).collect();
             self.redactor.redact(format!(
                 "It cannot be told which question this answers, so nothing was allowed or refused. Name \
@@ -46,20 +48,20 @@ impl Gateway {
     }
 }
 
+/// Of messages whose ids are numbers that grow within their chat.
 fn meant(
-    platform: Platform,
     answer: &MessageId,
     shown: &[(RequestId, String)],
     pending: &[Request],
 ) -> Option<RequestId> {
-    let answered_at = number(platform, answer.as_str())?;
+    let answered_at = number(answer.as_str())?;
     let waits = |id: &RequestId| pending.iter().any(|request| request.id == *id);
-    if has_doubt(platform, answered_at, shown, waits) {
+    if has_doubt(answered_at, shown, waits) {
         return None;
     }
     let before: Vec<_> = shown
         .iter()
-        .filter_map(|(id, message)| Some((number(platform, message)?, id)))
+        .filter_map(|(id, message)| Some((number(message)?, id)))
         .filter(|(shown_at, _)| *shown_at < answered_at)
         .collect();
     let (_, latest) = before.iter().max_by_key(|(shown_at, _)| *shown_at)?;
@@ -72,32 +74,24 @@ fn meant(
 /// Whether a question may have been read of which nobody knows where it stands: it was sent, and the
 /// platform did not say what became of it. `shown` has the latest first.
 fn has_doubt(
-    platform: Platform,
     answered_at: i64,
     shown: &[(RequestId, String)],
     waits: impl Fn(&RequestId) -> bool,
 ) -> bool {
-    let unnumbered = |message: &str| number(platform, message).is_none();
+    let unnumbered = |message: &str| number(message).is_none();
     let of_one_that_waits = shown
         .iter()
         .any(|(id, message)| unnumbered(message) && waits(id));
     let since_the_latest = shown
         .iter()
-        .take_while(|(_, message)| number(platform, message).is_none_or(|at| at >= answered_at))
+        .take_while(|(_, message)| number(message).is_none_or(|at| at >= answered_at))
         .any(|(_, message)| unnumbered(message));
     of_one_that_waits || since_the_latest
 }
 
-/// Where a message stands among those of its chat, on platforms whose numbers grow there.
-fn number(platform: Platform, message: &str) -> Option<i64> {
-    match platform {
-        Platform::Telegram => message.parse().ok(),
-        Platform::Discord
-        | Platform::Slack
-        | Platform::Signal
-        | Platform::Whatsapp
-        | Platform::Webhook => None,
-    }
+/// Where a message stands among those of its chat.
+fn number(message: &str) -> Option<i64> {
+    message.parse().ok()
 }
 
 #[cfg(test)]
@@ -141,7 +135,7 @@ mod tests {
             .map(|(id, message)| ((*id).clone(), message.to_string()))
             .collect();
         let pending: Vec<_> = waits.iter().map(|id| waiting(id)).collect();
-        meant(Platform::Telegram, &at(answer), &shown, &pending)
+        meant(&at(answer), &shown, &pending)
     }
 
     #[test]
@@ -172,10 +166,10 @@ mod tests {
         );
         assert_eq!(found(12, &[], &[&a]), None, "not shown here");
         assert_eq!(found(10, &[(&a, 10)], &[&a]), None, "not before");
-        let shown = [(a.clone(), "10".to_owned())];
+        let shown = [(a.clone(), "b7e1".to_owned())];
         let pending = [waiting(&a)];
-        let webhook = meant(Platform::Webhook, &at(12), &shown, &pending);
-        assert_eq!(webhook, None, "names without an order");
+        let unordered = meant(&at(12), &shown, &pending);
+        assert_eq!(unordered, None, "names without an order");
     }
 
     #[test]
@@ -183,9 +177,8 @@ mod tests {
         let (a, b) = (RequestId::random(), RequestId::random());
         let pending = [waiting(&a), waiting(&b)];
         let unknown = [(b.clone(), String::new()), (a.clone(), "10".to_owned())];
-        let meant_by = |shown: &[(RequestId, String)], pending: &[Request]| {
-            meant(Platform::Telegram, &at(12), shown, pending)
-        };
+        let meant_by =
+            |shown: &[(RequestId, String)], pending: &[Request]| meant(&at(12), shown, pending);
         assert_eq!(meant_by(&unknown, &pending), None);
         // It was withdrawn meanwhile, and is still what the person read last.
         assert_eq!(meant_by(&unknown, &pending[..1]), None);

@@ -12,7 +12,7 @@ use hermetic_audit::Event;
 use hermetic_chat::Chat;
 use hermetic_egress::RuleBook;
 use hermetic_redact::Redactor;
-use hermetic_types::{ConversationKey, Platform, UserId};
+use hermetic_types::{AccountId, ConversationKey, Platform, UserId};
 
 use super::chat_prompts::{ChatPrompt, ChatPrompts, Speaker};
 use crate::message::AcceptedMessage;
@@ -32,7 +32,7 @@ impl ApprovalService {
         approvals: Approvals,
         chats: &[Arc<dyn Chat>],
         redactor: Redactor,
-        approvers: Vec<(Platform, UserId)>,
+        approvers: Vec<(AccountId, UserId)>,
     ) -> Self {
         Self {
             prompts: ChatPrompts::new(approvals.clone(), chats, redactor, approvers),
@@ -47,10 +47,10 @@ impl ApprovalService {
         let requester = Requester {
             conversation: message.conversation().clone(),
             message: Some(message.row()),
-            by: person_name(said.platform, &said.sender.id),
+            by: person_name(said.platform(), &said.sender.id),
         };
         let speaker = Speaker {
-            platform: said.platform,
+            account: said.account.clone(),
             place: said.place.clone(),
             approves: message.may_answer(),
         };

@@ -56,7 +56,7 @@ impl Gateway {
             .questions
             .revoke(message.conversation())
             .await?;
-        let quiet = resets.silent || resets.silent_on.contains(&message.said().platform);
+        let quiet = resets.silent || resets.silent_on.contains(&message.said().platform());
         Ok((!quiet).then_some(why.told()))
     }
 

@@ -106,7 +106,7 @@ impl Gateway {
         }
         let own = ConversationSandbox::of(&self.sandboxes, message);
         let asker = self.approvals.commands(message);
-        let site = self.toolsets.of(message.said().platform);
+        let site = self.toolsets.of(message.said().platform());
         let toolbox = site.kit.toolbox(&own, &asker);
         let outcome = toolbox.run(request, &control.stop).await;
         let stopped = own.why_stopped().map(|why| format!("{why}\n\n"));
@@ -128,7 +128,7 @@ impl Gateway {
     async fn status(&self, message: &AcceptedMessage) -> Redacted<String> {
         let activity = self.conversations.activity(message.conversation()).await;
         let load = self.turn_limits.load(message);
-        let facts = &self.toolsets.of(message.said().platform).facts;
+        let facts = &self.toolsets.of(message.said().platform()).facts;
         let seal = match facts.boundary {
             hermetic_types::Boundary::Sealed => "sealed",
             hermetic_types::Boundary::Judged => "not sealed: commands are judged",
@@ -158,7 +158,7 @@ impl Gateway {
         self.redactor.redact(format!(
             "user: {}\nplatform: {}\nrole: {}",
             said.sender.id,
-            said.platform,
+            said.platform(),
             format!("{:?}", admitted.role()).to_lowercase(),
         ))
     }

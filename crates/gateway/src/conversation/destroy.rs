@@ -84,7 +84,7 @@ impl Gateway {
             return said_yes || word.is_empty();
         }
         let said = message.said();
-        let who = person_name(said.platform, &said.sender.id);
+        let who = person_name(said.platform(), &said.sender.id);
         let conversation = message.conversation();
         said_yes
             && self
@@ -120,7 +120,7 @@ impl Gateway {
 
     fn ask_before_destroying(&self, message: &AcceptedMessage) -> Redacted<String> {
         let said = message.said();
-        let who = person_name(said.platform, &said.sender.id);
+        let who = person_name(said.platform(), &said.sender.id);
         if self.settings.confirm_destructive {
             self.confirmations.ask(message.conversation(), who);
         }

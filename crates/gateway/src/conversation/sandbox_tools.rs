@@ -145,7 +145,7 @@ impl Tools for AgentTools<'_> {
 /// The person whose sandboxes are counted together, in all their conversations.
 pub(crate) fn holder_of(message: &AcceptedMessage) -> Holder {
     let said = message.said();
-    Holder::named(format!("{}:{}", said.platform.name(), said.sender.id))
+    Holder::named(format!("{}:{}", said.platform().name(), said.sender.id))
 }
 
 fn for_model(error: &LeaseError) -> NoSandbox {

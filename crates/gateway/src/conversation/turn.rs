@@ -68,7 +68,7 @@ impl Gateway {
             !matches!(progress, TurnProgress::Fresh(_)),
         );
         let history = mend(lines.into_iter().map(|line| line.message).collect(), &begun);
-        let platform = message.said().platform;
+        let platform = message.said().platform();
         let site = self.toolsets.of(platform);
         let mut facts = site.facts.clone();
         facts.chat = platform.to_string();
@@ -77,8 +77,8 @@ impl Gateway {
         }
         facts.files = self
             .outbox
-            .chat(platform)
-            .is_some_and(|chat| chat.carries_files());
+            .chat(&message.said().account)
+            .is_some_and(|chat| chat.capabilities().files_out.is_some());
         Ok(Session {
             gateway: self,
             site,

@@ -81,7 +81,7 @@ impl TurnLimits {
     ) -> Result<QueuedTurn, Notified> {
         let said = message.said();
         self.enqueue_as(Person {
-            platform: said.platform,
+            platform: said.platform(),
             user: said.sender.id.clone(),
         })
     }
@@ -114,7 +114,7 @@ impl TurnLimits {
     pub(crate) fn load(&self, message: &AcceptedMessage) -> Load {
         let said = message.said();
         let person = Person {
-            platform: said.platform,
+            platform: said.platform(),
             user: said.sender.id.clone(),
         };
         let people = self.lock();

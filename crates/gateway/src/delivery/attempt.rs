@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use hermetic_chat::{Chat, Outgoing, Reply, SendError, SendFailure};
+use hermetic_chat::{Chat, Outgoing, Reply, SendError, SendFailure, SendKey};
 use hermetic_redact::Redacted;
 use hermetic_store::{DeliveryRow, MessageRow, StoreError};
-use hermetic_types::{ConversationKey, Platform};
+use hermetic_types::{AccountId, ConversationKey, Timestamp};
 use tokio::time::Instant;
 
 use super::destinations::Destination;
@@ -25,7 +25,7 @@ pub(super) struct Delivery {
     pub(super) row: DeliveryRow,
     /// What it answers, and is forgotten with.
     pub(super) message: Option<MessageRow>,
-    pub(super) platform: Platform,
+    pub(super) account: AccountId,
     pub(super) address: Address,
     text: Redacted<String>,
     pub(super) tries: u32,
@@ -37,6 +37,8 @@ pub(super) struct Delivery {
     pub(super) maybe_sent: bool,
     /// An earlier process had begun to send it: any message of it may have arrived.
     pub(super) found: bool,
+    /// When it was written down. No attempt is older.
+    pub(super) queued_at: Timestamp,
 }
 
 /// What is left to do after an attempt.
@@ -48,14 +50,15 @@ pub(super) enum Left {
 impl Delivery {
     pub(super) fn new(
         row: DeliveryRow,
-        platform: Platform,
+        account: AccountId,
         address: Address,
         text: Redacted<String>,
+        queued_at: Timestamp,
     ) -> Self {
         Self {
             row,
             message: None,
-            platform,
+            account,
             address,
             text,
             tries: 0,
@@ -63,6 +66,7 @@ impl Delivery {
             arrived: 0,
             maybe_sent: false,
             found: false,
+            queued_at,
         }
     }
 
@@ -89,7 +93,7 @@ impl Delivery {
 
     pub(super) fn destination(&self) -> Destination {
         Destination {
-            platform: self.platform,
+            account: self.account.clone(),
             place: self.address.place.clone(),
             late_file: self.address.late.then_some(self.row),
         }
@@ -132,9 +136,9 @@ impl Outbox {
     }
 
     async fn try_to_send(&self, mut delivery: Delivery) -> Result<Left, StoreError> {
-        let Some(chat) = self.chats.get(&delivery.platform) else {
+        let Some(chat) = self.chats.get(&delivery.account) else {
             self.deliveries
-                .failed(delivery.row, "the platform is not configured")
+                .failed(delivery.row, "the account is not configured")
                 .await?;
             return Ok(Left::Nothing);
         };
@@ -199,7 +203,7 @@ impl Outbox {
         index: usize,
         part: Outgoing,
     ) -> Result<(), SendError> {
-        let text = if delivery.may_be_double() {
+        let text = if delivery.may_be_double() && !self.is_told_apart(chat, delivery) {
             self.redactor
                 .redact(format!("{POSSIBLE_DUPLICATE}{}", part.as_str()))
                 .into()
@@ -208,9 +212,17 @@ impl Outbox {
         };
         let mut reply = Reply::text(text);
         reply.reply_to = delivery.address.reply_to.clone().filter(|_| index == 0);
+        reply.key = Some(SendKey::new(delivery.row.0, index));
         chat.send(&delivery.address.place, &reply).await?;
         delivery.maybe_sent = false;
         Ok(())
+    }
+
+    /// Whether the platform still knows the key of an earlier attempt, and so makes no second message.
+    fn is_told_apart(&self, chat: &dyn Chat, delivery: &Delivery) -> bool {
+        let age = self.now().since(delivery.queued_at);
+        let known = chat.capabilities().send_keys;
+        known.is_some_and(|known_for| age < known_for)
     }
 }
 
@@ -241,7 +253,9 @@ pub(super) fn is_final(failure: &SendFailure) -> bool {
 fn texts(chat: &dyn Chat, delivery: &Delivery) -> Vec<Outgoing> {
     match delivery.address.late {
         true => Vec::new(),
-        false => chat.parts(&Outgoing::from(delivery.text.clone())),
+        false => chat
+            .capabilities()
+            .parts(&Outgoing::from(delivery.text.clone())),
     }
 }
 
@@ -284,9 +298,10 @@ impl Delivery {
         };
         Self::new(
             DeliveryRow(chat),
-            Platform::Telegram,
+            hermetic_types::Platform::Telegram.into(),
             address,
             Redacted::constant("hi"),
+            Timestamp::from_millis(0),
         )
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hermetic_store::DeliveryRow;
-use hermetic_types::{ConversationKey, Place, Platform};
+use hermetic_types::{AccountId, ConversationKey, Place};
 use tokio::time::Instant;
 
 use super::attempt::Delivery;
@@ -15,7 +15,7 @@ use super::attempt::Delivery;
 /// Whose line it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Destination {
-    pub(super) platform: Platform,
+    pub(super) account: AccountId,
     pub(super) place: Place,
     /// The line of this file alone.
     pub(super) late_file: Option<DeliveryRow>,

@@ -88,7 +88,9 @@ impl Outbox {
         conversation: &ConversationKey,
         path: &str,
     ) -> Result<(), FileFailure> {
-        let fetched = self.files.fetch(delivery.platform, conversation, path);
+        let fetched = self
+            .files
+            .fetch(delivery.account.platform(), conversation, path);
         let mut file = fetched.await.map_err(|error| {
             tracing::warn!(%conversation, %error, "a file was not sent");
             FileFailure::Final(error.to_string())
@@ -206,22 +208,24 @@ impl Outbox {
         text: &Redacted<String>,
     ) -> Result<Vec<(Delivery, Tried)>, StoreError> {
         let next: Vec<_> = next.collect();
-        let platform = delivery.platform;
+        let account = delivery.account.to_string();
         let written: Vec<_> = next
             .iter()
             .map(|(address, tried)| NextDelivery {
-                platform: platform.name(),
+                account: &account,
                 address: serde_json::to_string(address).unwrap_or_default(),
                 text: text.as_str(),
                 tried: *tried,
             })
             .collect();
         let deliveries = &self.deliveries;
-        let rows = deliveries.hand_over(delivery.row, handed, &written, self.now());
+        let now = self.now();
+        let rows = deliveries.hand_over(delivery.row, handed, &written, now);
         let deliveries = rows.await?.into_iter().zip(next);
         Ok(deliveries
             .map(|(row, (address, tried))| {
-                let mut late = Delivery::new(row, platform, address, text.clone());
+                let mut late =
+                    Delivery::new(row, delivery.account.clone(), address, text.clone(), now);
                 late.message = delivery.message;
                 (late, tried)
             })
@@ -229,7 +233,10 @@ impl Outbox {
     }
 
     fn not_sent(&self, delivery: &Delivery, path: &str, why: &str) -> Redacted<String> {
-        let folder = self.files.folder(delivery.platform).trim_end_matches('/');
+        let folder = self
+            .files
+            .folder(delivery.account.platform())
+            .trim_end_matches('/');
         self.redactor.redact(format!(
             "[{path} was not sent: {why}. If it is there, it is still {folder}/{path}.]"
         ))

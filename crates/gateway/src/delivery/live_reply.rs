@@ -59,12 +59,13 @@ impl Gateway {
         live: &LiveReply,
         work: impl Future<Output = T>,
     ) -> T {
-        let (platform, place) = (message.said().platform, &message.said().place);
-        let chat = self.outbox.chat(platform).filter(|chat| chat.edits());
+        let (account, place) = (&message.said().account, &message.said().place);
+        let chat = self.outbox.chat(account);
+        let chat = chat.filter(|chat| chat.capabilities().edits);
         let (Some(chat), Some(streaming)) = (chat, &self.settings.streaming) else {
             return work.await;
         };
-        if self.outbox.is_held_up(platform, place) {
+        if self.outbox.is_held_up(account, place) {
             // What was written before arrives before.
             return work.await;
         }
@@ -89,7 +90,7 @@ impl Gateway {
         let mut draft = Draft::new(
             chat,
             &message.said().place,
-            message.to_quote().cloned(),
+            message.to_quote(chat.capabilities().replies).cloned(),
             message.draft().cloned(),
             streaming.every,
         );

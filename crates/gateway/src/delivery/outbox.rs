@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt};
 use hermetic_access::PairingCode;
-use hermetic_chat::{Chat, Reply};
+use hermetic_chat::{Chat, Reply, ReplyRule};
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_store::{Deliveries, DeliveryRow, End, Store, StoreError};
-use hermetic_types::{ConversationKey, MessageId, Place, Platform, SharedClock, Timestamp};
+use hermetic_types::{AccountId, ConversationKey, MessageId, Place, SharedClock, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -50,7 +50,7 @@ pub(crate) struct OutboxParts<'a> {
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    pub(super) chats: HashMap<Platform, Arc<dyn Chat>>,
+    pub(super) chats: HashMap<AccountId, Arc<dyn Chat>>,
     pub(super) deliveries: Deliveries,
     pub(super) files: Arc<dyn FileSource>,
     pub(super) redactor: Redactor,
@@ -92,7 +92,7 @@ impl Outbox {
         let chats = parts.chats.iter();
         Self {
             chats: chats
-                .map(|chat| (chat.platform(), Arc::clone(chat)))
+                .map(|chat| (chat.account().clone(), Arc::clone(chat)))
                 .collect(),
             deliveries: parts.store.deliveries(),
             files: parts.files,
@@ -110,8 +110,14 @@ impl Outbox {
         self.clock.now()
     }
 
-    pub(crate) fn chat(&self, platform: Platform) -> Option<&Arc<dyn Chat>> {
-        self.chats.get(&platform)
+    pub(crate) fn chat(&self, account: &AccountId) -> Option<&Arc<dyn Chat>> {
+        self.chats.get(account)
+    }
+
+    /// What may be said in return there.
+    pub(crate) fn replies(&self, account: &AccountId) -> ReplyRule {
+        let chat = self.chats.get(account);
+        chat.map_or(ReplyRule::Free, |chat| chat.capabilities().replies)
     }
 
     /// Writes the reply down, closes the message, and sends.
@@ -135,19 +141,21 @@ impl Outbox {
         let said = message.said();
         let address = Address {
             place: said.place.clone(),
-            reply_to: message.to_quote().cloned(),
+            reply_to: message.to_quote(self.replies(&said.account)).cloned(),
             draft: message.draft().cloned(),
             files,
             conversation: Some(message.conversation().clone()),
             late: false,
         };
         let text = serde_json::to_string(&address).unwrap_or_default();
-        let written = (said.platform.name(), text.as_str(), reply.as_str());
+        let account = said.account.to_string();
+        let written = (account.as_str(), text.as_str(), reply.as_str());
+        let now = self.now();
         let row = self
             .deliveries
-            .queue_and_end(message.row(), end, written, self.now())
+            .queue_and_end(message.row(), end, written, now)
             .await?;
-        let mut delivery = Delivery::new(row, said.platform, address, reply.clone());
+        let mut delivery = Delivery::new(row, said.account.clone(), address, reply.clone(), now);
         delivery.message = Some(message.row());
         let destination = delivery.destination();
         self.destinations.push(delivery);
@@ -156,9 +164,9 @@ impl Outbox {
     }
 
     /// Whether a reply to this place waits to be sent.
-    pub(crate) fn is_held_up(&self, platform: Platform, place: &Place) -> bool {
+    pub(crate) fn is_held_up(&self, account: &AccountId, place: &Place) -> bool {
         self.destinations.is_busy(&Destination {
-            platform,
+            account: account.clone(),
             place: place.clone(),
             late_file: None,
         })
@@ -168,10 +176,11 @@ impl Outbox {
         self.deliveries.any_for(message.row()).await
     }
 
-    pub(crate) fn offer_pairing(&self, platform: Platform, place: Place, code: &PairingCode) {
-        let Some(chat) = self.chats.get(&platform).cloned() else {
+    pub(crate) fn offer_pairing(&self, account: &AccountId, place: Place, code: &PairingCode) {
+        let Some(chat) = self.chats.get(account).cloned() else {
             return;
         };
+        let platform = account.platform();
         let text = self.redactor.redact(format!(
             "I do not know you yet. Give the operator of this bot these characters, which are good for an \
              hour: {}\n\nThe operator lets you in with: hermetic pairing approve {platform} {}",
@@ -196,16 +205,16 @@ impl Outbox {
         let due = self.deliveries.due().await?;
         let count = due.len();
         for due in due {
-            let platform = due.platform.parse::<Platform>();
+            let account = due.account.parse::<AccountId>();
             let address = serde_json::from_str::<Address>(&due.address);
-            let (Ok(platform), Ok(address)) = (platform, address) else {
+            let (Ok(account), Ok(address)) = (account, address) else {
                 self.deliveries
                     .failed(due.row, "the address cannot be read")
                     .await?;
                 continue;
             };
-            let mut delivery =
-                Delivery::new(due.row, platform, address, self.redactor.redact(&due.text));
+            let text = self.redactor.redact(&due.text);
+            let mut delivery = Delivery::new(due.row, account, address, text, due.queued_at);
             delivery.message = due.message;
             delivery.found = due.maybe_sent;
             delivery.go_on_after(due.attempts);

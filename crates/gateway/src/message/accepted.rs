@@ -3,8 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use hermetic_access::Admitted;
+use hermetic_chat::ReplyRule;
 use hermetic_store::{Inbox, MessageRow, Open, StoreError};
-use hermetic_types::{ChatKind, ConversationKey, Incoming, MessageId, Platform, Timestamp};
+use hermetic_types::{ChatKind, ConversationKey, Incoming, MessageId, Timestamp};
 
 /// The proof that a message survives us. Only this module makes one.
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ impl AcceptedMessage {
         let payload = serde_json::to_string(said).unwrap_or_default();
         let row = inbox
             .accept(
-                said.platform.name(),
+                &said.account.to_string(),
                 said.update.as_str(),
                 admitted.conversation(),
                 &payload,
@@ -70,11 +71,11 @@ impl AcceptedMessage {
         inbox.note_draft(self.row, draft.as_str()).await
     }
 
-    /// The message that an answer quotes: in a group somebody else may have spoken meanwhile, and of
-    /// several requests to a webhook each waits for its own.
-    pub(crate) fn to_quote(&self) -> Option<&MessageId> {
+    /// The message that an answer quotes: in a group somebody else may have spoken meanwhile, and where
+    /// each message waits for its own answer it has to be named.
+    pub(crate) fn to_quote(&self, replies: ReplyRule) -> Option<&MessageId> {
         let said = self.said();
-        let named = said.place.kind != ChatKind::Dm || said.platform == Platform::Webhook;
+        let named = said.place.kind != ChatKind::Dm || replies == ReplyRule::OneForEach;
         named.then_some(&said.message)
     }
 

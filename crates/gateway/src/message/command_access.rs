@@ -33,7 +33,7 @@ const ALWAYS: [&str; 2] = ["help", "whoami"];
 impl CommandAccess {
     pub(crate) fn let_through(&self, message: &AcceptedMessage, slash: &Slash) -> bool {
         let said = message.said();
-        let Some(gates) = self.0.get(&said.platform) else {
+        let Some(gates) = self.0.get(&said.platform()) else {
             return true;
         };
         let gate = match said.place.kind {

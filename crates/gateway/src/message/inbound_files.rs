@@ -75,10 +75,14 @@ impl Gateway {
         path: &str,
         stop: &CancellationToken,
     ) -> Result<u64, TakeError> {
-        let Some(chat) = self.outbox.chat(message.said().platform) else {
+        let Some(chat) = self.outbox.chat(&message.said().account) else {
             return Err(TakeError::NoSandbox);
         };
-        let limit = self.settings.inbound_bytes;
+        let Some(most) = chat.capabilities().files_in else {
+            let description = "files do not come from here".to_owned();
+            return Err(DownloadError::Refused { description }.into());
+        };
+        let limit = self.settings.inbound_bytes.min(most);
         let taking = async {
             // Refused by its size before a sandbox is made for it.
             let mut pieces = chat.download(attachment, limit).await?;
@@ -93,7 +97,7 @@ impl Gateway {
                     tracing::error!(%error, "no sandbox for a file");
                     TakeError::NoSandbox
                 })?;
-            let workspace = self.toolsets.workspace(message.said().platform);
+            let workspace = self.toolsets.workspace(message.said().platform());
             put(&lease, PathAt::beneath(workspace, path), &mut pieces).await
         };
         stop.run_until_cancelled(taking)

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use hermetic_chat::ReplyRule;
 use hermetic_redact::Redacted;
 use hermetic_store::End;
-use hermetic_types::Platform;
 
 use super::AcceptedMessage;
 use crate::conversation::Notified;
@@ -48,7 +48,7 @@ impl Gateway {
     /// Ends messages whose turn had not come. Whoever waits for an answer of their own is told.
     pub(crate) async fn drop_waiting(&self, dropped: Vec<AcceptedMessage>, note: &'static str) {
         for message in dropped {
-            let ended = if message.said().platform == Platform::Webhook {
+            let ended = if self.outbox.replies(&message.said().account) == ReplyRule::OneForEach {
                 let reply = Redacted::constant(wording::DROPPED);
                 let told = self.outbox.deliver(&message, &reply, End::Refused).await;
                 told.map(drop)

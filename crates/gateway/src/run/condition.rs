@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use hermetic_chat::ChatState;
-use hermetic_types::{HealthReport, PartHealth, Platform};
+use hermetic_types::{AccountId, HealthReport, PartHealth};
 use serde::Serialize;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ pub struct Condition {
     pub stage: Stage,
     /// Conversations with something going on.
     pub active: usize,
-    pub platforms: Vec<(Platform, ChatState)>,
+    pub accounts: Vec<(AccountId, ChatState)>,
     pub parts: Vec<Part>,
 }
 
@@ -50,10 +50,10 @@ impl Gateway {
         Condition {
             stage: *self.stage.borrow(),
             active: self.conversations.count(),
-            platforms: self
+            accounts: self
                 .chats
                 .iter()
-                .map(|chat| (chat.platform(), chat.state()))
+                .map(|chat| (chat.account().clone(), chat.state()))
                 .collect(),
             parts: self.parts(),
         }
@@ -77,7 +77,7 @@ impl Gateway {
                     PartHealth::Degraded { why, since: now }
                 }
             };
-            (format!("platform:{}", chat.platform()), health)
+            (format!("platform:{}", chat.account()), health)
         }));
         let parts = parts.into_iter().map(|(name, health)| {
             let health = self.first_seen(&name, health);

@@ -37,11 +37,11 @@ async fn health(State(gateway): State<Arc<Gateway>>) -> (StatusCode, Json<Value>
         .chats
         .iter()
         .map(|chat| {
-            let platform = chat.platform();
+            let account = chat.account();
             json!({
-                "name": platform.name(),
+                "name": account,
                 "state": state(&chat.state()),
-                "backend": gateway.toolsets.of(platform).facts.backend,
+                "backend": gateway.toolsets.of(account.platform()).facts.backend,
             })
         })
         .collect();

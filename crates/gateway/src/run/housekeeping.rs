@@ -28,17 +28,30 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 pub(super) struct Housekeeping {
     tasks: TaskTracker,
     stop: CancellationToken,
+    /// To each port at once.
+    most_connections: usize,
 }
 
 impl Housekeeping {
     /// What runs from the first moment: a start that waits for room is seen to do so, and the room is
     /// looked after.
-    pub(super) fn start(gateway: &Arc<Gateway>, health: TcpListener, report: Report) -> Self {
+    ///
+    /// `intakes` is how many ports of platforms will be listened on besides.
+    pub(super) fn start(
+        gateway: &Arc<Gateway>,
+        health: TcpListener,
+        intakes: usize,
+        report: Report,
+    ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         tasks.spawn(Arc::clone(gateway).report(report, stop.clone()));
         let (sandboxes, until) = (gateway.sandboxes.clone(), stop.clone());
         tasks.spawn(async move { sandboxes.guard_disk(until).await });
-        let this = Self { tasks, stop };
+        let this = Self {
+            tasks,
+            stop,
+            most_connections: connections(intakes + 1),
+        };
         let routes = health::routes(Arc::clone(gateway));
         let counted = metrics::routes(Arc::clone(&gateway.registry));
         this.answer_on(health, routes.merge(counted));
@@ -63,7 +76,7 @@ impl Housekeeping {
     }
 
     fn answer_on(&self, listener: TcpListener, routes: axum::Router) {
-        let listener = BoundedListener::new(listener, ConnectionBounds::of(connections()));
+        let listener = BoundedListener::new(listener, ConnectionBounds::of(self.most_connections));
         let serving = serve_http(listener, routes, self.stop.clone(), LAST_ANSWERS);
         self.tasks.spawn(serving);
     }
@@ -96,8 +109,9 @@ async fn forget_old(gateway: Arc<Gateway>, until: CancellationToken) {
     }
 }
 
-/// A sixteenth of all descriptors for each port: there are at most three.
-fn connections() -> usize {
-    let share = usize::try_from(descriptors::available() / 16);
-    share.unwrap_or(MOST_CONNECTIONS).min(MOST_CONNECTIONS)
+/// A sixteenth of all descriptors for each of three ports; where there are more, they share those.
+fn connections(ports: usize) -> usize {
+    let all = usize::try_from(descriptors::available()).unwrap_or(usize::MAX);
+    let share = all / 16 * 3 / ports.max(3);
+    share.min(MOST_CONNECTIONS)
 }

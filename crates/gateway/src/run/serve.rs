@@ -71,7 +71,7 @@ async fn run(
     let intakes = std::mem::take(&mut parts.intakes);
     let gateway = Arc::new(Gateway::new(parts));
     gateway.store.wait_for_room();
-    let housekeeping = Housekeeping::start(&gateway, health, report);
+    let housekeeping = Housekeeping::start(&gateway, health, intakes.len(), report);
     let listened = match stop.run_until_cancelled(gateway.take_up_work()).await {
         None => Ok(()),
         Some(Ok(proof)) => gateway.serve(proof, &housekeeping, intakes, &stop).await,

@@ -122,12 +122,18 @@ fn hosts(config: &Config, args: &Args) -> (Vec<String>, Vec<String>) {
     let telegram = &config.platforms().telegram;
     let no_chat = config.platforms().enabled().next().is_none();
     if telegram.platform.enabled || (nothing_asked && no_chat) {
-        let base = telegram.base_url.as_deref();
-        let host = base
-            .and_then(rule_for)
-            .unwrap_or_else(|| TELEGRAM.to_owned());
-        if !allow.contains(&host) {
-            allow.push(host);
+        let bots = telegram.accounts.values();
+        let mut hosts: Vec<_> = bots
+            .map(|bot| bot.base_url.as_deref().and_then(rule_for))
+            .map(|host| host.unwrap_or_else(|| TELEGRAM.to_owned()))
+            .collect();
+        if hosts.is_empty() {
+            hosts.push(TELEGRAM.to_owned());
+        }
+        for host in hosts {
+            if !allow.contains(&host) {
+                allow.push(host);
+            }
         }
     }
     (allow, presets)

@@ -207,7 +207,7 @@ fn a_platform_that_is_not_spoken_to_is_said() {
     let hermetic = Hermetic::with("discord: {enabled: true, token: a.b.c}\n");
     let said = hermetic.run(&["config", "check"]).out;
     assert!(
-        said.contains("discord is configured, but this version does not speak to it"),
+        said.contains("discord is configured, but this build does not speak discord"),
         "{said}"
     );
 }

@@ -1,5 +1,6 @@
 //! The whole flow with the real program: a message on Telegram, answered from its own sandbox.
 
+mod accounts;
 mod afresh;
 mod answers;
 mod approvals;

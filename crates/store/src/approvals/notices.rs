@@ -12,7 +12,7 @@ use crate::write::WithoutRoom::Fail;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    pub platform: String,
+    pub account: String,
     /// As the platform's crate wrote it.
     pub place: String,
     pub message: String,
@@ -23,14 +23,14 @@ impl Approvals {
     pub async fn showing(
         &self,
         id: &RequestId,
-        platform: &str,
+        account: &str,
         place: &str,
     ) -> Result<(), StoreError> {
         let insert = Statement::new(
-            "INSERT INTO approval_notices (request, platform, place, message) VALUES (?, ?, ?, '')",
+            "INSERT INTO approval_notices (request, account, place, message) VALUES (?, ?, ?, '')",
         )
         .bind(id.as_str())
-        .bind(platform)
+        .bind(account)
         .bind(place);
         self.writer
             .change("note that a question is being shown", (Soon, Fail), insert)
@@ -42,15 +42,15 @@ impl Approvals {
     pub async fn not_shown(
         &self,
         id: &RequestId,
-        platform: &str,
+        account: &str,
         place: &str,
     ) -> Result<(), StoreError> {
         let delete = Statement::new(
             "DELETE FROM approval_notices
-             WHERE request = ? AND platform = ? AND place = ? AND message = ''",
+             WHERE request = ? AND account = ? AND place = ? AND message = ''",
         )
         .bind(id.as_str())
-        .bind(platform)
+        .bind(account)
         .bind(place);
         self.writer
             .change("note that a question was not shown", (Soon, Fail), delete)
@@ -62,16 +62,16 @@ impl Approvals {
     pub async fn shown(&self, id: &RequestId, notice: &Notice) -> Result<(), StoreError> {
         let begun = Statement::new(
             "DELETE FROM approval_notices
-             WHERE request = ? AND platform = ? AND place = ? AND message = ''",
+             WHERE request = ? AND account = ? AND place = ? AND message = ''",
         )
         .bind(id.as_str())
-        .bind(&notice.platform)
+        .bind(&notice.account)
         .bind(&notice.place);
         let insert = Statement::new(
-            "INSERT INTO approval_notices (request, platform, place, message) VALUES (?, ?, ?, ?)",
+            "INSERT INTO approval_notices (request, account, place, message) VALUES (?, ?, ?, ?)",
         )
         .bind(id.as_str())
-        .bind(&notice.platform)
+        .bind(&notice.account)
         .bind(&notice.place)
         .bind(&notice.message);
         let doing = "note where a question was shown";
@@ -81,7 +81,7 @@ impl Approvals {
 
     pub async fn notices(&self, id: &RequestId) -> Result<Vec<Notice>, StoreError> {
         sqlx::query(
-            "SELECT platform, place, message FROM approval_notices
+            "SELECT account, place, message FROM approval_notices
              WHERE request = ? AND message <> ''",
         )
         .bind(id.as_str())
@@ -90,7 +90,7 @@ impl Approvals {
         .and_then(|rows| {
             let notice = |row: &sqlx::sqlite::SqliteRow| {
                 Ok(Notice {
-                    platform: row.try_get("platform")?,
+                    account: row.try_get("account")?,
                     place: row.try_get("place")?,
                     message: row.try_get("message")?,
                 })
@@ -104,14 +104,14 @@ impl Approvals {
     /// it; an empty one where that is not known. Enough of them to tell which one somebody answers.
     pub async fn shown_in(
         &self,
-        platform: &str,
+        account: &str,
         place: &str,
     ) -> Result<Vec<(RequestId, String)>, StoreError> {
         sqlx::query(
-            "SELECT request, message FROM approval_notices WHERE platform = ? AND place = ?
+            "SELECT request, message FROM approval_notices WHERE account = ? AND place = ?
              ORDER BY rowid DESC LIMIT 100",
         )
-        .bind(platform)
+        .bind(account)
         .bind(place)
         .fetch_all(&self.reader)
         .await

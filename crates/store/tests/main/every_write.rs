@@ -34,6 +34,8 @@ pub(crate) fn key(name: &str) -> ConversationKey {
 }
 
 pub(crate) async fn scene(store: Store) -> Scene {
+    let remembered = store.account_state("t").save("gone", "1").await;
+    remembered.unwrap();
     let inbox = store.inbox();
     let accepted = inbox.accept("t", "scene", &key("scene"), "{}", now()).await;
     let message = accepted.unwrap().unwrap();
@@ -151,7 +153,7 @@ pub(crate) fn every_write() -> Vec<Write> {
             async {
                 let deliveries = scene.store.deliveries();
                 let next = NextDelivery {
-                    platform: "t",
+                    account: "t",
                     address: "{}".to_owned(),
                     text: "hi",
                     tried: Tried::MaybeSent,
@@ -223,7 +225,7 @@ pub(crate) fn every_write() -> Vec<Write> {
         soon("approvals.shown", |scene| {
             async {
                 let notice = Notice {
-                    platform: "t".to_owned(),
+                    account: "t".to_owned(),
                     place: "{}".to_owned(),
                     message: "9".to_owned(),
                 };
@@ -338,6 +340,15 @@ pub(crate) fn every_write() -> Vec<Write> {
         soon("documents.put", |scene| {
             async { scene.store.documents().put("offset", "1").await }.boxed()
         }),
+        on_disk("account_state.save", |scene| {
+            async { scene.store.account_state("t").save("a", "1").await }.boxed()
+        }),
+        soon("account_state.save_soon", |scene| {
+            async { scene.store.account_state("t").save_soon("b", "1").await }.boxed()
+        }),
+        on_disk("account_state.remove", |scene| {
+            async { scene.store.account_state("t").remove("gone").await }.boxed()
+        }),
     ]
 }
 
@@ -358,6 +369,7 @@ pub(crate) async fn told(store: &Store) -> String {
         (
             documents.load("pairings").await.unwrap(),
             documents.load("offset").await.unwrap(),
+            store.account_state("t").load_all("").await.unwrap(),
             approvals.pressed("token").await.unwrap(),
             approvals
                 .is_granted(&key("scene"), Subject::Command, "f", now())

@@ -1,8 +1,10 @@
 //! Telegram.
 
+use crate::shape::{Field, LoneValues, Shape};
+
 use super::{
-    ALL_USERS, BOTS, FLAG, GROUP_USERS, HOME, LIST, PATTERNS, PORT, Platform, SECRET, TEXT, USERS,
-    mention, reactions,
+    ALL_USERS, BOTS, FILE_ONLY, FLAG, GROUP_USERS, HOME, LIST, PATTERNS, PORT, Platform, SECRET,
+    TEXT, USERS, mention, reactions,
 };
 
 pub(super) const TELEGRAM: Platform = Platform {
@@ -10,6 +12,16 @@ pub(super) const TELEGRAM: Platform = Platform {
     prefix: "TELEGRAM",
     own: &[
         ("token", "BOT_TOKEN", SECRET, "", "bot token"),
+        (
+            "accounts",
+            FILE_ONLY,
+            Shape::Table {
+                fields: ACCOUNT,
+                lone_values: LoneValues::Refused,
+            },
+            "",
+            "more bots, each by a name; what an account does not say is as for the first",
+        ),
         USERS,
         GROUP_USERS,
         (
@@ -97,3 +109,49 @@ pub(super) const TELEGRAM: Platform = Platform {
         ("home_channel_thread_id", "", TEXT, "", "its topic"),
     ],
 };
+
+/// What may differ from one bot to the next.
+const ACCOUNT: &[Field] = &[
+    Field {
+        name: "token",
+        shape: SECRET,
+        required: true,
+        about: "bot token, best as ${A_VARIABLE_OF_DOTENV}",
+    },
+    Field {
+        name: "base_url",
+        shape: TEXT,
+        required: false,
+        about: "another address for its API",
+    },
+    Field {
+        name: "proxy",
+        shape: TEXT,
+        required: false,
+        about: "proxy for its API",
+    },
+    Field {
+        name: "webhook_url",
+        shape: TEXT,
+        required: false,
+        about: "public address; long polling if not written",
+    },
+    Field {
+        name: "webhook_secret",
+        shape: SECRET,
+        required: false,
+        about: "shared with the platform; needed with webhook_url",
+    },
+    Field {
+        name: "webhook_host",
+        shape: TEXT,
+        required: false,
+        about: "address it listens on; two bots may share one",
+    },
+    Field {
+        name: "webhook_port",
+        shape: PORT,
+        required: false,
+        about: "port it listens on; two bots may share one",
+    },
+];

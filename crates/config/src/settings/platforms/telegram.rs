@@ -1,20 +1,19 @@
 //! Telegram.
 
-use hermetic_types::Secret;
+use std::collections::BTreeMap;
 
+use hermetic_types::{AccountName, Secret};
+
+use super::super::pick::field;
 use super::{Platform, Section};
 use crate::problem::Problem;
+use crate::value::{Record, Value};
 
 #[derive(Clone, Debug)]
 pub struct Telegram {
     pub platform: Platform,
-    pub token: Option<Secret>,
-    pub base_url: Option<String>,
-    pub proxy: Option<String>,
-    pub webhook_url: Option<String>,
-    pub webhook_secret: Option<Secret>,
-    pub webhook_host: String,
-    pub webhook_port: u16,
+    /// Every bot by its name; the platform's own is called `default`.
+    pub accounts: BTreeMap<AccountName, TelegramAccount>,
     pub group_allowed_users: Vec<String>,
     pub group_allowed_chats: Vec<String>,
     pub allowed_chats: Vec<String>,
@@ -30,29 +29,30 @@ pub struct Telegram {
     pub reactions: bool,
 }
 
+/// One bot.
+#[derive(Clone, Debug)]
+pub struct TelegramAccount {
+    pub token: Secret,
+    pub base_url: Option<String>,
+    pub proxy: Option<String>,
+    pub webhook: Option<TelegramWebhook>,
+}
+
+/// Where Telegram posts to a bot.
+#[derive(Clone, Debug)]
+pub struct TelegramWebhook {
+    pub url: String,
+    pub secret: Secret,
+    pub host: String,
+    pub port: u16,
+}
+
 pub(super) fn telegram(at: &Section<'_>, problems: &mut Vec<Problem>) -> Telegram {
-    let token = at.secret("token");
-    let platform = at.platform(&[("token", token.is_some())], problems);
-    let webhook_url = at.maybe_text("webhook_url");
-    let webhook_secret = at.secret("webhook_secret");
-    if webhook_url.is_some() && webhook_secret.is_none() {
-        problems.push(
-            at.wrong(
-                "webhook_url",
-                "a webhook without a secret takes messages from anybody",
-            )
-            .help("set TELEGRAM_WEBHOOK_SECRET, or leave the webhook out to poll"),
-        );
-    }
+    let accounts = accounts(at, problems);
+    let platform = at.platform(&[("token", !accounts.is_empty())], problems);
     Telegram {
         platform,
-        token,
-        base_url: at.maybe_text("base_url"),
-        proxy: at.maybe_text("proxy"),
-        webhook_url,
-        webhook_secret,
-        webhook_host: at.text("webhook_host"),
-        webhook_port: at.port("webhook_port"),
+        accounts,
         group_allowed_users: at.texts("group_allowed_users"),
         group_allowed_chats: at.texts("group_allowed_chats"),
         allowed_chats: at.texts("allowed_chats"),
@@ -67,4 +67,85 @@ pub(super) fn telegram(at: &Section<'_>, problems: &mut Vec<Problem>) -> Telegra
         allow_bots: at.text("allow_bots"),
         reactions: at.flag("reactions"),
     }
+}
+
+fn accounts(
+    at: &Section<'_>,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<AccountName, TelegramAccount> {
+    let mut accounts = BTreeMap::new();
+    let own = at.secret("token").map(|token| TelegramAccount {
+        token,
+        base_url: at.maybe_text("base_url"),
+        proxy: at.maybe_text("proxy"),
+        webhook: None,
+    });
+    let url = at.maybe_text("webhook_url");
+    let webhook = webhook(at, url, at.secret("webhook_secret"), problems);
+    accounts.extend(own.map(|own| (AccountName::default(), TelegramAccount { webhook, ..own })));
+    for (name, record) in at.pick.table(&at.path("accounts")) {
+        match name.parse::<AccountName>() {
+            Ok(name) if accounts.contains_key(&name) => problems.push(
+                at.wrong(
+                    "accounts",
+                    format!("the bot {} is there twice", name.as_str()),
+                )
+                .help("`token` beside `accounts` is the bot called default"),
+            ),
+            Ok(name) => accounts.extend(account(at, record, problems).map(|bot| (name, bot))),
+            Err(error) => problems.push(at.wrong("accounts", error.to_string())),
+        }
+    }
+    accounts
+}
+
+/// What it does not say is as for the platform's own.
+fn account(
+    at: &Section<'_>,
+    record: &Record,
+    problems: &mut Vec<Problem>,
+) -> Option<TelegramAccount> {
+    let secret = |name| match record.get(name) {
+        Some(Value::Secret(secret)) => Some(secret.clone()),
+        _ => None,
+    };
+    let url = field(record, "webhook_url");
+    let mut webhook = webhook(at, url, secret("webhook_secret"), problems);
+    if let Some(webhook) = &mut webhook {
+        webhook.host = field(record, "webhook_host").unwrap_or(webhook.host.clone());
+        if let Some(Value::Whole(port)) = record.get("webhook_port") {
+            webhook.port = u16::try_from(*port).unwrap_or(webhook.port);
+        }
+    }
+    Some(TelegramAccount {
+        token: secret("token")?,
+        base_url: field(record, "base_url").or_else(|| at.maybe_text("base_url")),
+        proxy: field(record, "proxy").or_else(|| at.maybe_text("proxy")),
+        webhook,
+    })
+}
+
+fn webhook(
+    at: &Section<'_>,
+    url: Option<String>,
+    secret: Option<Secret>,
+    problems: &mut Vec<Problem>,
+) -> Option<TelegramWebhook> {
+    let url = url?;
+    let Some(secret) = secret else {
+        problems.push(
+            at.wrong(
+                "webhook_url",
+                "a webhook without a secret takes messages from anybody",
+            )
+            .help("set TELEGRAM_WEBHOOK_SECRET, or leave the webhook out to poll"),
+        );
+        return None;
+    };
+    Some(TelegramWebhook {
+        url,
+        secret,
+        host: at.text("webhook_host"),
+        port: at.port("webhook_port"),
+    })
 }

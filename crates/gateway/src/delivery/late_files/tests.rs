@@ -5,11 +5,11 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    AttachmentStream, Button, ChatState, DownloadError, OutgoingFile, ReceiveError, Received,
+    Capabilities, ChatState, OutgoingFile, ReceiveError, Received, Redelivery, ReplyRule, TextLimit,
 };
 use hermetic_redact::Redactor;
 use hermetic_store::End;
-use hermetic_types::{Attachment, MessageId, Place, Platform, Press, SystemClock};
+use hermetic_types::{AccountId, MessageId, Place, Platform, SystemClock};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -34,6 +34,8 @@ enum Fate {
 /// A platform that takes every text, and files as it is told to.
 #[derive(Debug)]
 struct FakeChat {
+    account: AccountId,
+    capabilities: Capabilities,
     fates: Mutex<VecDeque<Fate>>,
     /// When there is no fate left.
     then: Fate,
@@ -41,13 +43,34 @@ struct FakeChat {
     seen: watch::Sender<Vec<String>>,
 }
 
+/// Texts and files out, and nothing else.
+const CAPABILITIES: Capabilities = Capabilities {
+    text: TextLimit::characters(4000),
+    edits: false,
+    buttons: None,
+    files_in: None,
+    files_out: Some(1 << 20),
+    threads: false,
+    typing: None,
+    redelivery: Redelivery::Always,
+    send_keys: None,
+    ordered_messages: true,
+    replies: ReplyRule::Free,
+};
+
 impl FakeChat {
     fn new(fates: impl IntoIterator<Item = Fate>, then: Fate) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::with(CAPABILITIES, fates, then))
+    }
+
+    fn with(capabilities: Capabilities, fates: impl IntoIterator<Item = Fate>, then: Fate) -> Self {
+        Self {
+            account: Platform::Telegram.into(),
+            capabilities,
             fates: Mutex::new(fates.into_iter().collect()),
             then,
             seen: watch::Sender::new(Vec::new()),
-        })
+        }
     }
 
     fn note(&self, what: String) -> MessageId {
@@ -67,24 +90,20 @@ impl FakeChat {
 }
 
 impl Chat for FakeChat {
-    fn platform(&self) -> Platform {
-        Platform::Telegram
+    fn account(&self) -> &AccountId {
+        &self.account
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
     }
 
     fn state(&self) -> ChatState {
         ChatState::Connected
     }
 
-    fn edits(&self) -> bool {
-        false
-    }
-
     fn receive(&self, _: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
         stream::pending().boxed()
-    }
-
-    fn parts(&self, text: &Outgoing) -> Vec<Outgoing> {
-        vec![text.clone()]
     }
 
     fn send<'a>(
@@ -94,28 +113,6 @@ impl Chat for FakeChat {
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         let id = self.note(reply.text.as_str().to_owned());
         ready(Ok(vec![id])).boxed()
-    }
-
-    fn edit<'a>(
-        &'a self,
-        _: &'a Place,
-        _: &'a MessageId,
-        _: &'a Outgoing,
-        _: &'a [Vec<Button>],
-    ) -> BoxFuture<'a, Result<(), SendError>> {
-        ready(Ok(())).boxed()
-    }
-
-    fn typing<'a>(&'a self, _: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
-        ready(Ok(())).boxed()
-    }
-
-    fn answer_press<'a>(
-        &'a self,
-        _: &'a Press,
-        _: Option<&'a Outgoing>,
-    ) -> BoxFuture<'a, Result<(), SendError>> {
-        ready(Ok(())).boxed()
     }
 
     fn send_file<'a>(
@@ -145,15 +142,6 @@ impl Chat for FakeChat {
         };
         self.note(format!("failed: {name}"));
         ready(Err(failure.into())).boxed()
-    }
-
-    fn download<'a>(
-        &'a self,
-        _: &'a Attachment,
-        _: u64,
-    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
-        let description = "no".to_owned();
-        ready(Err(DownloadError::Refused { description })).boxed()
     }
 }
 
@@ -376,4 +364,43 @@ async fn restarts_give_a_file_no_more_attempts() {
         lab = again.end().await;
     }
     panic!("tried for ever");
+}
+
+/// What is shown of a reply that an earlier process had begun to send.
+async fn shown_of_one_begun_before(capabilities: Capabilities) -> String {
+    let chat = Arc::new(FakeChat::with(capabilities, [], Fate::Arrives));
+    let lab = OutboxLab::new(chat, FilePace::default()).await;
+    let message = lab.says().await;
+    let address = Address {
+        place: message.said().place.clone(),
+        reply_to: None,
+        draft: None,
+        files: Vec::new(),
+        conversation: None,
+        late: false,
+    };
+    let address = serde_json::to_string(&address).unwrap();
+    let (deliveries, now) = (lab.lab.store.deliveries(), lab.outbox.now());
+    let written = ("telegram", address.as_str(), "hello");
+    let queued = deliveries.queue_and_end(message.row(), End::Answered, written, now);
+    deliveries.begin(queued.await.unwrap()).await.unwrap();
+    lab.outbox.take_over().await.unwrap();
+    let seen = lab.chat.until(|seen| !seen.is_empty()).await;
+    lab.end().await;
+    seen.concat()
+}
+
+#[tokio::test]
+async fn where_a_send_has_a_key_a_second_one_needs_no_mark() {
+    let marked = format!("{POSSIBLE_DUPLICATE}hello");
+    assert_eq!(shown_of_one_begun_before(CAPABILITIES).await, marked);
+    let with_keys = |known_for| Capabilities {
+        send_keys: Some(known_for),
+        ..CAPABILITIES
+    };
+    let hour = Duration::from_secs(3600);
+    assert_eq!(shown_of_one_begun_before(with_keys(hour)).await, "hello");
+    // The platform has forgotten the key by now.
+    let at_once = with_keys(Duration::ZERO);
+    assert_eq!(shown_of_one_begun_before(at_once).await, marked);
 }

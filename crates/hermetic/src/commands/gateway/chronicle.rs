@@ -47,9 +47,9 @@ impl Chronicle {
         };
         state.active_agents = condition.active;
         state.platforms = condition
-            .platforms
+            .accounts
             .iter()
-            .map(|(platform, state)| (platform.to_string(), described(state)))
+            .map(|(account, state)| (account.to_string(), described(state)))
             .collect();
         state.parts = condition
             .parts

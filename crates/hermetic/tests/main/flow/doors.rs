@@ -1,8 +1,8 @@
 //! Strangers, and people let in.
 
-use hermetic_chat::webhook::{NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER};
 use hermetic_testkit::model::Reply;
 use hermetic_types::Secret;
+use hermetic_webhook::{NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER};
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -197,7 +197,7 @@ async fn telegram_posts_to_us_where_a_webhook_is_configured() {
         "from": {"id": ALICE, "is_bot": false, "first_name": "Alice"},
     }})
     .to_string();
-    let address = lab.said_address("telegram_webhook=");
+    let address = lab.said_address("webhook=");
     let hand_in = async |path: &str, secret: &str| {
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\

@@ -1,0 +1,125 @@
+//! The chat platforms of this build, from the configuration.
+//!
+//! Each stands behind a feature, so that a build can leave it out; then the configuration is told that
+//! this build does not speak it. Nothing but this folder knows which platforms exist.
+
+mod listeners;
+#[cfg(feature = "telegram")]
+mod telegram;
+#[cfg(feature = "webhook")]
+mod webhook;
+
+use std::sync::Arc;
+
+use hermetic_chat::Chat;
+use hermetic_config::Config;
+use hermetic_types::Platform;
+
+use crate::Failure;
+
+pub(crate) use listeners::listen;
+
+/// Reads a platform's accounts.
+type ReadAccounts = fn(&Config) -> Result<Vec<ChatAccount>, Failure>;
+
+/// The platforms that this build speaks.
+const PLATFORMS: &[(Platform, ReadAccounts)] = &[
+    #[cfg(feature = "telegram")]
+    (Platform::Telegram, telegram::accounts),
+    #[cfg(feature = "webhook")]
+    (Platform::Webhook, webhook::accounts),
+];
+
+/// One account that is in use.
+#[derive(Debug)]
+pub(crate) struct ChatAccount {
+    pub(crate) chat: Arc<dyn Chat>,
+    /// Where it is called, if the platform calls us.
+    pub(crate) listen: Option<ListenAddress>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListenAddress {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// What is written to choose another one.
+    pub(crate) setting: &'static str,
+}
+
+/// Every account as it is configured, before anything is listened to.
+pub(crate) fn accounts(config: &Config) -> Result<Vec<ChatAccount>, Failure> {
+    let mut accounts = Vec::new();
+    for (_, read) in PLATFORMS {
+        accounts.extend(read(config)?);
+    }
+    Ok(accounts)
+}
+
+/// What keeps a platform's accounts from being made, each platform's first.
+pub(crate) fn refusals(config: &Config) -> Vec<Failure> {
+    let read = PLATFORMS.iter().map(|(_, read)| read(config));
+    read.filter_map(Result::err).collect()
+}
+
+/// Whether this build speaks it.
+pub(crate) fn speaks(name: &str) -> bool {
+    PLATFORMS.iter().any(|(spoken, _)| spoken.name() == name)
+}
+
+#[cfg(all(test, feature = "telegram"))]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use hermetic_config::{Home, Inputs, load};
+
+    use super::*;
+    use crate::access;
+
+    const TWO_BOTS: &str = "telegram:\n  token: '1:own-token-of-the-first'\n  allowed_users: '7'\n  \
+                            accounts: {work: {token: '2:another-token-of-work'}}\n";
+
+    fn config(text: &str) -> Config {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("config.yaml"), text).unwrap();
+        let loaded = load(&Inputs {
+            home: Home::at(folder.path()),
+            managed: folder.path().join("managed.yaml"),
+            variables: BTreeMap::new(),
+            unreadable: Vec::new(),
+        });
+        loaded.unwrap_or_else(|problems| panic!("{problems}"))
+    }
+
+    #[test]
+    fn each_bot_is_an_account_and_its_token_a_secret() {
+        let config = config(TWO_BOTS);
+        let accounts = accounts(&config).unwrap();
+        let names: Vec<_> = accounts
+            .iter()
+            .map(|account| account.chat.account().to_string())
+            .collect();
+        assert_eq!(names, ["telegram", "telegram/work"]);
+        let redacted = crate::redactor(&config).redact("it is 2:another-token-of-work");
+        assert!(!redacted.as_str().contains("another-token"), "{redacted:?}");
+    }
+
+    #[test]
+    fn an_approver_is_asked_by_the_bot_they_are_listed_with() {
+        let asked = |approvers: &str| -> Vec<String> {
+            let config = config(&format!(
+                "{TWO_BOTS}approvals: {{approvers: [{approvers}]}}\n"
+            ));
+            let asked = access::approvers(&config).into_iter();
+            asked
+                .map(|(account, user)| format!("{account}:{user}"))
+                .collect()
+        };
+        assert_eq!(asked(""), ["telegram:7"]);
+        assert_eq!(asked("'telegram:8'"), ["telegram:8"]);
+        assert_eq!(
+            asked("'telegram/work:8', 9"),
+            ["telegram/work:8", "telegram:9"]
+        );
+        assert_eq!(asked("'telegram/gone:8'"), ["telegram:8"]);
+    }
+}

@@ -1,0 +1,223 @@
+//! Ports on which platforms call us: one for each address that is configured.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::Router;
+use hermetic_chat::HttpIntake;
+use hermetic_types::AccountId;
+use tokio::net::TcpListener;
+use tracing::info;
+
+use super::{ChatAccount, ListenAddress};
+use crate::Failure;
+
+/// What is answered on one port, before it is opened.
+struct Port {
+    address: ListenAddress,
+    accounts: Vec<AccountId>,
+    paths: BTreeSet<String>,
+    routes: Router,
+}
+
+/// Opens the ports. Accounts whose addresses are the same share one.
+pub(crate) async fn listen(
+    accounts: &[ChatAccount],
+) -> Result<Vec<(TcpListener, Router)>, Failure> {
+    let mut listening = Vec::new();
+    for port in ports(accounts)? {
+        listening.push((bind(&port).await?, port.routes));
+    }
+    Ok(listening)
+}
+
+fn ports(accounts: &[ChatAccount]) -> Result<Vec<Port>, Failure> {
+    let mut ports: Vec<Port> = Vec::new();
+    for account in accounts {
+        let intake = Arc::clone(&account.chat).intake();
+        let (Some(address), Some(intake)) = (&account.listen, intake) else {
+            continue;
+        };
+        let account = account.chat.account().clone();
+        // Port 0 is any that is free, so two of them are two.
+        let same = |port: &&mut Port| {
+            let theirs = (&port.address.host, port.address.port);
+            theirs == (&address.host, address.port) && address.port != 0
+        };
+        match ports.iter_mut().find(same) {
+            Some(port) => port.add(account, intake)?,
+            None => {
+                let mut port = Port::new(address.clone());
+                port.add(account, intake)?;
+                ports.push(port);
+            }
+        }
+    }
+    Ok(ports)
+}
+
+impl Port {
+    fn new(address: ListenAddress) -> Self {
+        Self {
+            address,
+            accounts: Vec::new(),
+            paths: BTreeSet::new(),
+            routes: Router::new(),
+        }
+    }
+
+    fn add(&mut self, account: AccountId, intake: HttpIntake) -> Result<(), Failure> {
+        if !self.paths.insert(intake.path.clone()) {
+            let ListenAddress { host, port, .. } = &self.address;
+            return Err(Failure::new(
+                format!(
+                    "two chats are called at {host}:{port}/{}: {account} and another",
+                    intake.path
+                ),
+                format!("write another path or another {}", self.address.setting),
+            ));
+        }
+        self.routes = std::mem::take(&mut self.routes).merge(intake.mounted());
+        self.accounts.push(account);
+        Ok(())
+    }
+}
+
+async fn bind(port: &Port) -> Result<TcpListener, Failure> {
+    let ListenAddress {
+        host,
+        port: number,
+        setting,
+    } = &port.address;
+    let names: Vec<_> = port.accounts.iter().map(ToString::to_string).collect();
+    let accounts = names.join(", ");
+    let listener = TcpListener::bind((host.as_str(), *number)).await;
+    let listener = listener.map_err(|error| {
+        Failure::new(
+            format!("cannot listen on {host}:{number} for {accounts}: {error}"),
+            format!("end whoever has that port, or write another {setting}"),
+        )
+    })?;
+    if let Ok(address) = listener.local_addr() {
+        info!(accounts, webhook = %address, "messages are taken here");
+    }
+    Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream::{self, BoxStream, StreamExt};
+    use hermetic_chat::{
+        Capabilities, Chat, ChatState, ReceiveError, Received, Redelivery, Reply, ReplyRule,
+        SendError, TextLimit,
+    };
+    use hermetic_types::{MessageId, Place};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    /// An account that is called at a path and does nothing else.
+    #[derive(Debug)]
+    struct Called {
+        account: AccountId,
+        path: &'static str,
+    }
+
+    const CAPABILITIES: Capabilities = Capabilities {
+        text: TextLimit::characters(1000),
+        edits: false,
+        buttons: None,
+        files_in: None,
+        files_out: None,
+        threads: false,
+        typing: None,
+        redelivery: Redelivery::Always,
+        send_keys: None,
+        ordered_messages: false,
+        replies: ReplyRule::Free,
+    };
+
+    impl Chat for Called {
+        fn account(&self) -> &AccountId {
+            &self.account
+        }
+
+        fn capabilities(&self) -> &Capabilities {
+            &CAPABILITIES
+        }
+
+        fn state(&self) -> ChatState {
+            ChatState::Connected
+        }
+
+        fn receive(&self, _: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+            stream::pending().boxed()
+        }
+
+        fn intake(self: Arc<Self>) -> Option<HttpIntake> {
+            let answer = self.account.to_string();
+            let router = Router::new().route("/", axum::routing::get(async || answer));
+            let path = self.path.to_owned();
+            Some(HttpIntake { path, router })
+        }
+
+        fn send<'a>(
+            &'a self,
+            _: &'a Place,
+            _: &'a Reply,
+        ) -> futures::future::BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
+            Box::pin(async { Ok(Vec::new()) })
+        }
+    }
+
+    fn called(account: &str, path: &'static str, port: u16) -> ChatAccount {
+        ChatAccount {
+            chat: Arc::new(Called {
+                account: account.parse().unwrap(),
+                path,
+            }),
+            listen: Some(ListenAddress {
+                host: "127.0.0.1".to_owned(),
+                port,
+                setting: "port",
+            }),
+        }
+    }
+
+    fn by_port(accounts: &[ChatAccount]) -> Vec<Vec<String>> {
+        let ports = ports(accounts).unwrap().into_iter();
+        ports
+            .map(|port| port.accounts.iter().map(ToString::to_string).collect())
+            .collect()
+    }
+
+    #[test]
+    fn accounts_of_one_address_share_a_port() {
+        let accounts = [
+            called("telegram", "one", 8443),
+            called("telegram/work", "two", 8443),
+            called("webhook", "", 8644),
+            called("slack", "", 0),
+            called("discord", "", 0),
+        ];
+        assert_eq!(
+            by_port(&accounts),
+            [
+                vec!["telegram", "telegram/work"],
+                vec!["webhook"],
+                vec!["slack"],
+                vec!["discord"]
+            ]
+        );
+    }
+
+    #[test]
+    fn two_chats_at_one_path_are_refused() {
+        let accounts = [
+            called("telegram", "hook", 8443),
+            called("telegram/work", "hook", 8443),
+        ];
+        let failure = ports(&accounts).err().unwrap().to_string();
+        assert!(failure.contains("127.0.0.1:8443/hook"), "{failure}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Telegram, from the configuration.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hermetic_config::{Config, TelegramAccount};
+use hermetic_telegram::{Hearing, Intake, Telegram, TelegramConfig};
+use hermetic_types::{AccountId, AccountName, Platform};
+
+use super::{ChatAccount, ListenAddress};
+use crate::Failure;
+
+/// Every bot that is in use.
+pub(super) fn accounts(config: &Config) -> Result<Vec<ChatAccount>, Failure> {
+    let settings = &config.platforms().telegram;
+    let in_use = settings.platform.enabled;
+    let accounts = settings.accounts.iter().filter(|_| in_use);
+    accounts
+        .map(|(name, account)| open(config, name, account))
+        .collect()
+}
+
+fn open(
+    config: &Config,
+    name: &AccountName,
+    account: &TelegramAccount,
+) -> Result<ChatAccount, Failure> {
+    let mut wanted = TelegramConfig::new(account.token.clone());
+    wanted.account = AccountId::new(Platform::Telegram, name.clone());
+    if let Some(base) = &account.base_url {
+        wanted.api_base = base.trim_end_matches('/').to_owned();
+    }
+    let proxy = account.proxy.as_ref();
+    wanted.proxy = proxy.or(config.gateway().proxy.as_ref()).cloned();
+    wanted.hearing = hearing(config);
+    if let Some(webhook) = &account.webhook {
+        wanted.intake = Intake::Webhook {
+            url: webhook.url.clone(),
+            secret: webhook.secret.clone(),
+        };
+    }
+    let telegram = Telegram::new(wanted).map_err(|error| {
+        Failure::caused(
+            &error,
+            "look at TELEGRAM_BOT_TOKEN, TELEGRAM_WEBHOOK_SECRET, base_url, proxy and accounts of telegram",
+        )
+    })?;
+    Ok(ChatAccount {
+        chat: Arc::new(telegram),
+        // Something with a certificate stands in front.
+        listen: account.webhook.as_ref().map(|webhook| ListenAddress {
+            host: webhook.host.clone(),
+            port: webhook.port,
+            setting: "TELEGRAM_WEBHOOK_PORT",
+        }),
+    })
+}
+
+/// What in a group is meant for us, the same for every bot.
+fn hearing(config: &Config) -> Hearing {
+    let settings = &config.platforms().telegram;
+    Hearing {
+        require_mention: settings.require_mention,
+        free_response_chats: ids(&settings.free_response_chats),
+        allowed_chats: ids(&settings.allowed_chats),
+        allowed_topics: ids(&settings.allowed_topics),
+        ignored_threads: ids(&settings.ignored_threads),
+        bots: matches!(settings.allow_bots.as_str(), "all" | "true" | "mentions"),
+    }
+}
+
+fn ids<T: TryFrom<String> + Ord>(listed: &[String]) -> BTreeSet<T> {
+    listed
+        .iter()
+        .filter_map(|text| T::try_from(text.clone()).ok())
+        .collect()
+}

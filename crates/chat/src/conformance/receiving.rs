@@ -1,0 +1,110 @@
+//! What comes in: nothing lost, nothing twice under two names.
+
+use futures::StreamExt;
+use tokio_util::sync::CancellationToken;
+
+use super::candidate::{Candidate, in_time, message, next, next_message, outgoing};
+use crate::{Button, ChatState, Event, Redelivery, Reply};
+
+pub async fn an_event_comes_again_until_it_is_stored(candidate: Candidate) {
+    if candidate.chat.capabilities().redelivery == Redelivery::Never {
+        return;
+    }
+    let mut inbox = candidate.listen();
+    let (first, again) = {
+        candidate.stand_in.says("hello");
+        let received = next(&mut inbox).await;
+        drop(received.receipt);
+        (message(received.event), next_message(&mut inbox).await)
+    };
+    assert_eq!(first.update, again.update, "one event has one name");
+    assert_eq!(
+        (first.text.as_str(), again.text.as_str()),
+        ("hello", "hello")
+    );
+    assert_eq!(first.sender.id, candidate.stand_in.person());
+    assert_eq!(first.place, candidate.stand_in.place());
+    assert_eq!(candidate.chat.state(), ChatState::Connected);
+}
+
+pub async fn a_stored_event_does_not_come_again(candidate: Candidate) {
+    let mut inbox = candidate.listen();
+    candidate.stand_in.says("one");
+    let one = next_message(&mut inbox).await;
+    candidate.stand_in.repeats();
+    candidate.stand_in.says("two");
+    // It may be handed over once more, under its own name: the ledger knows that.
+    let two = loop {
+        let heard = next_message(&mut inbox).await;
+        if heard.update != one.update {
+            break heard;
+        }
+    };
+    assert_eq!(two.text, "two");
+}
+
+pub async fn what_is_no_event_holds_up_nothing(candidate: Candidate) {
+    let mut inbox = candidate.listen();
+    candidate.stand_in.says("before");
+    assert_eq!(next_message(&mut inbox).await.text, "before");
+    candidate.stand_in.sends_garbage();
+    candidate.stand_in.says("after");
+    assert_eq!(next_message(&mut inbox).await.text, "after");
+}
+
+pub async fn a_press_comes_back_with_its_data(candidate: Candidate) {
+    let Some(limits) = candidate.chat.capabilities().buttons else {
+        return;
+    };
+    let data = "x".repeat(limits.data_bytes.min(Button::DATA_BYTES));
+    let mut reply = Reply::text(outgoing("May I?"));
+    reply.buttons = vec![vec![Button::new("Yes", &data).expect("it fits")]];
+    let sent = candidate.try_to_send(&reply);
+    let sent = sent.await.expect("buttons can be sent");
+    let asked = sent.last().expect("a message was made");
+
+    let mut inbox = candidate.listen();
+    // Something is said first, because a platform may want to be asked before it tells of presses.
+    candidate.stand_in.says("hello");
+    next_message(&mut inbox).await;
+    candidate.stand_in.presses(asked, &data);
+    let received = next(&mut inbox).await;
+    received.receipt.stored();
+    let Event::Press(press) = received.event else {
+        panic!("expected a press, got {:?}", received.event);
+    };
+    assert_eq!(
+        (press.data.as_str(), &press.message),
+        (data.as_str(), asked)
+    );
+    assert_eq!(press.sender.id, candidate.stand_in.person());
+    assert_eq!(press.account, *candidate.chat.account());
+    // At once, and only then in words.
+    let chat = &candidate.chat;
+    chat.acknowledge_press(&press).await.expect("it is known");
+    let notice = outgoing("Allowed once.");
+    chat.answer_press(&press, &notice)
+        .await
+        .expect("it is said");
+}
+
+pub async fn listening_ends_when_it_is_asked_to(candidate: Candidate) {
+    let stop = CancellationToken::new();
+    let mut inbox = candidate.chat.receive(stop.clone());
+    candidate.stand_in.says("hello");
+    next_message(&mut inbox).await;
+    stop.cancel();
+    assert!(in_time("the end", inbox.next()).await.is_none());
+    assert!(matches!(candidate.chat.state(), ChatState::Stopped { .. }));
+}
+
+pub async fn two_accounts_are_told_apart(one: Candidate, two: Candidate) {
+    assert_ne!(one.chat.account(), two.chat.account());
+    for candidate in [&one, &two] {
+        let mut inbox = candidate.listen();
+        candidate.stand_in.says("hello");
+        let heard = next_message(&mut inbox).await;
+        assert_eq!(heard.account, *candidate.chat.account());
+        assert_eq!(heard.text, "hello");
+    }
+}

@@ -1,0 +1,325 @@
+//! Telegram, by its public Bot API.
+//!
+//! Requests are frankenstein's types; the transport and the reading of answers are ours. Its own
+//! client reads a body of any size, uploads only what lies at a path, and gives up a whole batch of
+//! updates over one field it does not know. We bound the body, upload bytes, and read of an update
+//! only what we use.
+
+#![forbid(unsafe_code)]
+
+mod files;
+mod hook;
+mod markdown_v2;
+mod pace;
+#[doc(hidden)]
+pub mod parser;
+mod poll;
+mod presses;
+mod recent;
+mod send;
+mod update;
+mod wire;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures::future::{self, BoxFuture, FutureExt};
+use futures::stream::BoxStream;
+use hermetic_chat::{
+    AttachmentStream, Button, ButtonLimits, Capabilities, Chat, ChatState, DownloadError,
+    HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply, ReplyRule,
+    SendError, TextLimit,
+};
+use hermetic_types::{
+    AccountId, Attachment, ChatId, MessageId, Place, Platform, Press, Secret, ThreadId, UserId,
+};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use hook::Hook;
+use pace::Pace;
+use recent::Recent;
+use wire::Wire;
+
+pub use markdown_v2::to_markdown_v2;
+
+/// Where Telegram's own servers are.
+pub(crate) const API_BASE: &str = "https://api.telegram.org";
+
+/// What Telegram takes in one message.
+pub(crate) const MESSAGE: TextLimit = TextLimit::utf16(4096);
+
+/// What Telegram's own servers can do.
+const CAPABILITIES: Capabilities = Capabilities {
+    text: MESSAGE,
+    edits: true,
+    buttons: Some(ButtonLimits {
+        most: 100,
+        data_bytes: 64,
+    }),
+    files_in: Some(files::DOWNLOAD_BYTES),
+    files_out: Some(files::UPLOAD_BYTES as u64),
+    threads: true,
+    typing: Some(Duration::from_secs(5)),
+    redelivery: Redelivery::Always,
+    send_keys: None,
+    ordered_messages: true,
+    replies: ReplyRule::Free,
+};
+
+#[derive(Clone, Debug)]
+pub struct TelegramConfig {
+    pub account: AccountId,
+    pub token: Secret,
+    /// `https://api.telegram.org`, or a stand-in.
+    pub api_base: String,
+    /// `TELEGRAM_PROXY`.
+    pub proxy: Option<String>,
+    pub intake: Intake,
+    pub hearing: Hearing,
+    pub timing: Timing,
+}
+
+/// How updates come to us.
+#[derive(Clone, Debug)]
+pub enum Intake {
+    LongPoll,
+    /// Telegram posts to `url`; only requests that carry `secret` are heard.
+    Webhook {
+        url: String,
+        secret: Secret,
+    },
+}
+
+/// What in a group is meant for us.
+#[derive(Clone, Debug, Default)]
+pub struct Hearing {
+    /// `TELEGRAM_REQUIRE_MENTION`: in groups only what names us or replies to us.
+    pub require_mention: bool,
+    /// `TELEGRAM_FREE_RESPONSE_CHATS`: chats where no mention is needed all the same.
+    pub free_response_chats: BTreeSet<ChatId>,
+    /// `TELEGRAM_ALLOWED_CHATS`: if there are any, only these groups.
+    pub allowed_chats: BTreeSet<ChatId>,
+    /// `TELEGRAM_ALLOWED_TOPICS`: if there are any, only these topics.
+    pub allowed_topics: BTreeSet<ThreadId>,
+    /// `TELEGRAM_IGNORED_THREADS`.
+    pub ignored_threads: BTreeSet<ThreadId>,
+    /// `TELEGRAM_ALLOW_BOTS`; whether such a bot may speak is up to access.
+    pub bots: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// How long Telegram may hold a poll open.
+    pub poll: Duration,
+    pub request: Duration,
+    /// First and longest wait after a failure that may pass.
+    pub retry: (Duration, Duration),
+    /// One more of these for each time another poller was there first, up to six.
+    pub conflict: Duration,
+    /// The longest wait a send rides out when Telegram asks for one.
+    pub throttle: Duration,
+    /// How long a webhook request waits for its update to be stored.
+    pub storing: Duration,
+}
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum TelegramConfigError {
+    #[error("the bot token is not one: expected letters, digits, ':', '_' and '-'")]
+    Token,
+    #[error("the API address is not an http address")]
+    ApiBase,
+    #[error("the proxy address is not one")]
+    Proxy,
+    #[error("the webhook secret must be 1 to 256 letters, digits, '_' and '-'")]
+    WebhookSecret,
+    #[error("the HTTP client cannot be built")]
+    Client,
+}
+
+#[derive(Debug)]
+pub struct Telegram {
+    account: AccountId,
+    capabilities: Capabilities,
+    wire: Wire,
+    hearing: Hearing,
+    timing: Timing,
+    pace: Pace,
+    state: Mutex<ChatState>,
+    me: OnceLock<Me>,
+    /// Updates taken over lately: Telegram repeats itself when it doubts.
+    seen: Mutex<Recent<i64>>,
+    /// Presses that were acknowledged without a word.
+    acknowledged: Mutex<Recent<String>>,
+    hook: Option<Hook>,
+}
+
+/// Who we are to Telegram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Me {
+    pub(crate) id: i64,
+    /// Without the `@`, in lower case.
+    pub(crate) username: String,
+}
+
+impl Telegram {
+    pub fn new(config: TelegramConfig) -> Result<Self, TelegramConfigError> {
+        let hook = match &config.intake {
+            Intake::LongPoll => None,
+            Intake::Webhook { url, secret } => Some(Hook::new(url.clone(), secret.clone())?),
+        };
+        Ok(Self {
+            wire: Wire::new(&config)?,
+            account: config.account,
+            capabilities: Capabilities {
+                files_in: Some(files::most_handed_out(&config.api_base)),
+                ..CAPABILITIES
+            },
+            hearing: config.hearing,
+            timing: config.timing,
+            pace: Pace::default(),
+            state: Mutex::new(ChatState::Starting),
+            me: OnceLock::new(),
+            seen: Mutex::default(),
+            acknowledged: Mutex::default(),
+            hook,
+        })
+    }
+
+    fn set_state(&self, state: ChatState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    fn seen(&self, id: i64) -> bool {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.contains(&id)
+    }
+
+    fn note_seen(&self, id: i64) {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .note(id);
+    }
+}
+
+impl Chat for Telegram {
+    fn account(&self) -> &AccountId {
+        &self.account
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn state(&self) -> ChatState {
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+        match &self.hook {
+            None => poll::stream(self, stop),
+            Some(hook) => hook.stream(self, stop),
+        }
+    }
+
+    fn intake(self: Arc<Self>) -> Option<HttpIntake> {
+        let url = self.hook.as_ref()?.url().to_owned();
+        Some(HttpIntake::at_url(&url, hook::router(self)))
+    }
+
+    fn send<'a>(
+        &'a self,
+        place: &'a Place,
+        reply: &'a Reply,
+    ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
+        self.send_reply(place, reply).boxed()
+    }
+
+    fn edit<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+        buttons: &'a [Vec<Button>],
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.edit_message(place, message, text, buttons).boxed()
+    }
+
+    fn refresh<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.refresh_message(place, message, text).boxed()
+    }
+
+    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+        self.show_typing(place).boxed()
+    }
+
+    fn acknowledge_press<'a>(&'a self, press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+        self.acknowledge(press).boxed()
+    }
+
+    fn answer_press<'a>(
+        &'a self,
+        press: &'a Press,
+        notice: &'a Outgoing,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.answer(press, notice).boxed()
+    }
+
+    fn send_file<'a>(
+        &'a self,
+        place: &'a Place,
+        file: &'a OutgoingFile,
+    ) -> BoxFuture<'a, Result<MessageId, SendError>> {
+        self.send_document(place, file).boxed()
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
+        self.fetch(attachment, limit).boxed()
+    }
+
+    /// A private chat is named after the person in it.
+    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+        future::ready(send::private_place(user)).boxed()
+    }
+}
+
+impl TelegramConfig {
+    pub fn new(token: Secret) -> Self {
+        Self {
+            account: Platform::Telegram.into(),
+            token,
+            api_base: API_BASE.to_owned(),
+            proxy: None,
+            intake: Intake::LongPoll,
+            hearing: Hearing::default(),
+            timing: Timing::default(),
+        }
+    }
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            poll: Duration::from_secs(50),
+            request: Duration::from_secs(30),
+            retry: (Duration::from_secs(1), Duration::from_secs(60)),
+            conflict: Duration::from_secs(10),
+            throttle: Duration::from_secs(60),
+            storing: Duration::from_secs(20),
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Updates by long poll.
+//!
+//! Telegram forgets an update once a later offset is asked for, so the offset moves only past
+//! updates whose receipts are signed. A batch is handed out whole before the next poll; whatever
+//! comes back unsigned is asked for again.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use frankenstein::methods::{DeleteWebhookParams, GetUpdatesParams};
+use frankenstein::types::AllowedUpdate;
+use futures::stream::{self, BoxStream, StreamExt};
+use hermetic_chat::{Backoff, ChatState, Counterfoil, Receipt, ReceiveError, Received};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::update::{self, Bot, Heard};
+use crate::wire::CallError;
+use crate::{Me, Telegram};
+
+/// After a week without updates Telegram starts counting anew, maybe below our offset.
+const OFFSET_LIVES: Duration = Duration::from_secs(6 * 24 * 3600);
+const SLACK: Duration = Duration::from_secs(15);
+/// A poll that ends sooner than this, with nothing for us, was not held open.
+const HELD: Duration = Duration::from_secs(1);
+
+pub(crate) fn stream(
+    telegram: &Telegram,
+    stop: CancellationToken,
+) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    let poller = Poller {
+        telegram,
+        ready: VecDeque::new(),
+        handed_out: Vec::new(),
+        offset: None,
+        last_update: Instant::now(),
+        conflicts: 0,
+        greeted: false,
+        dead: false,
+        backoff: Backoff::new(telegram.timing.retry.0, telegram.timing.retry.1),
+        pace: PollPace::default(),
+    };
+    stream::unfold((poller, stop), |(mut poller, stop)| async move {
+        let next = stop.run_until_cancelled(poller.next()).await.flatten();
+        if next.is_none() && stop.is_cancelled() {
+            poller.telegram.set_state(ChatState::Stopped {
+                why: "asked to".to_owned(),
+            });
+        }
+        next.map(|next| (next, (poller, stop)))
+    })
+    .boxed()
+}
+
+struct Poller<'a> {
+    telegram: &'a Telegram,
+    ready: VecDeque<Received>,
+    /// In the order of their ids; without a counterfoil there is nothing to wait for.
+    handed_out: Vec<(i64, Option<Counterfoil>)>,
+    offset: Option<i64>,
+    last_update: Instant,
+    conflicts: u32,
+    greeted: bool,
+    dead: bool,
+    backoff: Backoff,
+    pace: PollPace,
+}
+
+impl Poller<'_> {
+    async fn next(&mut self) -> Option<Result<Received, ReceiveError>> {
+        loop {
+            if let Some(received) = self.ready.pop_front() {
+                return Some(Ok(received));
+            }
+            if self.dead {
+                return None;
+            }
+            self.settle().await;
+            if let Err(error) = self.poll().await
+                && let Some(last) = self.ride_out(error).await
+            {
+                self.dead = true;
+                return Some(Err(last));
+            }
+        }
+    }
+
+    /// Waits for the receipts of the last batch and moves the offset past what is safe.
+    async fn settle(&mut self) {
+        let mut first_unsigned = None;
+        let mut last = None;
+        for (id, counterfoil) in self.handed_out.drain(..) {
+            let safe = match counterfoil {
+                Some(counterfoil) => counterfoil.signed().await,
+                None => true,
+            };
+            if safe {
+                self.telegram.note_seen(id);
+            } else {
+                first_unsigned = first_unsigned.or(Some(id));
+            }
+            last = Some(id);
+        }
+        match (first_unsigned, last) {
+            (Some(id), _) => {
+                warn!(update = id, "an update was not stored; asking for it again");
+                self.offset = Some(id);
+                sleep(self.backoff.next_wait()).await;
+            }
+            (None, Some(last)) => {
+                self.offset = Some(last.saturating_add(1));
+                self.backoff.reset();
+            }
+            (None, None) => {}
+        }
+    }
+
+    async fn poll(&mut self) -> Result<(), CallError> {
+        if !self.greeted {
+            self.greet().await?;
+        }
+        if self.last_update.elapsed() > OFFSET_LIVES {
+            self.offset = None;
+        }
+        let timing = &self.telegram.timing;
+        let params = GetUpdatesParams::builder()
+            .maybe_offset(self.offset)
+            .limit(100_u32)
+            .timeout(u32::try_from(timing.poll.as_secs()).unwrap_or(u32::MAX))
+            .allowed_updates(vec![AllowedUpdate::Message, AllowedUpdate::CallbackQuery])
+            .build();
+        let asked = Instant::now();
+        let updates: Vec<Value> = self
+            .telegram
+            .wire
+            .call_within("getUpdates", &params, timing.poll + SLACK)
+            .await?;
+        self.conflicts = 0;
+        self.telegram.set_state(ChatState::Connected);
+        let took = self.take(updates);
+        sleep(self.pace.after(took, asked.elapsed())).await;
+        Ok(())
+    }
+
+    fn take(&mut self, updates: Vec<Value>) -> Took {
+        if updates.is_empty() {
+            return Took::Quiet;
+        }
+        let mut numbered: Vec<(i64, Value)> = Vec::with_capacity(updates.len());
+        for update in updates {
+            match update::id(&update) {
+                Some(id) => numbered.push((id, update)),
+                None => warn!("telegram sent an update without an id; skipped"),
+            }
+        }
+        numbered.sort_by_key(|(id, _)| *id);
+        numbered.dedup_by_key(|(id, _)| *id);
+        let mut fresh = false;
+        let mut malformed: Option<(i64, String)> = None;
+        for (id, update) in numbered {
+            if self.telegram.seen(id) {
+                debug!(update = id, "an update came again; skipped");
+                self.handed_out.push((id, None));
+                continue;
+            }
+            fresh = true;
+            let heard = self.telegram.hear(&update, id).unwrap_or_else(|why| {
+                malformed.get_or_insert((id, why));
+                None
+            });
+            let counterfoil = heard.map(|(received, counterfoil)| {
+                self.ready.push_back(received);
+                counterfoil
+            });
+            self.handed_out.push((id, counterfoil));
+        }
+        if let Some((update, why)) = malformed {
+            // One line for all of them: a thousand must not fill the log.
+            warn!(update, why, "telegram sent malformed updates; skipped");
+        }
+        if !fresh {
+            return Took::Nothing;
+        }
+        self.last_update = Instant::now();
+        if self.ready.is_empty() {
+            Took::Others
+        } else {
+            Took::Some
+        }
+    }
+
+    /// A webhook and a poll exclude each other; then we learn our own name.
+    async fn greet(&mut self) -> Result<(), CallError> {
+        let keep = DeleteWebhookParams::builder()
+            .drop_pending_updates(false)
+            .build();
+        let _: Value = self.telegram.wire.call("deleteWebhook", &keep).await?;
+        self.telegram.learn_own_name().await?;
+        self.greeted = true;
+        Ok(())
+    }
+
+    /// Waits out what may pass. What may not is returned.
+    async fn ride_out(&mut self, error: CallError) -> Option<ReceiveError> {
+        let wait = match &error {
+            CallError::Refused {
+                code: 401 | 404,
+                description,
+                ..
+            } => {
+                self.telegram.set_state(ChatState::Stopped {
+                    why: error.to_string(),
+                });
+                return Some(ReceiveError::Unauthorized {
+                    account: self.telegram.account.clone(),
+                    description: description.clone(),
+                });
+            }
+            CallError::Refused { code: 409, .. } => {
+                self.conflicts = (self.conflicts + 1).min(6);
+                self.greeted = false;
+                self.telegram.timing.conflict * self.conflicts
+            }
+            CallError::Refused {
+                retry_after: Some(wait),
+                ..
+            } => (*wait).max(self.backoff.next_wait()),
+            _ => self.backoff.next_wait(),
+        };
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        let wait_ms = wait.as_millis();
+        warn!(%error, cause, wait_ms, "polling telegram failed");
+        self.telegram.set_state(ChatState::Retrying {
+            why: error.to_string(),
+        });
+        sleep(wait).await;
+        None
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Took {
+    Some,
+    /// Something new came, but nothing that is for us.
+    Others,
+    /// Something came, but nothing new.
+    Nothing,
+    Quiet,
+}
+
+/// How soon the next poll may follow, whatever the server answers.
+///
+/// A server that holds polls open is asked again at once. One that answers at once with nothing is asked
+/// less and less often, down to once in five seconds; what a group says to others has a fixed, small
+/// pause, because there it is the usual case.
+#[derive(Debug, Default)]
+struct PollPace {
+    /// Useless answers in a row.
+    useless: u32,
+}
+
+impl PollPace {
+    const FIRST: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_secs(5);
+
+    fn after(&mut self, took: Took, lasted: Duration) -> Duration {
+        let held = lasted >= HELD;
+        match took {
+            Took::Some => self.useless = 0,
+            Took::Others if held => self.useless = 0,
+            Took::Others => return Self::FIRST,
+            Took::Quiet if held => self.useless = 0,
+            // What came before is not held open for; that it comes again is an error of the server.
+            Took::Quiet | Took::Nothing => {
+                let doubled = Self::FIRST.saturating_mul(1 << self.useless.min(16));
+                self.useless = self.useless.saturating_add(1);
+                return doubled.min(Self::LONGEST);
+            }
+        }
+        Duration::ZERO
+    }
+}
+
+impl Telegram {
+    pub(crate) async fn learn_own_name(&self) -> Result<(), CallError> {
+        if self.me.get().is_some() {
+            return Ok(());
+        }
+        let me: RawMe = self.wire.call("getMe", &json!({})).await?;
+        info!(bot = %me.username, "connected to telegram");
+        // Whoever learned it first learned the same.
+        let _ = self.me.set(Me {
+            id: me.id,
+            username: me.username.to_lowercase(),
+        });
+        Ok(())
+    }
+
+    /// The event an update holds, if it is one for us; why it cannot be read, if that is so.
+    pub(crate) fn hear(
+        &self,
+        update: &Value,
+        id: i64,
+    ) -> Result<Option<(Received, Counterfoil)>, String> {
+        let Some(me) = self.me.get() else {
+            return Ok(None);
+        };
+        let bot = Bot {
+            account: &self.account,
+            me,
+            hearing: &self.hearing,
+        };
+        match update::hear(update, id, bot, Timestamp::now()) {
+            Heard::Event(event) => {
+                let (receipt, counterfoil) = Receipt::pair();
+                let received = Received {
+                    event: *event,
+                    receipt,
+                };
+                Ok(Some((received, counterfoil)))
+            }
+            Heard::Nothing(why) => {
+                debug!(update = id, why, "an update is not for us");
+                Ok(None)
+            }
+            Heard::Malformed(why) => Err(why),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct RawMe {
+    id: i64,
+    #[serde(default)]
+    username: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// How many polls an hour has when each lasts so long and brings this.
+    fn polls_in_an_hour(took: Took, lasts: Duration) -> u32 {
+        let mut pace = PollPace::default();
+        let (mut passed, mut polls) = (Duration::ZERO, 0);
+        while passed < HOUR {
+            passed += lasts + pace.after(took, lasts);
+            polls += 1;
+            assert!(polls < 1_000_000, "it spins");
+        }
+        polls
+    }
+
+    #[test]
+    fn a_server_that_answers_at_once_is_not_asked_at_full_speed() {
+        let at_once = Duration::ZERO;
+        for took in [Took::Quiet, Took::Nothing] {
+            let polls = polls_in_an_hour(took, at_once);
+            assert!(polls < 800, "{polls} polls with {took:?}");
+        }
+        let others = polls_in_an_hour(Took::Others, at_once);
+        assert!(others <= 36_001, "{others}");
+        // A server that holds its polls for fifty seconds is never waited for.
+        let held = polls_in_an_hour(Took::Quiet, Duration::from_secs(50));
+        assert_eq!(held, 72);
+    }
+
+    #[test]
+    fn a_message_ends_the_wait() {
+        let mut pace = PollPace::default();
+        for _ in 0..100 {
+            pace.after(Took::Quiet, Duration::ZERO);
+        }
+        assert_eq!(pace.after(Took::Quiet, Duration::ZERO), PollPace::LONGEST);
+        assert_eq!(pace.after(Took::Some, Duration::ZERO), Duration::ZERO);
+        assert_eq!(pace.after(Took::Quiet, Duration::ZERO), PollPace::FIRST);
+    }
+}

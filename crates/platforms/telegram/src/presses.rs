@@ -1,0 +1,84 @@
+//! Answers to pressed buttons.
+//!
+//! Telegram shows the words of the first answer to a press and ignores every later one. So the words
+//! come with that answer where they can, and as a message where it was given without them.
+
+use std::sync::PoisonError;
+
+use frankenstein::methods::AnswerCallbackQueryParams;
+use hermetic_chat::{Outgoing, Reply, SendError, SendFailure};
+use hermetic_types::Press;
+use serde_json::Value;
+
+use crate::Telegram;
+use crate::wire::CallError;
+
+/// How long the words under a press may be.
+const NOTICE_UNITS: usize = 200;
+
+impl Telegram {
+    /// Ends the spinner, and that is all.
+    pub(crate) async fn acknowledge(&self, press: &Press) -> Result<(), SendError> {
+        // Noted first: from here on it is unknown whether Telegram still shows words.
+        self.acknowledged
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .note(press.query.clone());
+        let params = AnswerCallbackQueryParams::builder()
+            .callback_query_id(press.query.clone())
+            .build();
+        let answered = self
+            .wire
+            .call::<Value>("answerCallbackQuery", &params)
+            .await;
+        settled(answered)
+    }
+
+    pub(crate) async fn answer(&self, press: &Press, notice: &Outgoing) -> Result<(), SendError> {
+        if self.was_acknowledged(press) {
+            let reply = Reply {
+                reply_to: Some(press.message.clone()),
+                ..Reply::text(notice.clone())
+            };
+            return self.send_reply(&press.place, &reply).await.map(drop);
+        }
+        let params = AnswerCallbackQueryParams::builder()
+            .callback_query_id(press.query.clone())
+            .text(shortened(notice.as_str()))
+            .build();
+        let answered = self
+            .patiently(&press.place.chat, || {
+                self.wire.call::<Value>("answerCallbackQuery", &params)
+            })
+            .await;
+        settled(answered)
+    }
+
+    fn was_acknowledged(&self, press: &Press) -> bool {
+        let acknowledged = self.acknowledged.lock();
+        acknowledged
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&press.query)
+    }
+}
+
+fn settled(answered: Result<Value, CallError>) -> Result<(), SendError> {
+    match answered {
+        // The person waited longer than Telegram did; nothing is left to answer.
+        Err(error) if error.is_refusal_with("query is too old") => Ok(()),
+        Err(error) => Err(SendFailure::from(error).into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn shortened(notice: &str) -> String {
+    let mut left = NOTICE_UNITS;
+    notice
+        .chars()
+        .take_while(|c| {
+            let fits = c.len_utf16() <= left;
+            left = left.saturating_sub(c.len_utf16());
+            fits
+        })
+        .collect()
+}

@@ -1,0 +1,314 @@
+//! Replies out.
+
+use std::future::Future;
+use std::time::Duration;
+
+use frankenstein::ParseMode;
+use frankenstein::methods::{EditMessageTextParams, SendChatActionParams, SendMessageParams};
+use frankenstein::types::{
+    ChatAction, InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOptions, ReplyMarkup,
+    ReplyParameters,
+};
+use hermetic_chat::{Backoff, Button, Outgoing, Reply, SendError, SendFailure};
+use hermetic_types::{ChatId, ChatKind, MessageId, Place, UserId};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::sleep;
+use tracing::{debug, warn};
+
+use crate::markdown_v2::to_markdown_v2;
+use crate::wire::CallError;
+use crate::{MESSAGE, Telegram};
+
+const ATTEMPTS: u32 = 5;
+/// A longer answer belongs in a file.
+const PARTS: usize = 40;
+
+impl Telegram {
+    pub(crate) async fn send_reply(
+        &self,
+        place: &Place,
+        reply: &Reply,
+    ) -> Result<Vec<MessageId>, SendError> {
+        let limit = PARTS * MESSAGE.length / 2;
+        if MESSAGE.unit.count(reply.text.as_str()) > limit {
+            return Err(too_long(limit).into());
+        }
+        let parts = reply.text.split(MESSAGE);
+        let last = parts.len().checked_sub(1).ok_or(SendFailure::Empty)?;
+        let mut sent = Vec::with_capacity(parts.len());
+        for (index, part) in parts.iter().enumerate() {
+            let reply_to = reply.reply_to.as_ref().filter(|_| index == 0);
+            let buttons = if index == last {
+                reply.buttons.as_slice()
+            } else {
+                &[]
+            };
+            match self
+                .send_part(place, part.as_str(), reply_to, buttons)
+                .await
+            {
+                Ok(id) => sent.push(id),
+                Err(failure) => return Err(SendError { sent, failure }),
+            }
+        }
+        Ok(sent)
+    }
+
+    async fn send_part(
+        &self,
+        place: &Place,
+        text: &str,
+        reply_to: Option<&MessageId>,
+        buttons: &[Vec<Button>],
+    ) -> Result<MessageId, SendFailure> {
+        let plain = SendMessageParams::builder()
+            .chat_id(chat_id(&place.chat)?)
+            .maybe_message_thread_id(thread_id(place)?)
+            .text(text)
+            // Telegram's servers fetch what they preview: a link alone would carry data out.
+            .link_preview_options(no_preview())
+            .maybe_reply_parameters(reply_to.map(quoting).transpose()?)
+            .maybe_reply_markup(keyboard(buttons).map(ReplyMarkup::InlineKeyboardMarkup))
+            .build();
+        let mut formatted = plain.clone();
+        formatted.text = to_markdown_v2(text);
+        formatted.parse_mode = Some(ParseMode::MarkdownV2);
+        let send = async |params: SendMessageParams| {
+            self.patiently(&place.chat, || {
+                self.wire.call::<Sent>("sendMessage", &params)
+            })
+            .await
+        };
+        let sent = match send(formatted).await {
+            Err(error) if error.is_refusal_with("can't parse entities") => {
+                warn!(%error, "telegram refused our formatting; sending it plain");
+                send(plain).await?
+            }
+            sent => sent?,
+        };
+        Ok(MessageId::from(sent.message_id))
+    }
+
+    pub(crate) async fn edit_message(
+        &self,
+        place: &Place,
+        message: &MessageId,
+        text: &Outgoing,
+        buttons: &[Vec<Button>],
+    ) -> Result<(), SendError> {
+        if !MESSAGE.fits(text.as_str()) {
+            return Err(too_long(MESSAGE.length).into());
+        }
+        let plain = EditMessageTextParams::builder()
+            .chat_id(chat_id(&place.chat)?)
+            .message_id(number(message)?)
+            .text(text.as_str())
+            .link_preview_options(no_preview())
+            .maybe_reply_markup(keyboard(buttons))
+            .build();
+        let mut formatted = plain.clone();
+        formatted.text = Some(to_markdown_v2(text.as_str()));
+        formatted.parse_mode = Some(ParseMode::MarkdownV2);
+        let edit = async |params: EditMessageTextParams| {
+            self.patiently(&place.chat, || {
+                self.wire.call::<Value>("editMessageText", &params)
+            })
+            .await
+        };
+        let edited = match edit(formatted).await {
+            Err(error) if error.is_refusal_with("can't parse entities") => edit(plain).await,
+            edited => edited,
+        };
+        match edited {
+            Err(error) if error.is_refusal_with("message is not modified") => Ok(()),
+            Err(error) => Err(SendFailure::from(error).into()),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Plain: half a sentence seldom is good Markdown. Neither waits nor tries again.
+    pub(crate) async fn refresh_message(
+        &self,
+        place: &Place,
+        message: &MessageId,
+        text: &Outgoing,
+    ) -> Result<(), SendError> {
+        let retry_after = self.pace.wait(&place.chat);
+        if !retry_after.is_zero() {
+            return Err(SendFailure::Throttled { retry_after }.into());
+        }
+        let params = EditMessageTextParams::builder()
+            .chat_id(chat_id(&place.chat)?)
+            .message_id(number(message)?)
+            .text(text.as_str())
+            .link_preview_options(no_preview())
+            .build();
+        let edited = self.wire.call::<Value>("editMessageText", &params).await;
+        match edited.map_err(|error| self.note(&place.chat, error)) {
+            Err(error) if error.is_refusal_with("message is not modified") => Ok(()),
+            Err(error) => Err(SendFailure::from(error).into()),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    pub(crate) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
+        let params = SendChatActionParams::builder()
+            .chat_id(chat_id(&place.chat)?)
+            .maybe_message_thread_id(thread_id(place)?)
+            .action(ChatAction::Typing)
+            .build();
+        // Worth nothing late: no waiting, no second try.
+        if !self.pace.wait(&place.chat).is_zero() {
+            return Ok(());
+        }
+        let _: Value = self
+            .wire
+            .call("sendChatAction", &params)
+            .await
+            .map_err(|error| self.note(&place.chat, error))
+            .map_err(SendFailure::from)?;
+        Ok(())
+    }
+
+    /// Tries again what certainly did not arrive, and waits where Telegram asks for it.
+    pub(crate) async fn patiently<T, F>(
+        &self,
+        chat: &ChatId,
+        mut call: impl FnMut() -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        let mut backoff = Backoff::new(self.timing.retry.0, self.timing.retry.1);
+        let mut attempt = 1;
+        loop {
+            let hold = self.pace.wait(chat);
+            if hold > self.timing.throttle {
+                return Err(CallError::Refused {
+                    code: 429,
+                    description: "too many requests".to_owned(),
+                    retry_after: Some(hold),
+                });
+            }
+            sleep(hold).await;
+            let error = match call().await.map_err(|error| self.note(chat, error)) {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let wait = match &error {
+                CallError::Refused {
+                    retry_after: Some(_),
+                    ..
+                } => Duration::ZERO,
+                CallError::Unreachable(_) => backoff.next_wait(),
+                _ => return Err(error),
+            };
+            if attempt == ATTEMPTS {
+                return Err(error);
+            }
+            debug!(%error, attempt, "trying again");
+            attempt += 1;
+            sleep(wait).await;
+        }
+    }
+
+    /// Remembers how long Telegram wants to be left alone.
+    fn note(&self, chat: &ChatId, error: CallError) -> CallError {
+        if let CallError::Refused {
+            retry_after: Some(wait),
+            ..
+        } = &error
+        {
+            self.pace.hold(chat, *wait);
+        }
+        error
+    }
+}
+
+/// All we need of the message Telegram made; a strict reading would turn an arrived message into a
+/// failed one.
+#[derive(Deserialize)]
+pub(crate) struct Sent {
+    pub(crate) message_id: i64,
+}
+
+pub(crate) fn private_place(user: &UserId) -> Result<Place, SendError> {
+    let number: i64 = user
+        .as_str()
+        .parse()
+        .map_err(|_| not_ours("user", user.as_str()))?;
+    Ok(Place {
+        chat: ChatId::from(number),
+        kind: ChatKind::Dm,
+        thread: None,
+    })
+}
+
+fn too_long(limit: usize) -> SendFailure {
+    SendFailure::TooLong {
+        limit,
+        unit: MESSAGE.unit.name(),
+    }
+}
+
+pub(crate) fn chat_id(chat: &ChatId) -> Result<i64, SendFailure> {
+    chat.as_str()
+        .parse()
+        .map_err(|_| not_ours("chat", chat.as_str()))
+}
+
+pub(crate) fn thread_id(place: &Place) -> Result<Option<i32>, SendFailure> {
+    place
+        .thread
+        .as_ref()
+        .map(|thread| {
+            thread
+                .as_str()
+                .parse()
+                .map_err(|_| not_ours("topic", thread.as_str()))
+        })
+        .transpose()
+}
+
+fn number(message: &MessageId) -> Result<i32, SendFailure> {
+    message
+        .as_str()
+        .parse()
+        .map_err(|_| not_ours("message", message.as_str()))
+}
+
+fn not_ours(what: &str, id: &str) -> SendFailure {
+    SendFailure::Refused {
+        description: format!("{id:?} is no telegram {what}"),
+    }
+}
+
+fn quoting(message: &MessageId) -> Result<ReplyParameters, SendFailure> {
+    Ok(ReplyParameters::builder()
+        .message_id(number(message)?)
+        .allow_sending_without_reply(true)
+        .build())
+}
+
+fn no_preview() -> LinkPreviewOptions {
+    LinkPreviewOptions::builder().is_disabled(true).build()
+}
+
+fn keyboard(buttons: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
+    let row = |row: &Vec<Button>| {
+        row.iter()
+            .map(|button| {
+                InlineKeyboardButton::builder()
+                    .text(button.label())
+                    .callback_data(button.data())
+                    .build()
+            })
+            .collect()
+    };
+    (!buttons.is_empty()).then(|| {
+        InlineKeyboardMarkup::builder()
+            .inline_keyboard(buttons.iter().map(row).collect())
+            .build()
+    })
+}

@@ -1,0 +1,205 @@
+//! One request to the Bot API and its answer.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use futures::StreamExt;
+use hermetic_chat::SendFailure;
+use hermetic_types::Secret;
+use reqwest::{Client, Proxy, Response, Url, redirect};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::{TelegramConfig, TelegramConfigError};
+
+/// A hundred updates are far below this.
+const ANSWER_BYTES: usize = 16 << 20;
+/// Nobody waits longer because a stand-in of Telegram says so.
+const LONGEST_RETRY: Duration = Duration::from_secs(3600);
+
+#[derive(Debug)]
+pub(crate) struct Wire {
+    client: Client,
+    /// Both addresses hold the token.
+    methods: Secret,
+    files: Secret,
+    request: Duration,
+}
+
+/// No variant shows the address, which holds the token.
+#[derive(Debug, Error)]
+pub(crate) enum CallError {
+    /// The request never left.
+    #[error("telegram cannot be reached")]
+    Unreachable(#[source] reqwest::Error),
+    /// It left; what became of it is unknown.
+    #[error("the connection to telegram broke")]
+    Broken(#[source] reqwest::Error),
+    #[error("telegram answered {status} with something we cannot read")]
+    Garbled { status: u16 },
+    #[error("telegram refused with {code}: {description}")]
+    Refused {
+        code: u16,
+        description: String,
+        retry_after: Option<Duration>,
+    },
+}
+
+#[derive(Deserialize)]
+struct Answer<T> {
+    ok: bool,
+    result: Option<T>,
+    error_code: Option<u16>,
+    description: Option<String>,
+    parameters: Option<Parameters>,
+}
+
+#[derive(Deserialize)]
+struct Parameters {
+    retry_after: Option<u64>,
+}
+
+impl Wire {
+    pub(crate) fn new(config: &TelegramConfig) -> Result<Self, TelegramConfigError> {
+        let token = config.token.expose();
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b":_-".contains(&b);
+        if token.is_empty() || token.len() > 256 || !token.bytes().all(plain) {
+            return Err(TelegramConfigError::Token);
+        }
+        let base = config.api_base.trim_end_matches('/');
+        let url = Url::parse(base).map_err(|_| TelegramConfigError::ApiBase)?;
+        if !matches!(url.scheme(), "http" | "https") || url.query().is_some() {
+            return Err(TelegramConfigError::ApiBase);
+        }
+        let mut client = Client::builder()
+            .connect_timeout(Duration::from_secs(10))
+            // A redirect would carry the token elsewhere.
+            .redirect(redirect::Policy::none());
+        if let Some(proxy) = &config.proxy {
+            client = client.proxy(Proxy::all(proxy).map_err(|_| TelegramConfigError::Proxy)?);
+        } else if is_loopback(&url) {
+            client = client.no_proxy();
+        }
+        Ok(Self {
+            client: client.build().map_err(|_| TelegramConfigError::Client)?,
+            methods: Secret::new(format!("{base}/bot{token}")),
+            files: Secret::new(format!("{base}/file/bot{token}")),
+            request: config.timing.request,
+        })
+    }
+
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<T, CallError> {
+        self.call_within(method, params, self.request).await
+    }
+
+    pub(crate) async fn call_within<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        limit: Duration,
+    ) -> Result<T, CallError> {
+        let request = self
+            .client
+            .post(self.method(method))
+            .timeout(limit)
+            .json(params);
+        read(request.send().await.map_err(CallError::of)?).await
+    }
+
+    pub(crate) async fn upload<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        form: reqwest::multipart::Form,
+        limit: Duration,
+    ) -> Result<T, CallError> {
+        let request = self
+            .client
+            .post(self.method(method))
+            .timeout(limit)
+            .multipart(form);
+        read(request.send().await.map_err(CallError::of)?).await
+    }
+
+    /// The file at a path that `getFile` named.
+    pub(crate) async fn file(&self, path: &str) -> Result<Response, CallError> {
+        let url = format!("{}/{path}", self.files.expose());
+        self.client.get(url).send().await.map_err(CallError::of)
+    }
+
+    fn method(&self, method: &str) -> String {
+        format!("{}/{method}", self.methods.expose())
+    }
+}
+
+impl CallError {
+    fn of(error: reqwest::Error) -> Self {
+        let error = error.without_url();
+        if error.is_connect() || error.is_builder() {
+            Self::Unreachable(error)
+        } else {
+            Self::Broken(error)
+        }
+    }
+
+    pub(crate) fn is_refusal_with(&self, text: &str) -> bool {
+        matches!(self, Self::Refused { description, .. } if description.contains(text))
+    }
+}
+
+impl From<CallError> for SendFailure {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Refused {
+                retry_after: Some(retry_after),
+                ..
+            } => Self::Throttled { retry_after },
+            // A gateway on the way gave up; the message may be through.
+            CallError::Refused { code: 500.., .. }
+            | CallError::Garbled { .. }
+            | CallError::Broken(_) => Self::Uncertain(Box::new(error)),
+            CallError::Refused { description, .. } => Self::Refused { description },
+            CallError::Unreachable(_) => Self::NotSent(Box::new(error)),
+        }
+    }
+}
+
+async fn read<T: DeserializeOwned>(response: Response) -> Result<T, CallError> {
+    let status = response.status().as_u16();
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| CallError::Broken(error.without_url()))?;
+        if body.len() + chunk.len() > ANSWER_BYTES {
+            return Err(CallError::Garbled { status });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    let answer: Answer<T> =
+        serde_json::from_slice(&body).map_err(|_| CallError::Garbled { status })?;
+    match answer.result {
+        Some(result) if answer.ok => Ok(result),
+        // Enough where nothing is read of it; there are servers that say no more.
+        _ if answer.ok => T::deserialize(Value::Null).map_err(|_| CallError::Garbled { status }),
+        _ => Err(CallError::Refused {
+            code: answer.error_code.unwrap_or(status),
+            description: answer.description.unwrap_or_default(),
+            retry_after: answer
+                .parameters
+                .and_then(|parameters| parameters.retry_after)
+                .map(|seconds| Duration::from_secs(seconds).min(LONGEST_RETRY)),
+        }),
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    })
+}

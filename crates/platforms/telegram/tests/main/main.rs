@@ -1,0 +1,14 @@
+//! Telegram against servers on loopback.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that panics is a test that failed"
+)]
+
+mod conformance;
+mod hook;
+mod inbound;
+mod lab;
+mod outbound;
+mod test_api;

@@ -1,0 +1,179 @@
+//! Requests in.
+
+use std::sync::{Arc, PoisonError};
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use hermetic_chat::{Event, Receipt, Received};
+use hermetic_types::{
+    AccountId, ChatId, ChatKind, Incoming, MessageId, Place, Platform, Press, Sender, ThreadId,
+    UpdateId, UserId,
+};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout;
+use tracing::warn;
+
+use crate::nonces::Nonce;
+use crate::{Signature, Webhook};
+
+const BODY_BYTES: usize = 1 << 20;
+
+pub(crate) fn router(webhook: Arc<Webhook>) -> Router {
+    Router::new()
+        .route("/", post(take))
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .with_state(webhook)
+}
+
+async fn take(State(webhook): State<Arc<Webhook>>, headers: HeaderMap, body: Bytes) -> Response {
+    let now = Timestamp::now();
+    let signature = match Signature::read(&headers).and_then(|signature| {
+        signature
+            .check(&webhook.config.secret, &body, now)
+            .map(|()| signature)
+    }) {
+        Ok(signature) => signature,
+        Err(error) => {
+            warn!(rule = "webhook signature", %error, "refused");
+            return StatusCode::UNAUTHORIZED.into_response();
+        }
+    };
+    let request: Request = match serde_json::from_slice(&body) {
+        Ok(request) => request,
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
+    };
+    let Some(event) = request.event(&webhook.config.account, &signature.nonce, now) else {
+        return refuse(StatusCode::BAD_REQUEST, "expected either text or press");
+    };
+    match webhook.take_nonce(&signature.nonce, now) {
+        Nonce::Fresh => {}
+        Nonce::Used => return refuse(StatusCode::CONFLICT, "this nonce was used"),
+        Nonce::TooMany => return refuse(StatusCode::TOO_MANY_REQUESTS, "too many requests"),
+    }
+    webhook.hand_over(event, &signature.nonce).await
+}
+
+impl Webhook {
+    async fn hand_over(&self, event: Event, nonce: &str) -> Response {
+        let place = match &event {
+            Event::Message(message) => message.place.clone(),
+            Event::Press(press) => press.place.clone(),
+        };
+        // Before the event is handed over: the reply may be faster than we are.
+        let waiter = self
+            .config
+            .wait
+            .map(|wait| (self.wait_for(place, nonce), wait));
+        let (receipt, counterfoil) = Receipt::pair();
+        let stored = timeout(self.config.storing, async {
+            let handed = self.hand_in.send(Received { event, receipt }).await;
+            handed.is_ok() && counterfoil.signed().await
+        });
+        if !stored.await.unwrap_or(false) {
+            self.nonces
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .give_back(nonce);
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "not stored, try again");
+        }
+        let Some((mut waiter, wait)) = waiter else {
+            return accepted();
+        };
+        match timeout(wait, waiter.reply()).await {
+            Ok(Some(reply)) => Json(reply).into_response(),
+            Ok(None) | Err(_) => accepted(),
+        }
+    }
+
+    fn take_nonce(&self, nonce: &str, now: Timestamp) -> Nonce {
+        self.nonces
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take(nonce, now)
+    }
+}
+
+/// What a signed body says.
+pub(crate) fn hear_signed(body: &[u8], nonce: &str, now: Timestamp) -> Option<Event> {
+    let request: Request = serde_json::from_slice(body).ok()?;
+    request.event(&Platform::Webhook.into(), nonce, now)
+}
+
+fn accepted() -> Response {
+    (StatusCode::ACCEPTED, Json(json!({ "status": "accepted" }))).into_response()
+}
+
+fn refuse(status: StatusCode, error: &str) -> Response {
+    (status, Json(json!({ "error": error }))).into_response()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    chat: ChatId,
+    user: UserId,
+    thread: Option<ThreadId>,
+    display: Option<String>,
+    #[serde(default)]
+    group: bool,
+    text: Option<String>,
+    press: Option<PressRequest>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PressRequest {
+    message: MessageId,
+    data: String,
+}
+
+impl Request {
+    fn event(self, account: &AccountId, nonce: &str, now: Timestamp) -> Option<Event> {
+        let update = UpdateId::new(nonce).ok()?;
+        let place = Place {
+            chat: self.chat,
+            kind: if self.group {
+                ChatKind::Group
+            } else {
+                ChatKind::Dm
+            },
+            thread: self.thread,
+        };
+        let sender = Sender {
+            display: self.display.unwrap_or_else(|| self.user.to_string()),
+            id: self.user,
+            is_bot: false,
+        };
+        match (self.text, self.press) {
+            (Some(text), None) => Some(Event::Message(Incoming {
+                account: account.clone(),
+                message: MessageId::new(nonce).ok()?,
+                update,
+                place,
+                sender,
+                text,
+                reply_to: None,
+                mentions_us: true,
+                attachments: Vec::new(),
+                received_at: now,
+            })),
+            (None, Some(press)) => Some(Event::Press(Press {
+                account: account.clone(),
+                query: nonce.to_owned(),
+                update,
+                place,
+                message: press.message,
+                sender,
+                data: press.data,
+                received_at: now,
+            })),
+            _ => None,
+        }
+    }
+}

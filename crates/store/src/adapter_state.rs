@@ -1,0 +1,113 @@
+//! What the adapters of chat accounts remember.
+
+use sqlx::{Row, SqlitePool};
+
+use crate::StoreError;
+use crate::write::Durability::{OnDisk, Soon};
+use crate::write::WithoutRoom::Fail;
+use crate::write::{Statement, Writer};
+
+/// One account's values. Another account's are out of reach.
+#[derive(Clone, Debug)]
+pub struct AccountState {
+    reader: SqlitePool,
+    writer: Writer,
+    account: String,
+}
+
+impl AccountState {
+    pub(crate) fn new(reader: SqlitePool, writer: Writer, account: String) -> Self {
+        Self {
+            reader,
+            writer,
+            account,
+        }
+    }
+
+    pub async fn load(&self, key: &str) -> Result<Option<String>, StoreError> {
+        sqlx::query_scalar("SELECT value FROM adapter_state WHERE account = ? AND key = ?")
+            .bind(&self.account)
+            .bind(key)
+            .fetch_optional(&self.reader)
+            .await
+            .map_err(StoreError::while_doing("read an adapter's state"))
+    }
+
+    /// Every key that begins so, with its value, in the order of the keys.
+    pub async fn load_all(&self, prefix: &str) -> Result<Vec<(String, String)>, StoreError> {
+        sqlx::query(
+            "SELECT key, value FROM adapter_state
+             WHERE account = ? AND substr(key, 1, length(?)) = ? ORDER BY key",
+        )
+        .bind(&self.account)
+        .bind(prefix)
+        .bind(prefix)
+        .fetch_all(&self.reader)
+        .await
+        .and_then(|rows| {
+            let pair = |row: &sqlx::sqlite::SqliteRow| Ok((row.try_get(0)?, row.try_get(1)?));
+            rows.iter().map(pair).collect()
+        })
+        .map_err(StoreError::while_doing("read an adapter's state"))
+    }
+
+    /// Writes, on the disk.
+    pub async fn save(&self, key: &str, value: &str) -> Result<(), StoreError> {
+        let doing = "write an adapter's state";
+        let put = self.put(key, value);
+        self.writer
+            .change(doing, (OnDisk, Fail), put)
+            .await
+            .map(drop)
+    }
+
+    /// Writes what may be lost in a power cut.
+    pub async fn save_soon(&self, key: &str, value: &str) -> Result<(), StoreError> {
+        let doing = "write an adapter's state";
+        let put = self.put(key, value);
+        self.writer.change(doing, (Soon, Fail), put).await.map(drop)
+    }
+
+    pub async fn remove(&self, key: &str) -> Result<(), StoreError> {
+        let delete = Statement::new("DELETE FROM adapter_state WHERE account = ? AND key = ?")
+            .bind(self.account.as_str())
+            .bind(key);
+        self.writer
+            .change("forget an adapter's state", (OnDisk, Fail), delete)
+            .await
+            .map(drop)
+    }
+
+    fn put(&self, key: &str, value: &str) -> Statement {
+        Statement::new(
+            "INSERT INTO adapter_state (account, key, value) VALUES (?, ?, ?)
+             ON CONFLICT (account, key) DO UPDATE SET value = excluded.value",
+        )
+        .bind(self.account.as_str())
+        .bind(key)
+        .bind(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Store;
+
+    #[tokio::test]
+    async fn each_account_remembers_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let store = Store::open(&path).await.unwrap();
+        let [one, two] = ["discord", "discord/work"].map(|name| store.account_state(name));
+        one.save("position:7", "100").await.unwrap();
+        one.save_soon("position:7", "101").await.unwrap();
+        one.save("session", "abc").await.unwrap();
+        two.save("position:7", "5").await.unwrap();
+        let again = Store::open(&path).await.unwrap().account_state("discord");
+        let positions = again.load_all("position:").await.unwrap();
+        assert_eq!(positions, [("position:7".to_owned(), "101".to_owned())]);
+        one.remove("session").await.unwrap();
+        assert_eq!(again.load("session").await.unwrap(), None);
+        assert_eq!(two.load("position:7").await.unwrap().as_deref(), Some("5"));
+    }
+}
