@@ -16,24 +16,24 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, interval_at};
 
-use crate::House;
-use crate::asking::AtClient;
-use crate::room::Room;
+use crate::ClientSandboxes;
+use crate::client_approvals::ClientApprovals;
+use crate::client_sandbox::ClientSandbox;
 
 /// How often a client that wants to know is told that a call goes on.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
-    house: House,
-    room: Room,
+    sandboxes: ClientSandboxes,
+    client_sandbox: ClientSandbox,
 }
 
 impl Client {
-    pub(crate) fn new(house: House) -> Self {
+    pub(crate) fn new(sandboxes: ClientSandboxes) -> Self {
         Self {
-            room: Room::new(house.clone()),
-            house,
+            client_sandbox: ClientSandbox::new(sandboxes.clone()),
+            sandboxes,
         }
     }
 
@@ -44,14 +44,14 @@ impl Client {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         let name = request.name.as_ref();
-        let ask = AtClient {
+        let ask = ClientApprovals {
             peer: &context.peer,
-            redactor: self.house.kit().terminal.redactor(),
-            patience: self.house.patience(),
-            client: self.room.conversation(),
-            audit: self.house.audit(),
+            redactor: self.sandboxes.kit().terminal.redactor(),
+            patience: self.sandboxes.patience(),
+            client: self.client_sandbox.conversation(),
+            audit: self.sandboxes.audit(),
         };
-        let toolbox = self.house.kit().toolbox(&self.room, &ask);
+        let toolbox = self.sandboxes.kit().toolbox(&self.client_sandbox, &ask);
         // Cancelled by the client's word, and when the client is gone.
         let calling = Box::pin(toolbox.call(name, &arguments, &context.ct));
         let answered = match context.meta.get_progress_token() {
@@ -79,7 +79,10 @@ impl Client {
     }
 
     fn tools(&self) -> Vec<Tool> {
-        let toolbox = self.house.kit().toolbox(&self.room, &NoOneToAsk);
+        let toolbox = self
+            .sandboxes
+            .kit()
+            .toolbox(&self.client_sandbox, &NoOneToAsk);
         let described = toolbox.described().into_iter();
         described
             .map(|tool| {
@@ -95,7 +98,7 @@ impl Client {
     /// What a client may show its user before a call. Hints and no more: what holds is the sandbox.
     fn hints(&self, tool: &Described) -> ToolAnnotations {
         let reads = tool.only_reads();
-        let only_inside = reads || FILE_TOOLS.contains(&tool.name) || !self.house.reaches_out();
+        let only_inside = reads || FILE_TOOLS.contains(&tool.name) || !self.sandboxes.reaches_out();
         ToolAnnotations::new()
             .read_only(reads)
             .destructive(!reads)
@@ -136,7 +139,7 @@ impl ServerHandler for Client {
             .with_instructions(format!(
                 "A sandbox of your own: every call of this session acts in it, and it is gone with \
                      the session. {}",
-                self.house.reach()
+                self.sandboxes.reach()
             ))
     }
 
@@ -162,7 +165,7 @@ impl ServerHandler for Client {
         let begun = Instant::now();
         let name = request.name.clone();
         let answered = self.call(request, context).await;
-        let client = self.room.conversation();
+        let client = self.client_sandbox.conversation();
         tracing::info!(%client, tool = %name, milliseconds = begun.elapsed().as_millis(), "called");
         answered
     }

@@ -22,7 +22,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::House;
+use crate::ClientSandboxes;
 use crate::client::Client;
 
 /// A written file and its quoting.
@@ -35,13 +35,13 @@ const MOST_CONNECTIONS: usize = 256;
 
 /// A port on loopback and the token that opens it.
 #[derive(Debug)]
-pub struct Door {
+pub struct HttpEndpoint {
     listener: TcpListener,
     token: [u8; 32],
 }
 
 #[derive(Debug, Error)]
-pub enum DoorError {
+pub enum EndpointError {
     #[error("{0} is not an address of this machine's loopback")]
     NotLoopback(SocketAddr),
     #[error("cannot listen on {at}")]
@@ -52,13 +52,13 @@ pub enum DoorError {
     },
 }
 
-impl Door {
-    pub async fn open(at: SocketAddr, token: &Secret) -> Result<Self, DoorError> {
+impl HttpEndpoint {
+    pub async fn open(at: SocketAddr, token: &Secret) -> Result<Self, EndpointError> {
         if !at.ip().is_loopback() {
-            return Err(DoorError::NotLoopback(at));
+            return Err(EndpointError::NotLoopback(at));
         }
         let listener = TcpListener::bind(at).await;
-        let listener = listener.map_err(|source| DoorError::Listen { at, source })?;
+        let listener = listener.map_err(|source| EndpointError::Listen { at, source })?;
         Ok(Self {
             listener,
             token: Sha256::digest(token.expose()).into(),
@@ -73,17 +73,17 @@ impl Door {
 /// Serves until `stop` is cancelled. A client's sandbox goes with its session: when it says so, or
 /// after `idle` without a word.
 pub fn over_http(
-    house: House,
-    door: Door,
+    sandboxes: ClientSandboxes,
+    endpoint: HttpEndpoint,
     idle: Duration,
     stop: CancellationToken,
 ) -> BoxFuture<'static, io::Result<()>> {
-    serve(house, door, idle, stop).boxed()
+    serve(sandboxes, endpoint, idle, stop).boxed()
 }
 
 async fn serve(
-    house: House,
-    door: Door,
+    sandboxes: ClientSandboxes,
+    endpoint: HttpEndpoint,
     idle: Duration,
     stop: CancellationToken,
 ) -> io::Result<()> {
@@ -94,7 +94,7 @@ async fn serve(
         .with_max_request_body_bytes(LONGEST_REQUEST)
         // No page in a browser has any business here.
         .enforce_origin_validation();
-    let clients = house.clone();
+    let clients = sandboxes.clone();
     let service = StreamableHttpService::new(
         move || Ok(Client::new(clients.clone())),
         Arc::new(sessions),
@@ -102,10 +102,10 @@ async fn serve(
     );
     let router = Router::new()
         .nest_service("/mcp", service)
-        .layer(middleware::from_fn_with_state(door.token, check));
-    let listener = BoundedListener::new(door.listener, ConnectionBounds::of(MOST_CONNECTIONS));
+        .layer(middleware::from_fn_with_state(endpoint.token, check));
+    let listener = BoundedListener::new(endpoint.listener, ConnectionBounds::of(MOST_CONNECTIONS));
     serve_http(listener, router, stop, GRACE).await;
-    house.close().await;
+    sandboxes.close().await;
     Ok(())
 }
 
@@ -158,13 +158,13 @@ mod tests {
         let token = Secret::new("0123456789abcdef");
         for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
             let address = address.parse().expect("an address");
-            let refused = Door::open(address, &token).await;
+            let refused = HttpEndpoint::open(address, &token).await;
             assert!(
-                matches!(refused, Err(DoorError::NotLoopback(_))),
+                matches!(refused, Err(EndpointError::NotLoopback(_))),
                 "{address}"
             );
         }
         let here = "127.0.0.1:0".parse().expect("an address");
-        assert!(Door::open(here, &token).await.is_ok());
+        assert!(HttpEndpoint::open(here, &token).await.is_ok());
     }
 }

@@ -6,7 +6,7 @@ use rmcp::ServiceExt as _;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::House;
+use crate::ClientSandboxes;
 use crate::client::Client;
 
 #[derive(Debug, Error)]
@@ -19,19 +19,19 @@ pub enum StdioError {
 
 /// Serves until the client goes or `stop` is cancelled. Its sandbox is gone afterwards.
 pub fn over_stdio(
-    house: House,
+    sandboxes: ClientSandboxes,
     stop: CancellationToken,
 ) -> BoxFuture<'static, Result<(), StdioError>> {
     async move {
-        let served = serve(&house, stop).await;
-        house.close().await;
+        let served = serve(&sandboxes, stop).await;
+        sandboxes.close().await;
         served
     }
     .boxed()
 }
 
-async fn serve(house: &House, stop: CancellationToken) -> Result<(), StdioError> {
-    let client = Client::new(house.clone());
+async fn serve(sandboxes: &ClientSandboxes, stop: CancellationToken) -> Result<(), StdioError> {
+    let client = Client::new(sandboxes.clone());
     let hello = client.serve_with_ct(rmcp::transport::stdio(), stop.child_token());
     let running = tokio::select! {
         begun = hello => match begun {

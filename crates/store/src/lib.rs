@@ -13,6 +13,8 @@ mod documents;
 mod history;
 mod inbox;
 mod ledger;
+#[cfg(test)]
+mod migration_tests;
 mod open;
 mod processes;
 mod tool_calls;

@@ -1,9 +1,14 @@
 //! Files of earlier versions, opened by this one.
 
-use hermetic_types::ConversationKey;
-use sqlx::Connection;
+use std::path::Path;
 
-use super::*;
+use hermetic_types::ConversationKey;
+use sqlx::migrate::Migrator;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
+
+use crate::Store;
+use crate::open::migrator;
 
 /// The version before a message had parts.
 const BEFORE_PARTS: i64 = 22;

@@ -266,7 +266,7 @@ async fn alone(path: &Path) -> io::Result<File> {
     locked.unwrap_or_else(|ended| Err(io::Error::other(ended)))
 }
 
-fn migrator() -> Migrator {
+pub(crate) fn migrator() -> Migrator {
     let migrations = MIGRATIONS.map(|(version, name, sql)| {
         Migration::new(
             version,
@@ -278,10 +278,6 @@ fn migrator() -> Migrator {
     });
     Migrator::with_migrations(migrations.to_vec())
 }
-
-#[cfg(test)]
-#[path = "migration_tests.rs"]
-mod migration_tests;
 
 #[cfg(test)]
 mod tests {

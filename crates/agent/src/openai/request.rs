@@ -106,7 +106,7 @@ fn said(messages: &[Message]) -> Vec<Said<'_>> {
     said
 }
 
-/// Parts that only another provider understands have no place here.
+/// Parts that only another provider understands have no place here, nor have images that a model made.
 fn of_assistant(message: &Message) -> Said<'_> {
     let text: Cow<'_, str> = message.text();
     let tool_calls: Vec<_> = message.tool_calls().map(call).collect();

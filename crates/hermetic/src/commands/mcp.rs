@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use hermetic_app::{self as app, Caller};
 use hermetic_config::{Config, resolve_cli_backend};
-use hermetic_mcp::{Bounds, Door, DoorError, House, over_http, over_stdio};
+use hermetic_mcp::{
+    ClientLimits, ClientSandboxes, EndpointError, HttpEndpoint, over_http, over_stdio,
+};
 use hermetic_sandbox::{Network, Spec};
 use hermetic_types::{BackendKind, Boundary, RunId, Secret};
 use tokio::signal::unix::{SignalKind, signal};
@@ -74,38 +76,38 @@ async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         Boundary::Judged => None,
     };
     let gate = gate.filter(|gate| app::network(&config, kind, Some(gate)) != Network::Closed);
-    let bounds = Bounds {
+    let bounds = ClientLimits {
         most,
         patience: config.approvals().timeout,
     };
     let redactor = app::redactor(&config);
     log::hide(&redactor);
     let kit = app::clients_kit(&config, kind, &redactor);
-    let house = House::new(kit, backend, spec, gate, app::audit(&config)?, bounds);
+    let sandboxes = ClientSandboxes::new(kit, backend, spec, gate, app::audit(&config)?, bounds);
     let stop = stop_on_signal()?;
     match args.listen {
         None => {
-            let served = over_stdio(house, stop).await;
+            let served = over_stdio(sandboxes, stop).await;
             served.map_err(|error| Failure::caused(&error, "start it from an MCP client"))?;
         }
         Some(at) => {
             let token = token(args)?;
-            let door = Door::open(at, &token).await;
-            let door = door.map_err(|error| {
+            let endpoint = HttpEndpoint::open(at, &token).await;
+            let endpoint = endpoint.map_err(|error| {
                 let remedy = match &error {
-                    DoorError::NotLoopback(at) => format!(
+                    EndpointError::NotLoopback(at) => format!(
                         "write 127.0.0.1:{}; clients elsewhere come by `ssh -L` or a proxy of yours",
                         at.port()
                     ),
-                    DoorError::Listen { .. } => "choose another port".to_owned(),
+                    EndpointError::Listen { .. } => "choose another port".to_owned(),
                 };
                 Failure::caused(&error, remedy)
             })?;
-            let at = door.address();
+            let at = endpoint.address();
             let at = at.map_err(|error| Failure::caused(&error, "choose another port"))?;
             info!("MCP on http://{at}/mcp");
             let idle = config.terminal().lifetime;
-            let served = over_http(house, door, idle, stop).await;
+            let served = over_http(sandboxes, endpoint, idle, stop).await;
             served.map_err(|error| Failure::caused(&error, "start it again"))?;
         }
     }

@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 /// What all clients share. Clones share it too.
 #[derive(Clone, Debug)]
-pub struct House(Arc<Inner>);
+pub struct ClientSandboxes(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -25,7 +25,7 @@ struct Inner {
     /// The sandboxes' way out, if they have one.
     gate: Option<Arc<Egress>>,
     audit: Audit,
-    bounds: Bounds,
+    bounds: ClientLimits,
     taken: AtomicUsize,
     next: AtomicUsize,
     /// Sandboxes being made and being taken down: neither is cut in the middle.
@@ -35,14 +35,14 @@ struct Inner {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct ClientLimits {
     /// Sandboxes at once.
     pub most: usize,
     /// How long a question at a client waits for its answer.
     pub patience: Duration,
 }
 
-impl House {
+impl ClientSandboxes {
     /// Every sandbox is made from `spec`, under a name of its own.
     pub fn new(
         kit: Kit,
@@ -50,7 +50,7 @@ impl House {
         spec: Spec,
         gate: Option<Arc<Egress>>,
         audit: Audit,
-        bounds: Bounds,
+        bounds: ClientLimits,
     ) -> Self {
         Self(Arc::new(Inner {
             kit,
@@ -140,7 +140,7 @@ impl House {
         self.0.gate.is_some() || self.0.backend.kind().boundary() == Boundary::Judged
     }
 
-    /// Says whether there is room for one more.
+    /// Says whether there is client_sandbox for one more.
     pub(crate) fn take_place(&self) -> bool {
         let more = |taken: usize| (taken < self.0.bounds.most).then_some(taken + 1);
         let taken = &self.0.taken;

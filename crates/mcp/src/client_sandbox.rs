@@ -10,49 +10,49 @@ use hermetic_tools::{Held, NoSandbox, Workplace};
 use hermetic_types::{ConversationKey, SandboxId};
 use tokio::sync::Mutex;
 
-use crate::House;
+use crate::ClientSandboxes;
 
 /// Made at the first call that needs it. Dropping the last clone takes the sandbox down.
 #[derive(Clone, Debug)]
-pub(crate) struct Room(Arc<Inner>);
+pub(crate) struct ClientSandbox(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    house: House,
+    sandboxes: ClientSandboxes,
     conversation: ConversationKey,
-    tenant: Mutex<Option<Tenant>>,
+    living: Mutex<Option<LivingSandbox>>,
 }
 
 #[derive(Debug)]
-struct Tenant {
+struct LivingSandbox {
     id: SandboxId,
     sandbox: Arc<Sandbox>,
     outlet: Option<Outlet>,
 }
 
-impl Room {
-    pub(crate) fn new(house: House) -> Self {
+impl ClientSandbox {
+    pub(crate) fn new(sandboxes: ClientSandboxes) -> Self {
         Self(Arc::new(Inner {
-            conversation: house.next_client(),
-            house,
-            tenant: Mutex::default(),
+            conversation: sandboxes.next_client(),
+            sandboxes,
+            living: Mutex::default(),
         }))
     }
 }
 
-impl Workplace for Room {
+impl Workplace for ClientSandbox {
     fn conversation(&self) -> &ConversationKey {
         &self.0.conversation
     }
 
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>> {
-        let room = Arc::clone(&self.0);
+        let client_sandbox = Arc::clone(&self.0);
         // A call that is given up must not cut the making in the middle.
         let work = self
             .0
-            .house
+            .sandboxes
             .works()
-            .spawn(async move { room.enter().await });
+            .spawn(async move { client_sandbox.enter().await });
         async move {
             let entered = work
                 .await
@@ -65,33 +65,33 @@ impl Workplace for Room {
 
 impl Inner {
     async fn enter(&self) -> Result<Arc<Sandbox>, NoSandbox> {
-        let mut tenant = self.tenant.lock().await;
-        if let Some(tenant) = tenant
+        let mut living = self.living.lock().await;
+        if let Some(living) = living
             .as_ref()
-            .filter(|tenant| tenant.sandbox.is_reachable())
+            .filter(|living| living.sandbox.is_reachable())
         {
-            return Ok(Arc::clone(&tenant.sandbox));
+            return Ok(Arc::clone(&living.sandbox));
         }
-        if let Some(dead) = tenant.take() {
-            take_down(self.house.clone(), dead).await;
+        if let Some(dead) = living.take() {
+            take_down(self.sandboxes.clone(), dead).await;
         }
-        if !self.house.take_place() {
+        if !self.sandboxes.take_place() {
             return Err(NoSandbox(
                 "all sandboxes are in use; nothing was run; try again later",
             ));
         }
         match self.make().await {
-            Ok(made) => Ok(Arc::clone(&tenant.insert(made).sandbox)),
+            Ok(made) => Ok(Arc::clone(&living.insert(made).sandbox)),
             Err(none) => {
-                self.house.give_place_back();
+                self.sandboxes.give_place_back();
                 Err(none)
             }
         }
     }
 
-    async fn make(&self) -> Result<Tenant, NoSandbox> {
-        let spec = self.house.spec(&self.conversation);
-        let backend = self.house.backend();
+    async fn make(&self) -> Result<LivingSandbox, NoSandbox> {
+        let spec = self.sandboxes.spec(&self.conversation);
+        let backend = self.sandboxes.backend();
         let made = async {
             let link = backend
                 .create(&spec)
@@ -103,8 +103,8 @@ impl Inner {
         match made.await {
             Ok(sandbox) => {
                 tracing::info!(sandbox = %spec.id, client = %self.conversation, "sandbox created");
-                let outlet = self.house.outlet(&sandbox, &self.conversation).await;
-                Ok(Tenant {
+                let outlet = self.sandboxes.outlet(&sandbox, &self.conversation).await;
+                Ok(LivingSandbox {
                     id: spec.id,
                     sandbox: Arc::new(sandbox),
                     outlet,
@@ -126,25 +126,25 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(tenant) = self.tenant.get_mut().take() {
-            let (house, works) = (self.house.clone(), self.house.works().clone());
-            works.spawn(take_down(house, tenant));
+        if let Some(living) = self.living.get_mut().take() {
+            let (sandboxes, works) = (self.sandboxes.clone(), self.sandboxes.works().clone());
+            works.spawn(take_down(sandboxes, living));
         }
     }
 }
 
-async fn take_down(house: House, tenant: Tenant) {
-    let Tenant { id, outlet, .. } = tenant;
+async fn take_down(sandboxes: ClientSandboxes, living: LivingSandbox) {
+    let LivingSandbox { id, outlet, .. } = living;
     if let Some(outlet) = outlet {
         outlet.close().await;
     }
-    match house.backend().destroy(&id).await {
+    match sandboxes.backend().destroy(&id).await {
         Ok(()) => tracing::info!(sandbox = %id, "sandbox destroyed"),
         Err(error) => {
             tracing::error!(sandbox = %id, %error, "a sandbox could not be taken down");
         }
     }
-    house.give_place_back();
+    sandboxes.give_place_back();
 }
 
 struct Shared(Arc<Sandbox>);

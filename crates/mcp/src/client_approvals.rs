@@ -27,7 +27,7 @@ const ALLOW: &str = "allow";
 /// More of a command than this is not read by anybody.
 const SHOWN_CHARS: usize = 4000;
 
-pub(crate) struct AtClient<'a> {
+pub(crate) struct ClientApprovals<'a> {
     pub(crate) peer: &'a Peer<RoleServer>,
     pub(crate) redactor: &'a Redactor,
     pub(crate) patience: Duration,
@@ -35,7 +35,7 @@ pub(crate) struct AtClient<'a> {
     pub(crate) audit: &'a Audit,
 }
 
-impl Ask for AtClient<'_> {
+impl Ask for ClientApprovals<'_> {
     fn ask<'a>(
         &'a self,
         question: Question,
@@ -74,7 +74,7 @@ impl Ask for AtClient<'_> {
     }
 }
 
-impl AtClient<'_> {
+impl ClientApprovals<'_> {
     async fn put(&self, question: Question, stop: &CancellationToken) -> Result<Cleared, Denied> {
         let asked = self
             .peer
@@ -141,9 +141,9 @@ fn shown(question: &Question) -> String {
     }
 }
 
-impl fmt::Debug for AtClient<'_> {
+impl fmt::Debug for ClientApprovals<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AtClient")
+        f.write_str("ClientApprovals")
     }
 }
 
