@@ -1,11 +1,15 @@
 //! Deleting, moving and changing files.
 
+mod find;
+mod modes;
+
 use super::Judge;
 use crate::effective::{Effective, base_name};
 use crate::finding::{Category, Finding};
 use crate::paths::{self, Place};
-use crate::reduce::listing::Search;
 use crate::text::{BELOW, Text};
+use find::find;
+use modes::{modes, sets_id};
 
 pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     match command.program() {
@@ -193,77 +197,6 @@ const LEFTOVERS: &[&str] = &[
     "npm-debug.log*",
 ];
 
-fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let places: Vec<&Text> = command
-        .args()
-        .iter()
-        .take_while(|arg| !arg.s.starts_with(['-', '(', '!']))
-        .collect();
-    let args: Vec<&str> = command.args().iter().map(|arg| arg.s.as_str()).collect();
-    let removes = args.contains(&"-delete")
-        || args.windows(2).any(|pair| {
-            let starts = matches!(pair[0], "-exec" | "-execdir");
-            starts
-                && matches!(
-                    base_name(pair[1]),
-                    "rm" | "unlink" | "shred" | "rmdir" | "srm"
-                )
-        });
-    if removes {
-        let narrowed = Search::of(command.args()).narrow;
-        let leftovers = args
-            .windows(2)
-            .any(|pair| matches!(pair[0], "-name" | "-iname" | "-path"))
-            && args
-                .windows(2)
-                .filter(|pair| matches!(pair[0], "-name" | "-iname"))
-                .all(|pair| LEFTOVERS.contains(&pair[1]))
-            || args.contains(&"-empty");
-        let here = Text::known(".");
-        let places = if places.is_empty() {
-            vec![&here]
-        } else {
-            places
-        };
-        for place in places {
-            let found = paths::place(&place.s, &judge.cwd, judge.context);
-            let own = matches!(
-                found,
-                Place::Workspace
-                    | Place::InsideWorkspace
-                    | Place::Artefact
-                    | Place::InsideTemporary
-                    | Place::Temporary
-            );
-            if leftovers && own || found == Place::Artefact {
-                continue;
-            }
-            let wipes = matches!(found, Place::Root | Place::System | Place::Home);
-            findings.push(if wipes && !narrowed {
-                Finding::floor(
-                    Category::Destruction,
-                    format!("deletes everything under {}", place.shown()),
-                )
-            } else {
-                Finding::dangerous(
-                    Category::Destruction,
-                    format!("deletes what it finds under {}", place.shown()),
-                )
-            });
-        }
-    }
-    for flag in ["-fprintf", "-fprint", "-fls", "-fprint0"] {
-        if let Some(file) = command.value_of(flag) {
-            let protected = paths::protected(&file.s, &judge.cwd, judge.context);
-            if let Some((category, reason)) = protected {
-                findings.push(Finding::dangerous(category, reason));
-            }
-        }
-    }
-    findings
-}
-
 /// What goes into an archive and is deleted where it was.
 fn packed_away(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let archive = command.value_of("-f").map_or("", |text| text.s.as_str());
@@ -412,125 +345,6 @@ fn moved(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         ));
     }
     findings
-}
-
-fn modes(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
-    let program = command.program();
-    let found = command
-        .via
-        .last()
-        .is_some_and(|via| matches!(via.as_str(), "find" | "fd"));
-    let recursive = command.short('R') || command.long("--recursive") || found;
-    let operands: Vec<&Text> = command
-        .args()
-        .iter()
-        .filter(|arg| !arg.s.starts_with('-') || is_mode(&arg.s))
-        .collect();
-    let mode = operands.first().map_or("", |text| text.s.as_str());
-    let mut findings = Vec::new();
-    let targets = operands.get(1..).unwrap_or_default();
-    for target in targets {
-        let place = paths::place(&target.s, &judge.cwd, judge.context);
-        let system = matches!(place, Place::Root | Place::System | Place::InsideSystem);
-        if recursive && matches!(place, Place::Root | Place::System | Place::Home) {
-            let category = Category::SystemFile;
-            let reason = format!("changes modes or owners of all of {}", target.shown());
-            let breaks = matches!(place, Place::Root) && program != "setfacl";
-            findings.push(if breaks {
-                Finding::floor(category, reason)
-            } else {
-                Finding::dangerous(category, reason)
-            });
-        } else if system && program != "chattr" {
-            findings.push(Finding::dangerous(
-                Category::SystemFile,
-                format!("changes the mode or owner of {}", target.shown()),
-            ));
-        } else if program == "chmod"
-            && loosens(mode)
-            && paths::secret(&target.s, &judge.cwd, judge.context).is_some()
-        {
-            findings.push(Finding::dangerous(
-                Category::SecretRead,
-                format!("opens a secret to others: {}", target.shown()),
-            ));
-        }
-    }
-    if program == "chmod" && sets_id(mode) {
-        findings.push(Finding::dangerous(
-            Category::Privilege,
-            "gives a program another user's rights (setuid)",
-        ));
-    }
-    if program == "chmod"
-        && (mode.ends_with("777")
-            || mode.ends_with("666")
-            || mode == "a+rwx"
-            || mode == "ugo+rwx"
-            || mode.contains("o+w")
-            || mode == "a+w"
-            || mode == "+rwx" && recursive)
-        && !targets.is_empty()
-    {
-        findings.push(Finding::dangerous(
-            Category::Privilege,
-            "lets everybody write",
-        ));
-    }
-    if program == "chown" && recursive && (mode == "root" || mode.starts_with("root:")) {
-        findings.push(Finding::dangerous(
-            Category::Privilege,
-            "gives a whole folder to root",
-        ));
-    }
-    if program == "chattr"
-        && command
-            .args()
-            .iter()
-            .any(|arg| matches!(arg.s.as_str(), "-i" | "-a" | "+i" | "-ia"))
-    {
-        findings.push(Finding::dangerous(
-            Category::SecurityTool,
-            "changes what may not be changed (chattr)",
-        ));
-    }
-    if program == "setfacl"
-        && command
-            .args()
-            .iter()
-            .any(|arg| arg.s.contains("rwx") || arg.s.contains("::rw"))
-        && !targets.is_empty()
-    {
-        findings.push(Finding::dangerous(
-            Category::Privilege,
-            "opens files to others (setfacl)",
-        ));
-    }
-    findings
-}
-
-fn is_mode(s: &str) -> bool {
-    s.len() > 1 && s[1..].chars().all(|c| "rwxXst".contains(c)) && !matches!(s, "-R")
-}
-
-fn loosens(mode: &str) -> bool {
-    let open = mode.len() >= 3 && mode.chars().all(|c| c.is_digit(8)) && !mode.ends_with("00");
-    open || mode.contains("o+") || mode.contains("a+") || mode.contains("g+") || mode == "+r"
-}
-
-fn sets_id(mode: &str) -> bool {
-    let numeric = mode.len() >= 4
-        && mode.chars().all(|c| c.is_digit(8))
-        && matches!(
-            mode.chars().rev().nth(3),
-            Some('2' | '4' | '6' | '5' | '7' | '3')
-        );
-    numeric
-        || (mode.contains(['+', '='])
-            && mode
-                .split(['+', '='])
-                .next_back()
-                .is_some_and(|rest| rest.contains('s')))
 }
 
 fn rsync(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {

@@ -1,8 +1,11 @@
 //! From words as written to words as a program gets them.
 
+mod values;
+
 use super::{Walker, brace, glob};
 use crate::syntax::{Param, ParamOp, Part, Word};
 use crate::text::{HOLE, Shape, Taint, Text};
+use values::{change_case, is_name, slice, trimmed, unassigned};
 
 impl Walker<'_> {
     /// All fields that a word becomes.
@@ -387,76 +390,4 @@ impl Walker<'_> {
         }
         text
     }
-}
-
-/// A variable that the same text does not assign: the environment's, or left by an earlier command.
-fn unassigned(name: &str) -> Text {
-    let argument =
-        matches!(name, "@" | "*") || name.bytes().all(|b| b.is_ascii_digit()) && name != "0";
-    if argument {
-        return Text::unknown(Taint::ARGUMENT);
-    }
-    if name == "BASH_SOURCE" {
-        return Text::shaped(&Shape::Below(String::new()), Taint::NONE);
-    }
-    if super::environment::is_name(name) {
-        return Text::shaped(&Shape::Names, Taint::NONE);
-    }
-    let secret = crate::programs::secrets::names_secret(name);
-    Text::unknown(if secret { Taint::NAMED } else { Taint::NONE })
-}
-
-fn trimmed(value: Option<Text>, change: impl FnOnce(&str) -> String) -> Text {
-    match value {
-        Some(value) if value.is_known() => Text {
-            s: change(&value.s),
-            taint: value.taint,
-            glob: false,
-        },
-        // A piece of a name is a name; a piece of a path that stays below does, but for its start.
-        Some(value) if !value.is_unbounded() && !value.s.starts_with('/') => Text {
-            s: change(&value.s),
-            ..value
-        },
-        Some(value) => Text::unknown(value.taint),
-        None => Text::unknown(Taint::NONE),
-    }
-}
-
-fn slice(s: &str, from: i64, length: Option<i64>) -> String {
-    let chars: Vec<char> = s.chars().collect();
-    let total = i64::try_from(chars.len()).unwrap_or(i64::MAX);
-    let start = if from < 0 {
-        (total + from).max(0)
-    } else {
-        from.min(total)
-    };
-    let end = match length {
-        None => total,
-        Some(n) if n < 0 => (total + n).max(start),
-        Some(n) => start.saturating_add(n).min(total),
-    };
-    let (start, end) = (
-        usize::try_from(start).unwrap_or(0),
-        usize::try_from(end).unwrap_or(0),
-    );
-    chars.get(start..end).unwrap_or_default().iter().collect()
-}
-
-fn change_case(s: &str, upper: bool, all: bool) -> String {
-    let change = |c: char| {
-        if upper {
-            c.to_ascii_uppercase()
-        } else {
-            c.to_ascii_lowercase()
-        }
-    };
-    s.chars()
-        .enumerate()
-        .map(|(at, c)| if all || at == 0 { change(c) } else { c })
-        .collect()
-}
-
-fn is_name(name: &str) -> bool {
-    name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic())
 }

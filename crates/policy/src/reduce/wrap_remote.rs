@@ -1,13 +1,17 @@
 //! Wrappers with a grammar of their own: other users, other hosts, containers, terminals.
 
 mod applescript;
+mod containers;
 mod hosts;
+mod parallel;
 mod terminals;
 
 use super::builtins::joined;
 use super::wrappers::Inner;
 use crate::effective::Effective;
 use crate::text::Text;
+use containers::container;
+use parallel::parallel;
 use terminals::{capsh, gdb, make_eval, screen, socat, tmux};
 
 pub(super) fn inner(command: &Effective) -> Vec<Inner> {
@@ -297,99 +301,6 @@ fn ssh(command: &Effective) -> Vec<Inner> {
     inner
 }
 
-fn container(command: &Effective) -> Vec<Inner> {
-    const WITH_VALUE: &[&str] = &[
-        "-e",
-        "--env",
-        "-u",
-        "--user",
-        "-w",
-        "--workdir",
-        "-v",
-        "--volume",
-        "--mount",
-        "--name",
-        "-p",
-        "--publish",
-        "--network",
-        "--net",
-        "--entrypoint",
-        "--env-file",
-        "-l",
-        "--label",
-        "-m",
-        "--memory",
-        "--cpus",
-        "-h",
-        "--hostname",
-        "--platform",
-        "--pid",
-        "--ipc",
-        "--uts",
-        "--userns",
-        "--cap-add",
-        "--cap-drop",
-        "--device",
-        "--security-opt",
-        "--restart",
-        "--gpus",
-        "--add-host",
-        "--dns",
-        "--shm-size",
-        "--ulimit",
-        "--tmpfs",
-        "--index",
-        "--detach-keys",
-        "-f",
-        "--file",
-        "--project-directory",
-        "--profile",
-        "-H",
-        "--host",
-        "--context",
-        "--log-driver",
-        "--pull",
-        "--runtime",
-        "--expose",
-        "--link",
-        "--ip",
-        "--stop-signal",
-        "--log-opt",
-        "-a",
-    ];
-    let args = command.args();
-    let Some(verb) = args
-        .iter()
-        .position(|arg| matches!(arg.s.as_str(), "exec" | "run"))
-    else {
-        return Vec::new();
-    };
-    let mut at = verb + 1;
-    while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
-        at += if WITH_VALUE.contains(&arg.s.as_str()) {
-            2
-        } else {
-            1
-        };
-    }
-    let mut rest = args.get(at + 1..).unwrap_or_default().to_vec();
-    if let Some(entry) = command.values_of("--entrypoint").first() {
-        rest.insert(0, Text::known(entry.clone()));
-    }
-    if rest.is_empty() {
-        return Vec::new();
-    }
-    if args[verb].s == "exec" {
-        return vec![Inner::Contained(rest)];
-    }
-    if crate::programs::containers::reaches_host(command) {
-        let outside = crate::programs::containers::as_on_the_host(command, &rest);
-        return vec![Inner::Words(outside)];
-    }
-    // A fresh container with nothing of the host in it can only lose itself.
-    Vec::new()
-}
-
 fn after_dashes(command: &Effective, verb: &str) -> Vec<Inner> {
     let args = command.args();
     if command.program() != "lxc-attach"
@@ -433,72 +344,4 @@ fn after_dashes_or_first(args: &[Text]) -> Vec<Inner> {
         .position(|arg| !arg.s.starts_with('-'))
         .unwrap_or(rest.len());
     words(&rest[from..])
-}
-
-fn parallel(command: &Effective) -> Vec<Inner> {
-    let args = command.args();
-    let mut at = 0;
-    while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
-        at += if matches!(
-            arg.s.as_str(),
-            "-j" | "--jobs"
-                | "-a"
-                | "--arg-file"
-                | "-n"
-                | "-N"
-                | "--colsep"
-                | "-S"
-                | "--delay"
-                | "--timeout"
-        ) {
-            2
-        } else {
-            1
-        };
-    }
-    let rest = &args[at..];
-    let end = rest
-        .iter()
-        .position(|arg| arg.s.starts_with(":::"))
-        .unwrap_or(rest.len());
-    let items = rest.get(end + 1..).unwrap_or_default();
-    if end == 0 {
-        if !items.is_empty() {
-            return items
-                .iter()
-                .map(|item| Inner::Script(item.clone()))
-                .collect();
-        }
-        return if command.input.present {
-            vec![Inner::Stdin]
-        } else {
-            Vec::new()
-        };
-    }
-    let template = joined(&rest[..end]);
-    if items.is_empty() {
-        let item = match &command.input.known {
-            Some(text) => Text::known(text.trim().replace(['\n', '\0'], " ")),
-            None => command.input.clone().into_text(),
-        };
-        return vec![filled(&template, &item)];
-    }
-    items
-        .iter()
-        .take(32)
-        .map(|item| filled(&template, item))
-        .collect()
-}
-
-fn filled(template: &Text, item: &Text) -> Inner {
-    let s = if template.s.contains("{}") {
-        template.s.replace("{}", &item.s)
-    } else {
-        format!("{} {}", template.s, item.s)
-    };
-    Inner::Script(Text {
-        s,
-        taint: template.taint | item.taint,
-        glob: false,
-    })
 }

@@ -1,0 +1,106 @@
+//! `sudo` and its like.
+
+use super::{LOOKS, changes};
+use crate::effective::{Effective, base_name};
+use crate::finding::{Category, Finding};
+use crate::programs::looks;
+
+pub(super) fn sudo(command: &Effective) -> Vec<Finding> {
+    let finding = |reason: &str| vec![Finding::dangerous(Category::Privilege, reason)];
+    let own: Vec<&str> = command
+        .args()
+        .iter()
+        .map(|arg| arg.s.as_str())
+        .take_while(|arg| arg.starts_with('-') || *arg == "root")
+        .collect();
+    let short = |letter: char| {
+        own.iter()
+            .any(|arg| arg.starts_with('-') && !arg.starts_with("--") && arg[1..].contains(letter))
+    };
+    if short('S') || short('A') || own.contains(&"--stdin") || own.contains(&"--askpass") {
+        return finding("feeds a password to sudo");
+    }
+    if own.iter().any(|arg| {
+        matches!(
+            *arg,
+            "-l" | "-v" | "-V" | "-k" | "-K" | "--list" | "--version" | "--validate" | "--help"
+        )
+    }) && command.operands().next().is_none()
+    {
+        return Vec::new();
+    }
+    if short('i')
+        || short('s')
+        || short('e')
+        || own.contains(&"--login")
+        || own.contains(&"--shell")
+        || own.contains(&"--edit")
+    {
+        return finding("opens a shell as root");
+    }
+    let mut skip = false;
+    let inner = command.args().iter().find(|arg| {
+        if skip {
+            skip = false;
+            return false;
+        }
+        if arg.s.starts_with('-') {
+            skip = matches!(
+                arg.s.as_str(),
+                "-u" | "-g" | "-p" | "-C" | "-D" | "-h" | "-T" | "-r" | "-t" | "--user" | "--group"
+            );
+            return false;
+        }
+        !arg.s.contains('=')
+    });
+    let Some(inner) = inner else {
+        return Vec::new();
+    };
+    let name = base_name(&inner.s);
+    // Its own options end where the other command begins.
+    let own = Effective {
+        words: std::iter::once(&command.words[0])
+            .chain(
+                command
+                    .args()
+                    .iter()
+                    .take_while(|arg| !std::ptr::eq(*arg, inner)),
+            )
+            .cloned()
+            .collect(),
+        ..Effective::default()
+    };
+    let becomes = ["-u", "--user"]
+        .iter()
+        .flat_map(|flag| own.values_of(flag))
+        .next();
+    // -1 and its twin are nobody, and to some sudo that is root.
+    if becomes
+        .as_ref()
+        .is_some_and(|user| user.starts_with("#-") || user.starts_with("#429496"))
+    {
+        return finding("becomes root by a number that is no user's");
+    }
+    // An account of a service can do less; what it is told to do stands for itself.
+    if becomes.is_some_and(|user| !matches!(user.as_str(), "root" | "0" | "#0")) {
+        return Vec::new();
+    }
+    if LOOKS.contains(&name) && !changes(command, name) {
+        return Vec::new();
+    }
+    let after: Vec<&str> = command
+        .args()
+        .iter()
+        .skip_while(|arg| !std::ptr::eq(*arg, inner))
+        .skip(1)
+        .map(|arg| arg.s.as_str())
+        .collect();
+    let set = command
+        .args()
+        .iter()
+        .any(|arg| arg.s.starts_with("PATH=") || arg.s.starts_with("LD_"));
+    if !set && looks::only_looks(name, &after) {
+        return Vec::new();
+    }
+    finding("runs a command as root")
+}

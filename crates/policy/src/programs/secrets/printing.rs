@@ -1,0 +1,130 @@
+//! What prints a stored secret.
+
+use crate::effective::Effective;
+use crate::programs::acts;
+
+/// Whether a variable or a pattern is about keys and passwords by its name.
+pub(crate) fn names_secret(name: &str) -> bool {
+    const WORDS: [&str; 7] = [
+        "secret",
+        "token",
+        "passw",
+        "api_key",
+        "apikey",
+        "private",
+        "credential",
+    ];
+    let name = name.to_lowercase();
+    WORDS.iter().any(|word| name.contains(word))
+        || name.ends_with("_key")
+        || matches!(name.as_str(), "key" | "pass" | "pwd")
+}
+
+/// Programs that print what they guard.
+pub(crate) fn prints(command: &Effective) -> bool {
+    let words = acts::subcommands(command);
+    let first = words.first().copied().unwrap_or_default();
+    let second = words.get(1).copied().unwrap_or_default();
+    match command.program() {
+        "pass" | "gopass" => {
+            matches!(first, "show")
+                || (!words.is_empty()
+                    && !matches!(
+                        first,
+                        "ls" | "list"
+                            | "sync"
+                            | "audit"
+                            | "config"
+                            | "insert"
+                            | "generate"
+                            | "git"
+                            | "init"
+                            | "find"
+                            | "search"
+                            | "help"
+                            | "version"
+                            | "edit"
+                            | "rm"
+                            | "mv"
+                            | "cp"
+                            | "grep"
+                    ))
+        }
+        "secret-tool" => matches!(first, "lookup" | "search"),
+        // A certificate is for everybody to see.
+        "security" => {
+            first.starts_with("find-") && !matches!(first, "find-certificate" | "find-identity")
+                || matches!(first, "dump-keychain" | "export")
+        }
+        "gpg" | "gpg2" => command
+            .args()
+            .iter()
+            .any(|arg| arg.s.starts_with("--export-secret") || arg.s.contains(".password-store/")),
+        "lpass" => first == "show",
+        "chamber" => matches!(first, "read" | "export"),
+        "terraform" | "tofu" => first == "state" && second == "pull",
+        "openssl" => first == "pkcs12" && (command.has_arg("-nodes") || command.has_arg("-noenc")),
+        "op" => matches!(first, "read") || (first == "item" && second == "get"),
+        "bw" => first == "get" || first == "export",
+        "vault" => (first == "kv" && second == "get") || first == "read",
+        "aws" => {
+            matches!(
+                (first, second),
+                ("secretsmanager", "get-secret-value")
+                    | (
+                        "ssm",
+                        "get-parameter" | "get-parameters" | "get-parameters-by-path"
+                    )
+                    | ("configure", "export-credentials" | "get")
+                    | ("sts", "get-session-token")
+                    | ("ecr", "get-login-password")
+            ) && !command.has_arg("help")
+        }
+        "gcloud" => {
+            (first == "auth"
+                && matches!(
+                    second,
+                    "print-access-token" | "print-identity-token" | "application-default"
+                ))
+                || (first == "secrets" && second == "versions")
+        }
+        "az" => {
+            (first == "account" && second == "get-access-token")
+                || (first == "keyvault" && second == "secret")
+        }
+        "kubectl" | "oc" => {
+            (first == "get"
+                && second.starts_with("secret")
+                && (command.short('o') || command.long("--output")))
+                || (first == "config" && second == "view" && command.long("--raw"))
+        }
+        "gh" => {
+            first == "auth"
+                && (second == "token" || command.has_arg("--show-token") || command.short('t'))
+        }
+        "npm" => first == "config" && second == "get" && words.iter().any(|w| w.contains("_auth")),
+        "heroku" => first == "config",
+        "getent" => first == "shadow",
+        "gcore" | "procdump" => true,
+        "printenv" => names_secret(first),
+        "grep" | "egrep" | "fgrep" | "rg" => {
+            command.input.taint.has(crate::text::Taint::ENVIRONMENT) && names_secret(first)
+        }
+        "docker" | "podman" if first == "inspect" => {
+            command.args().iter().any(|arg| arg.s.contains(".Env"))
+        }
+        "ps" => command.args().first().is_some_and(|text| {
+            text.s.contains('e') && text.s.chars().all(|c| "auxefwlsvjh".contains(c))
+        }),
+        "rclone" => first == "config" && matches!(second, "show" | "dump"),
+        "lsassy" | "mimikatz" | "mimipenguin" | "laZagne" | "lazagne" => true,
+        "unshadow" | "john" | "hashcat" => true,
+        "doppler" => first == "secrets",
+        "sops" => command.short('d') || command.long("--decrypt"),
+        "ansible-vault" => first == "view" || first == "decrypt",
+        "docker" => first == "secret" && second == "inspect",
+        "git" => first == "credential" && second == "fill",
+        "keyring" => first == "get",
+        _ => false,
+    }
+}

@@ -1,0 +1,74 @@
+//! `parallel`, which puts its arguments into a template.
+
+use super::Inner;
+use crate::effective::Effective;
+use crate::reduce::builtins::joined;
+use crate::text::Text;
+
+pub(super) fn parallel(command: &Effective) -> Vec<Inner> {
+    let args = command.args();
+    let mut at = 0;
+    while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
+        at += if matches!(
+            arg.s.as_str(),
+            "-j" | "--jobs"
+                | "-a"
+                | "--arg-file"
+                | "-n"
+                | "-N"
+                | "--colsep"
+                | "-S"
+                | "--delay"
+                | "--timeout"
+        ) {
+            2
+        } else {
+            1
+        };
+    }
+    let rest = &args[at..];
+    let end = rest
+        .iter()
+        .position(|arg| arg.s.starts_with(":::"))
+        .unwrap_or(rest.len());
+    let items = rest.get(end + 1..).unwrap_or_default();
+    if end == 0 {
+        if !items.is_empty() {
+            return items
+                .iter()
+                .map(|item| Inner::Script(item.clone()))
+                .collect();
+        }
+        return if command.input.present {
+            vec![Inner::Stdin]
+        } else {
+            Vec::new()
+        };
+    }
+    let template = joined(&rest[..end]);
+    if items.is_empty() {
+        let item = match &command.input.known {
+            Some(text) => Text::known(text.trim().replace(['\n', '\0'], " ")),
+            None => command.input.clone().into_text(),
+        };
+        return vec![filled(&template, &item)];
+    }
+    items
+        .iter()
+        .take(32)
+        .map(|item| filled(&template, item))
+        .collect()
+}
+
+fn filled(template: &Text, item: &Text) -> Inner {
+    let s = if template.s.contains("{}") {
+        template.s.replace("{}", &item.s)
+    } else {
+        format!("{} {}", template.s, item.s)
+    };
+    Inner::Script(Text {
+        s,
+        taint: template.taint | item.taint,
+        glob: false,
+    })
+}
