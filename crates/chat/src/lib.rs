@@ -21,7 +21,7 @@ pub mod webhook;
 pub use draft::Draft;
 pub use outgoing::{Button, InvalidButton, Outgoing, OutgoingFile, Reply};
 pub use seam::{
-    AttachmentStream, Chat, ChatState, DownloadError, Event, Receipt, ReceiveError, Received,
-    SendError, SendFailure,
+    AttachmentStream, Chat, ChatState, Counterfoil, DownloadError, Event, Receipt, ReceiveError,
+    Received, SendError, SendFailure,
 };
 pub use split::split;

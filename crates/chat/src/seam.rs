@@ -129,7 +129,8 @@ pub enum Event {
 pub struct Receipt(oneshot::Sender<()>);
 
 /// The platform's half of a [`Receipt`].
-pub(crate) struct Counterfoil(oneshot::Receiver<()>);
+#[derive(Debug)]
+pub struct Counterfoil(oneshot::Receiver<()>);
 
 #[derive(Debug, Error)]
 pub enum ReceiveError {
@@ -179,7 +180,8 @@ pub enum DownloadError {
 }
 
 impl Receipt {
-    pub(crate) fn pair() -> (Self, Counterfoil) {
+    /// A receipt for the gateway, and the half by which the platform learns what became of it.
+    pub fn pair() -> (Self, Counterfoil) {
         let (sign, signed) = oneshot::channel();
         (Self(sign), Counterfoil(signed))
     }
@@ -194,7 +196,7 @@ impl Receipt {
 
 impl Counterfoil {
     /// Whether the receipt was signed, once that is decided.
-    pub(crate) async fn signed(self) -> bool {
+    pub async fn signed(self) -> bool {
         self.0.await.is_ok()
     }
 }
