@@ -10,7 +10,7 @@ use hermetic_redact::Redactor;
 use hermetic_session::{Sandboxes, Spending};
 use hermetic_store::History;
 use hermetic_tools::Kit;
-use hermetic_types::{BackendKind, ConversationKey};
+use hermetic_types::{BackendKind, ConversationKey, SystemClock};
 
 use super::egress::People;
 use super::{Caller, ShowProgress, approvals, facts, kit, model};
@@ -55,7 +55,9 @@ pub async fn keyboard_chat(
     // Opened first: where no sandbox can be had, nothing else matters.
     let backends = super::backends(config, &installation, kind, caller)?;
     let store = super::store(config).await?;
-    let approvals = approvals::guarded(config, &store, &redactor)?;
+    let reviewer = approvals::reviewer(config)?;
+    let approvals =
+        approvals::guarded(config, &store, &redactor, (reviewer, SystemClock::shared()))?;
     let requester = Requester {
         conversation: conversation.clone(),
         message: None,

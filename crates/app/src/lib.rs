@@ -24,6 +24,7 @@ mod redactor;
 mod refusals;
 mod singularity;
 mod ssh;
+mod surroundings;
 mod telegram;
 mod terminal;
 mod toolsets;
@@ -59,6 +60,7 @@ pub use installation::installation;
 pub use keyboard::{Keyboard, KeyboardChat, keyboard_chat};
 pub use redactor::redactor;
 pub use refusals::{notices, refusals};
+pub use surroundings::Surroundings;
 pub use terminal::{context, policy};
 
 /// Where the workspace is inside every sealed sandbox.
