@@ -73,6 +73,7 @@ pub async fn gateway(
     let usual = plan(kind);
     let apart = Elsewhere::read(config, resolved).plans(plan);
     let sandboxes = Sandboxes::new(usual.clone(), installation, backends, store.ledger());
+    let sandboxes = sandboxes.with_clock(Arc::clone(&clock));
     let sandboxes = sandboxes.apart(apart.clone()).with_disk_bounds(DiskBounds {
         folder: config.home().state(),
         reserve_bytes: config.gateway().disk_reserve_bytes,
@@ -82,7 +83,9 @@ pub async fn gateway(
         Some(gate) => sandboxes.leaving_by(Arc::clone(gate), Spending::in_store(store.documents())),
         None => sandboxes,
     };
-    let toolsets = toolsets(config, &usual, &apart, &redactor, &store, &sandboxes);
+    let toolsets = toolsets(
+        config, &usual, &apart, &redactor, &store, &sandboxes, &clock,
+    );
     let model = match surroundings.model {
         Some(given) => given,
         None => model::model(config)?,

@@ -86,7 +86,7 @@ pub async fn keyboard_chat(
         None => sandboxes,
     };
     let reach = Arc::new(Reachable(sandboxes.clone()));
-    let background = kit::background(config, &redactor, None, reach);
+    let background = kit::background(config, &redactor, None, reach, SystemClock::shared());
     Ok(KeyboardChat {
         model: model.name().to_owned(),
         agent: Agent::new(model, model::limits(config)),

@@ -48,7 +48,9 @@ use hermetic_sandbox::{
 use hermetic_session::{PROXY_PORT, Plan, Sandboxes, Spending};
 use hermetic_store::Store;
 use hermetic_tools::{Kit, NoWayBack};
-use hermetic_types::{BackendKind, Boundary, ConversationKey, InstallationId, SandboxId};
+use hermetic_types::{
+    BackendKind, Boundary, ConversationKey, InstallationId, SandboxId, SystemClock,
+};
 
 pub use access::pairing;
 pub use approvals::approvals;
@@ -152,7 +154,13 @@ pub fn all_backends(config: &Config, installation: &InstallationId) -> Vec<Arc<d
 
 /// The tools for clients whose sandboxes end with them.
 pub fn clients_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> Kit {
-    let background = kit::background(config, redactor, None, Arc::new(NoWayBack));
+    let background = kit::background(
+        config,
+        redactor,
+        None,
+        Arc::new(NoWayBack),
+        SystemClock::shared(),
+    );
     kit::kit(config, kind, redactor, background)
 }
 
