@@ -12,5 +12,6 @@
 )]
 #![forbid(unsafe_code)]
 
+mod approvals;
 mod happy_path;
 mod lab;
