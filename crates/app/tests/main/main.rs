@@ -12,6 +12,7 @@
 )]
 #![forbid(unsafe_code)]
 
+mod afresh;
 mod approvals;
 mod happy_path;
 mod lab;

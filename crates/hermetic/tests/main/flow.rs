@@ -1,6 +1,5 @@
 //! The whole flow with the real program: a message on Telegram, answered from its own sandbox.
 
-mod afresh;
 mod answers;
 mod approvals;
 mod attacks;
