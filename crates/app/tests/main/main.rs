@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod afresh;
+mod answers;
 mod approvals;
 mod happy_path;
 mod lab;
