@@ -17,3 +17,4 @@ mod answers;
 mod approvals;
 mod happy_path;
 mod lab;
+mod streaming;
