@@ -17,4 +17,5 @@ mod answers;
 mod approvals;
 mod happy_path;
 mod lab;
+mod smart;
 mod streaming;

@@ -21,6 +21,5 @@ mod others;
 mod places;
 mod processes;
 mod restarts;
-mod smart;
 mod soak;
 mod streaming;
