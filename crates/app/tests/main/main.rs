@@ -18,5 +18,6 @@ mod approvals;
 mod gate;
 mod happy_path;
 mod lab;
+mod restarts;
 mod smart;
 mod streaming;
