@@ -15,6 +15,7 @@
 mod afresh;
 mod answers;
 mod approvals;
+mod attacks;
 mod gate;
 mod happy_path;
 mod lab;
