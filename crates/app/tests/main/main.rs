@@ -16,6 +16,7 @@ mod afresh;
 mod answers;
 mod approvals;
 mod attacks;
+mod doors;
 mod gate;
 mod happy_path;
 mod lab;
