@@ -17,6 +17,7 @@ mod answers;
 mod approvals;
 mod attacks;
 mod doors;
+mod files;
 mod gate;
 mod happy_path;
 mod lab;
