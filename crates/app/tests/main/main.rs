@@ -21,6 +21,7 @@ mod files;
 mod gate;
 mod happy_path;
 mod lab;
+mod processes;
 mod restarts;
 mod smart;
 mod streaming;
