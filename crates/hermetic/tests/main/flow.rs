@@ -1,4 +1,5 @@
-//! The whole flow with the real program: a message on Telegram, answered from its own sandbox.
+//! The whole flow with the real program, where the program is the subject: kills, stops, disks, the command
+//! line, and a happy path for each platform and backend. Other stories of the flow are in `crates/app/tests`.
 
 mod answers;
 mod approvals;
