@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermetic_agent::Model;
 use hermetic_approvals::{ApprovalParts, Approvals, ModelReviewer};
 use hermetic_chat::Chat;
 use hermetic_config::{ApprovalMode, Config};
 use hermetic_gateway::ApprovalService;
 use hermetic_redact::Redactor;
 use hermetic_store::Store;
-use hermetic_types::SystemClock;
+use hermetic_types::{SharedClock, SystemClock};
 use tracing::{info, warn};
 
 use super::{access, model};
@@ -23,8 +24,9 @@ pub(crate) fn approval_service(
     store: &Store,
     chats: &[Arc<dyn Chat>],
     redactor: &Redactor,
+    (reviewer, clock): (Option<ModelReviewer>, SharedClock),
 ) -> Result<ApprovalService, Failure> {
-    let approvals = guarded(config, store, redactor)?;
+    let approvals = guarded(config, store, redactor, (reviewer, clock))?;
     access::warn_of_approvers(config);
     let approvers = access::approvers(config);
     Ok(ApprovalService::new(
@@ -40,28 +42,28 @@ pub(crate) fn guarded(
     config: &Config,
     store: &Store,
     redactor: &Redactor,
+    (reviewer, clock): (Option<ModelReviewer>, SharedClock),
 ) -> Result<Approvals, Failure> {
-    let parts = parts(config, store, redactor.clone())?;
+    let parts = parts(config, store, redactor.clone(), clock)?;
     // The system's journal belongs to somebody else than the record: whoever puts an earlier record back
     // does not put this line back.
     if let Some(head) = parts.audit.noted_head() {
         info!(%head, "the audit record goes on from here");
     }
-    Ok(Approvals::new(ApprovalParts {
-        reviewer: reviewer(config)?,
-        ..parts
-    }))
+    Ok(Approvals::new(ApprovalParts { reviewer, ..parts }))
 }
 
 /// The questions of this home, for commands that look at them or answer one.
 pub fn approvals(config: &Config, store: &Store) -> Result<Approvals, Failure> {
-    parts(config, store, super::redactor(config)).map(Approvals::new)
+    let redactor = super::redactor(config);
+    parts(config, store, redactor, SystemClock::shared()).map(Approvals::new)
 }
 
 fn parts<'a>(
     config: &Config,
     store: &'a Store,
     redactor: Redactor,
+    clock: SharedClock,
 ) -> Result<ApprovalParts<'a>, Failure> {
     Ok(ApprovalParts {
         store,
@@ -69,8 +71,14 @@ fn parts<'a>(
         redactor,
         timeout: config.approvals().timeout,
         reviewer: None,
-        clock: SystemClock::shared(),
+        clock,
     })
+}
+
+/// A model that looks at commands first, where the configuration wants one.
+pub(super) fn reviewer_with(config: &Config, model: Arc<dyn Model>) -> Option<ModelReviewer> {
+    let wanted = config.approvals().mode == ApprovalMode::Smart;
+    wanted.then(|| ModelReviewer::new(model, REVIEW_TIMEOUT))
 }
 
 pub(super) fn reviewer(config: &Config) -> Result<Option<ModelReviewer>, Failure> {
@@ -81,5 +89,5 @@ pub(super) fn reviewer(config: &Config) -> Result<Option<ModelReviewer>, Failure
     if model.is_none() {
         warn!("approvals.mode is smart and no model is configured: a person is asked each time");
     }
-    Ok(model.map(|model| ModelReviewer::new(model, REVIEW_TIMEOUT)))
+    Ok(model.and_then(|model| reviewer_with(config, model)))
 }

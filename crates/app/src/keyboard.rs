@@ -11,7 +11,7 @@ use hermetic_redact::Redactor;
 use hermetic_session::{Sandboxes, Spending};
 use hermetic_store::History;
 use hermetic_tools::Kit;
-use hermetic_types::{BackendKind, ConversationKey};
+use hermetic_types::{BackendKind, ConversationKey, SystemClock};
 
 use super::egress::People;
 use super::{Caller, ShowProgress, approvals, facts, kit, model};
@@ -56,7 +56,9 @@ pub async fn keyboard_chat(
     // Opened first: where no sandbox can be had, nothing else matters.
     let backends = super::backends(config, &installation, kind, caller)?;
     let store = super::store(config).await?;
-    let approvals = approvals::guarded(config, &store, &redactor)?;
+    let reviewer = approvals::reviewer(config)?;
+    let approvals =
+        approvals::guarded(config, &store, &redactor, (reviewer, SystemClock::shared()))?;
     let requester = Requester {
         conversation: conversation.clone(),
         message: None,
@@ -86,7 +88,7 @@ pub async fn keyboard_chat(
         None => sandboxes,
     };
     let reach = Arc::new(Reachable(sandboxes.clone()));
-    let background = kit::background(config, &redactor, None, reach);
+    let background = kit::background(config, &redactor, None, reach, SystemClock::shared());
     Ok(KeyboardChat {
         model: model.name().to_owned(),
         agent: Agent::new(model, model::limits(config), redactor.clone()),

@@ -8,7 +8,7 @@ use hermetic_store::Processes;
 use hermetic_tools::{
     Background, BackgroundSettings, Bounds, Code, CodeSettings, Directory, Files, Kit, Reach,
 };
-use hermetic_types::BackendKind;
+use hermetic_types::{BackendKind, SharedClock};
 
 use super::terminal;
 
@@ -44,11 +44,12 @@ pub(crate) fn background(
     redactor: &Redactor,
     rows: Option<Processes>,
     reach: Arc<dyn Reach>,
+    clock: SharedClock,
 ) -> Background {
     let settings = BackgroundSettings {
         longest_hold: config.sessions().background_max_age,
     };
-    Background::new(settings, redactor.clone(), rows, reach)
+    Background::new(settings, redactor.clone(), rows, reach, clock)
 }
 
 fn code(config: &Config) -> Code {

@@ -25,6 +25,7 @@ mod redactor;
 mod refusals;
 mod singularity;
 mod ssh;
+mod surroundings;
 mod terminal;
 mod toolsets;
 
@@ -46,7 +47,9 @@ use hermetic_sandbox::{
 use hermetic_session::{PROXY_PORT, Plan, Sandboxes, Spending};
 use hermetic_store::Store;
 use hermetic_tools::{Kit, NoWayBack};
-use hermetic_types::{BackendKind, Boundary, ConversationKey, InstallationId, SandboxId};
+use hermetic_types::{
+    BackendKind, Boundary, ConversationKey, InstallationId, SandboxId, SystemClock,
+};
 
 pub use access::pairing;
 pub use approvals::approvals;
@@ -58,6 +61,7 @@ pub use installation::installation;
 pub use keyboard::{Keyboard, KeyboardChat, keyboard_chat};
 pub use redactor::redactor;
 pub use refusals::{notices, refusals};
+pub use surroundings::Surroundings;
 pub use terminal::{context, policy};
 
 /// Where the workspace is inside every sealed sandbox.
@@ -149,7 +153,13 @@ pub fn all_backends(config: &Config, installation: &InstallationId) -> Vec<Arc<d
 
 /// The tools for clients whose sandboxes end with them.
 pub fn clients_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> Kit {
-    let background = kit::background(config, redactor, None, Arc::new(NoWayBack));
+    let background = kit::background(
+        config,
+        redactor,
+        None,
+        Arc::new(NoWayBack),
+        SystemClock::shared(),
+    );
     kit::kit(config, kind, redactor, background)
 }
 

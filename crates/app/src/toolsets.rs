@@ -9,7 +9,7 @@ use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
 use hermetic_session::{Plan, Sandboxes};
 use hermetic_store::Store;
-use hermetic_types::{BackendKind, InstallationId, Platform};
+use hermetic_types::{BackendKind, InstallationId, Platform, SharedClock};
 
 use super::facts::facts;
 use super::{Caller, kit};
@@ -62,9 +62,11 @@ pub(super) fn toolsets(
     redactor: &Redactor,
     store: &Store,
     sandboxes: &Sandboxes,
+    clock: &SharedClock,
 ) -> PlatformToolsets {
     let reach = Arc::new(Reachable(sandboxes.clone()));
-    let background = kit::background(config, redactor, Some(store.processes()), reach);
+    let rows = Some(store.processes());
+    let background = kit::background(config, redactor, rows, reach, Arc::clone(clock));
     let site = |plan: &Plan| PlatformTools {
         facts: facts(config, plan),
         kit: kit::kit(config, plan.backend, redactor, background.clone()),

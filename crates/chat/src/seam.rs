@@ -206,6 +206,7 @@ pub enum DownloadError {
 }
 
 impl Receipt {
+    /// A receipt for the gateway, and the half by which the platform learns what became of it.
     pub fn pair() -> (Self, Counterfoil) {
         let (sign, signed) = oneshot::channel();
         (Self(sign), Counterfoil(signed))

@@ -11,7 +11,7 @@ use hermetic_sandbox::{Persistence, Spec};
 use hermetic_store::{Entry, LedgerState};
 use hermetic_types::{BackendKind, SandboxId};
 
-use crate::sandboxes::{MovedIn, now};
+use crate::sandboxes::MovedIn;
 use crate::{LeaseError, Sandboxes};
 
 /// A sandbox whose files are kept while the conversation goes on in another one.
@@ -53,7 +53,7 @@ impl Sandboxes {
         found: bool,
     ) -> Result<SetAside, LeaseError> {
         // The row first: killed after it, the next start stops what still runs.
-        self.ledger.set_aside(&entry.id, now()).await?;
+        self.ledger.set_aside(&entry.id, self.now()).await?;
         let (id, backend) = (&entry.id, entry.backend);
         if found
             && entry.state != LedgerState::Stopped
@@ -83,7 +83,9 @@ impl Sandboxes {
             self.ledger.take_back(&entry.id).await?;
             match self.bring_back(&entry).await {
                 Ok((spec, sandbox)) => return Ok(Some(MovedIn::alone(spec, sandbox))),
-                Err(error) if error.is_gone() => self.ledger.set_aside(&entry.id, now()).await?,
+                Err(error) if error.is_gone() => {
+                    self.ledger.set_aside(&entry.id, self.now()).await?
+                }
                 Err(error) => return Err(not_back(&entry, error)),
             }
         }

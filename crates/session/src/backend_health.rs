@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hermetic_types::{BackendKind, PartHealth};
 
-use crate::sandboxes::now;
 use crate::{LeaseError, Sandboxes};
 
 #[derive(Clone, Debug, Default)]
@@ -26,7 +25,7 @@ impl Sandboxes {
             None => PartHealth::Ok,
             Some(error @ (LeaseError::Start(_) | LeaseError::Greet(_))) => PartHealth::Degraded {
                 why: error.to_string(),
-                since: now(),
+                since: self.now(),
             },
             // It was not asked.
             Some(_) => return,

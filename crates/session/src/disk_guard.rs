@@ -21,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 
 use self::file_system::{Ballast, Left};
 use crate::Sandboxes;
-use crate::sandboxes::now;
 
 /// What is kept free, and what sandboxes may have together.
 #[derive(Clone, Debug)]
@@ -202,7 +201,7 @@ impl Sandboxes {
                 Err(error) => {
                     guard
                         .health
-                        .degraded(format!("it cannot be looked at ({error})"), now());
+                        .degraded(format!("it cannot be looked at ({error})"), self.now());
                 }
             }
             stop.run_until_cancelled(tokio::time::sleep(BEAT)).await;
@@ -227,7 +226,7 @@ impl Sandboxes {
         if is_low {
             let (free, reserve) = (left.free >> 20, reserve >> 20);
             let why = format!("{free} MB are free and {reserve} MB are to be");
-            guard.health.degraded(why, now());
+            guard.health.degraded(why, self.now());
             self.stop_who_grew(guard, left, 0).await;
         } else if guard.may_be_over(left) {
             let most = guard.most(left);
@@ -238,7 +237,7 @@ impl Sandboxes {
                 let (sum, most) = (sum >> 20, most >> 20);
                 let why =
                     format!("sandboxes hold {sum} MB of the {most} MB they may have together");
-                guard.health.degraded(why, now());
+                guard.health.degraded(why, self.now());
             }
         } else {
             guard.health.recovered();

@@ -7,7 +7,6 @@ use hermetic_store::{Entry, LedgerState};
 use hermetic_types::ConversationKey;
 use tokio::time::Instant;
 
-use crate::sandboxes::now;
 use crate::slot::Tenant;
 use crate::{LeaseError, Sandboxes};
 
@@ -33,7 +32,7 @@ impl Sandboxes {
         let spec = self.spec(conversation);
         let text = serde_json::to_string(&spec)?;
         self.ledger
-            .name(&spec.id, conversation, backend.kind(), &text, now())
+            .name(&spec.id, conversation, backend.kind(), &text, self.now())
             .await?;
 
         let begun = Instant::now();
@@ -113,7 +112,7 @@ impl Sandboxes {
             greeted => greeted?,
         };
         self.ledger.mark(&entry.id, LedgerState::Running).await?;
-        self.ledger.touch(&entry.id, now()).await?;
+        self.ledger.touch(&entry.id, self.now()).await?;
         Ok((spec, Arc::new(sandbox.with_way_back(backend))))
     }
 

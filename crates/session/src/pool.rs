@@ -14,7 +14,6 @@ use hermetic_sandbox::{Sandbox, Spec};
 use hermetic_types::{ConversationKey, SandboxId};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::sandboxes::now;
 use crate::{LeaseError, Sandboxes};
 
 #[derive(Debug, Default)]
@@ -99,7 +98,8 @@ impl Sandboxes {
             }
             spec.conversation = conversation.clone();
             let text = serde_json::to_string(&spec)?;
-            let given = self.ledger.give(&spec.id, conversation, &text, now()).await;
+            let now = self.now();
+            let given = self.ledger.give(&spec.id, conversation, &text, now).await;
             if let Err(error) = given {
                 self.give_up(&spec.id).await;
                 return Err(error.into());

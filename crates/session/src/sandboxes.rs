@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use hermetic_egress::{Egress, ReachSummary};
 use hermetic_sandbox::{Backend, Network, Sandbox, Spec};
 use hermetic_store::{Entry, Ledger, LedgerState};
-use hermetic_types::{BackendKind, ConversationKey, InstallationId, Platform, Timestamp};
+use hermetic_types::{
+    BackendKind, ConversationKey, InstallationId, Platform, SharedClock, SystemClock, Timestamp,
+};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -39,6 +40,7 @@ pub struct Sandboxes {
     pub(crate) disk: Option<Arc<DiskGuard>>,
     pub(crate) backend_health: BackendHealth,
     pub(crate) metrics: SandboxMetrics,
+    clock: SharedClock,
     /// Creations, which go on when the caller gives up so that none is cut in the middle, and outlets.
     pub(crate) works: TaskTracker,
     /// Ends the outlets.
@@ -89,9 +91,16 @@ impl Sandboxes {
             disk: None,
             backend_health: BackendHealth::default(),
             metrics: SandboxMetrics::default(),
+            clock: SystemClock::shared(),
             works: TaskTracker::new(),
             cut: CancellationToken::new(),
         }
+    }
+
+    /// Rows are stamped by this clock instead of the machine's.
+    pub fn with_clock(mut self, clock: SharedClock) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Sandboxes whose network is proxied leave through this gate. What they use of a budget is written
@@ -357,8 +366,8 @@ impl Sandboxes {
             .map(|(key, slot)| (key.clone(), Arc::clone(slot)))
             .collect()
     }
-}
 
-pub(crate) fn now() -> Timestamp {
-    SystemTime::now().into()
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
 }

@@ -9,19 +9,18 @@
 )]
 
 mod disk_guard;
-mod fake;
 mod kept_files;
+mod lab;
 mod way_out;
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use fake::Lab;
 use futures::future::join_all;
 use hermetic_sandbox::{FoundState, Persistence};
 use hermetic_session::LeaseError;
 use hermetic_store::LedgerState;
 use hermetic_types::{BackendKind, ConversationKey};
+use lab::Lab;
 use tokio_util::sync::CancellationToken;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -35,7 +34,7 @@ async fn the_first_calls_of_a_conversation_make_one_sandbox() {
         .map(|lease| lease.as_ref().unwrap().id().clone())
         .collect();
     assert!(ids.iter().all(|id| id == &ids[0]), "{ids:?}");
-    assert_eq!(lab.fake.created(), 1);
+    assert_eq!(lab.backend.created(), 1);
 }
 
 #[tokio::test]
@@ -54,7 +53,7 @@ async fn an_idle_sandbox_is_let_go_and_a_used_one_is_not() {
     let _held = lab.lease("alice").await.unwrap();
     drop(lab.lease("bob").await.unwrap());
     lab.pass(HOUR).await;
-    assert_eq!(lab.fake.living(), 1);
+    assert_eq!(lab.backend.living(), 1);
     assert_eq!(
         lab.states().await,
         [("alice".to_owned(), LedgerState::Running)]
@@ -71,7 +70,7 @@ async fn a_kept_one_is_stopped_and_comes_back() {
         [("alice".to_owned(), LedgerState::Stopped)]
     );
     assert_eq!(lab.lease("alice").await.unwrap().id(), &id);
-    assert_eq!(lab.fake.created(), 1);
+    assert_eq!(lab.backend.created(), 1);
 }
 
 #[tokio::test]
@@ -82,7 +81,7 @@ async fn a_reset_destroys_whatever_runs() {
         .reset(&ConversationKey::new("alice"))
         .await
         .unwrap();
-    assert_eq!((lab.fake.living(), lab.states().await.len()), (0, 0));
+    assert_eq!((lab.backend.living(), lab.states().await.len()), (0, 0));
     assert_ne!(lab.lease("alice").await.unwrap().id(), held.id());
 }
 
@@ -92,7 +91,7 @@ async fn the_longest_idle_one_makes_room_and_held_ones_do_not() {
     drop(lab.lease("alice").await.unwrap());
     let _bob = lab.lease("bob").await.unwrap();
     let _carol = lab.lease("carol").await.unwrap();
-    assert_eq!(lab.fake.living(), 2);
+    assert_eq!(lab.backend.living(), 2);
     let refused = lab.lease("dave").await.unwrap_err();
     assert!(matches!(refused, LeaseError::Full { most: 2 }), "{refused}");
 }
@@ -103,7 +102,7 @@ async fn the_bound_holds_when_all_come_at_once() {
     let names: Vec<_> = (0..10).map(|n| format!("user{n}")).collect();
     let leases = join_all(names.iter().map(|name| lab.lease(name))).await;
     assert_eq!(leases.iter().filter(|lease| lease.is_ok()).count(), 3);
-    assert_eq!(lab.fake.living(), 3);
+    assert_eq!(lab.backend.living(), 3);
 }
 
 #[tokio::test]
@@ -115,7 +114,11 @@ async fn one_person_with_hundreds_of_topics_takes_nobody_elses_place() {
     for topic in 0..250 {
         drop(lab.lease_for("alice", &topic.to_string()).await.unwrap());
     }
-    assert_eq!(lab.fake.living(), 4 + 2, "Carol's idle one was left alone");
+    assert_eq!(
+        lab.backend.living(),
+        4 + 2,
+        "Carol's idle one was left alone"
+    );
     let states = lab.states().await;
     let of_alice = |state| {
         let whose = states.iter().filter(|(who, _)| who.starts_with("alice/"));
@@ -159,10 +162,10 @@ async fn where_all_places_are_taken_whoever_has_most_idle_ones_gives_way() {
 #[tokio::test]
 async fn a_create_that_fails_leaves_no_row() {
     let lab = Lab::new(Persistence::Ephemeral, 10).await;
-    lab.fake.fail_creates(true);
+    lab.backend.fail_creates(true);
     assert!(lab.lease("alice").await.is_err());
     assert_eq!(lab.states().await, []);
-    lab.fake.fail_creates(false);
+    lab.backend.fail_creates(false);
     assert!(lab.lease("alice").await.is_ok());
 }
 
@@ -170,7 +173,7 @@ async fn a_create_that_fails_leaves_no_row() {
 async fn a_destroy_that_fails_stays_in_the_ledger_until_it_works() {
     let lab = Lab::new(Persistence::Ephemeral, 10).await;
     drop(lab.lease("alice").await.unwrap());
-    lab.fake.fail_destroys(true);
+    lab.backend.fail_destroys(true);
     assert!(
         lab.sandboxes
             .reset(&ConversationKey::new("alice"))
@@ -185,19 +188,19 @@ async fn a_destroy_that_fails_stays_in_the_ledger_until_it_works() {
     let new = lab.lease("alice").await.unwrap();
     lab.pass(Duration::from_secs(60)).await;
     assert_eq!(lab.states().await.len(), 2);
-    lab.fake.fail_destroys(false);
+    lab.backend.fail_destroys(false);
     lab.pass(Duration::from_secs(600)).await;
     assert_eq!(
         lab.states().await,
         [("alice".to_owned(), LedgerState::Running)]
     );
-    assert_eq!(lab.fake.ids(), [new.id().clone()]);
+    assert_eq!(lab.backend.ids(), [new.id().clone()]);
 }
 
 #[tokio::test]
 async fn a_caller_who_gives_up_cuts_no_create_in_the_middle() {
     let lab = Lab::new(Persistence::Ephemeral, 10).await;
-    lab.fake.slow_creates(Duration::from_millis(50));
+    lab.backend.slow_creates(Duration::from_millis(50));
     let gave_up = tokio::time::timeout(Duration::from_millis(1), lab.lease("alice")).await;
     assert!(gave_up.is_err());
     lab.sandboxes.drain().await;
@@ -213,9 +216,9 @@ async fn a_start_settles_what_a_crash_left() {
     let living = lab.lease("alice").await.unwrap().id().clone();
     // Named, and the crash came before it was made; made, and it came before it was noted.
     lab.name_only("bob").await;
-    lab.fake.make_stray(FoundState::Running);
+    lab.backend.make_stray(FoundState::Running);
     let dead = lab.lease("carol").await.unwrap().id().clone();
-    lab.fake.kill(&dead);
+    lab.backend.kill(&dead);
 
     let again = lab.restart();
     let settled = again.settle().await.unwrap();
@@ -223,7 +226,7 @@ async fn a_start_settles_what_a_crash_left() {
         (settled.adopted, settled.destroyed, settled.left),
         (1, 3, 0)
     );
-    assert_eq!(lab.fake.ids(), std::slice::from_ref(&living));
+    assert_eq!(lab.backend.ids(), std::slice::from_ref(&living));
     assert_eq!(
         lab.states().await,
         [("alice".to_owned(), LedgerState::Running)]
@@ -238,20 +241,20 @@ async fn what_comes_late_after_a_crash_is_seen_out() {
     let asked_for = lab.name_only("bob").await;
     assert_eq!(lab.sandboxes.settle().await.unwrap().destroyed, 1);
     // The backend goes on with what the dead process had asked for.
-    lab.fake.kill(&asked_for);
+    lab.backend.kill(&asked_for);
     lab.pass(Duration::from_secs(70)).await;
-    assert_eq!(lab.fake.ids(), []);
+    assert_eq!(lab.backend.ids(), []);
 }
 
 #[tokio::test]
 async fn a_start_leaves_what_lives_by_its_creator_and_what_is_being_made() {
     let lab = Lab::new(Persistence::Ephemeral, 10).await;
-    lab.fake.make_stray(FoundState::Busy);
-    lab.fake.make_stray(FoundState::Broken);
-    lab.fake.make_stray(FoundState::Running);
-    lab.fake.tied.store(true, Ordering::SeqCst);
+    lab.backend.make_stray(FoundState::Busy);
+    lab.backend.make_stray(FoundState::Broken);
+    lab.backend.make_stray(FoundState::Running);
+    lab.backend.tie_to_creator(true);
     let settled = lab.sandboxes.settle().await.unwrap();
-    assert_eq!((settled.destroyed, lab.fake.ids().len()), (1, 2));
+    assert_eq!((settled.destroyed, lab.backend.ids().len()), (1, 2));
 }
 
 #[tokio::test]
@@ -262,7 +265,7 @@ async fn a_sandbox_whose_link_broke_is_reached_again_and_a_dead_one_replaced() {
     lease.warden().close();
     lease.warden().closed().await;
     assert_eq!(lab.lease("alice").await.unwrap().id(), &id);
-    lab.fake.kill(&id);
+    lab.backend.kill(&id);
     lease.warden().close();
     let lease = lab.lease("alice").await.unwrap();
     lease.warden().close();
@@ -284,7 +287,7 @@ async fn the_house_stops_when_told() {
     stop.cancel();
     house.await.unwrap();
     // What lives goes on living: the next start adopts it.
-    assert_eq!(lab.fake.living(), 1);
+    assert_eq!(lab.backend.living(), 1);
 }
 
 #[tokio::test]
@@ -292,11 +295,11 @@ async fn a_kept_one_that_ended_behind_our_back_comes_back_with_its_files() {
     let lab = Lab::new(Persistence::Kept, 10).await;
     let lease = lab.lease("alice").await.unwrap();
     let id = lease.id().clone();
-    lab.fake.halt(&id);
+    lab.backend.halt(&id);
     lease.warden().close();
     lease.warden().closed().await;
     assert_eq!(lab.lease("alice").await.unwrap().id(), &id);
-    assert_eq!(lab.fake.created(), 1);
+    assert_eq!(lab.backend.created(), 1);
 }
 
 #[tokio::test]
@@ -304,11 +307,11 @@ async fn a_kept_one_whose_warden_hangs_is_started_anew_with_its_files() {
     let lab = Lab::new(Persistence::Kept, 10).await;
     let lease = lab.lease("alice").await.unwrap();
     let id = lease.id().clone();
-    lab.fake.freeze();
+    lab.backend.freeze();
     lease.warden().close();
     lease.warden().closed().await;
     assert_eq!(lab.lease("alice").await.unwrap().id(), &id);
-    assert_eq!(lab.fake.created(), 1);
+    assert_eq!(lab.backend.created(), 1);
 }
 
 #[tokio::test]
@@ -316,14 +319,14 @@ async fn a_backend_that_is_away_costs_nobody_his_files() {
     let lab = Lab::new(Persistence::Kept, 10).await;
     let lease = lab.lease("alice").await.unwrap();
     let id = lease.id().clone();
-    lab.fake.halt(&id);
-    lab.fake.down.store(true, Ordering::SeqCst);
+    lab.backend.halt(&id);
+    lab.backend.go_down(true);
     lease.warden().close();
     lease.warden().closed().await;
     let refused = lab.lease("alice").await.unwrap_err();
     assert!(matches!(refused, LeaseError::Start(_)), "{refused}");
     lab.pass(Duration::from_secs(60)).await;
-    lab.fake.down.store(false, Ordering::SeqCst);
+    lab.backend.go_down(false);
     assert_eq!(lab.lease("alice").await.unwrap().id(), &id);
 }
 
@@ -331,25 +334,25 @@ async fn a_backend_that_is_away_costs_nobody_his_files() {
 async fn a_new_conversation_takes_one_that_waits_and_another_takes_its_place() {
     let lab = Lab::new(Persistence::Ephemeral, 10).await.with_pool(2);
     lab.warm_up(2).await;
-    let waiting = lab.fake.ids();
+    let waiting = lab.backend.ids();
     let alice = lab.lease("alice").await.unwrap();
     assert!(waiting.contains(alice.id()));
-    assert_eq!((lab.fake.created(), lab.waiting().await), (2, 1));
+    assert_eq!((lab.backend.created(), lab.waiting().await), (2, 1));
     // It is hers from now on: in the ledger, after a reset, and for nobody else.
     assert_ne!(lab.lease("bob").await.unwrap().id(), alice.id());
     assert_eq!(lab.lease("alice").await.unwrap().id(), alice.id());
     lab.warm_up(2).await;
-    assert_eq!(lab.fake.created(), 4);
+    assert_eq!(lab.backend.created(), 4);
     lab.sandboxes.drain().await;
-    assert_eq!(lab.fake.ids().len(), 2, "those that waited are gone");
+    assert_eq!(lab.backend.ids().len(), 2, "those that waited are gone");
 }
 
 #[tokio::test]
 async fn one_that_waits_and_died_is_not_handed_out() {
     let lab = Lab::new(Persistence::Ephemeral, 10).await.with_pool(1);
     lab.warm_up(1).await;
-    lab.fake.hang_up().await;
-    let dead = lab.fake.ids();
+    lab.backend.hang_up().await;
+    let dead = lab.backend.ids();
     let alice = lab.lease("alice").await.unwrap();
     assert!(!dead.contains(alice.id()));
     assert_eq!(lab.states().await.len(), 1);
@@ -362,7 +365,7 @@ async fn those_that_wait_count_towards_the_bound_and_give_way() {
     let _alice = lab.lease("alice").await.unwrap();
     let _bob = lab.lease("bob").await.unwrap();
     lab.pass(Duration::from_secs(60)).await;
-    assert_eq!((lab.fake.living(), lab.waiting().await), (2, 0));
+    assert_eq!((lab.backend.living(), lab.waiting().await), (2, 0));
 }
 
 #[tokio::test]
@@ -373,7 +376,7 @@ async fn what_waited_for_a_process_that_died_is_destroyed_at_the_next_start() {
         let alice = lab.lease("alice").await.unwrap().id().clone();
         let settled = lab.restart().settle().await.unwrap();
         assert_eq!((settled.adopted, settled.destroyed), (1, 1));
-        assert_eq!(lab.fake.ids(), [alice]);
+        assert_eq!(lab.backend.ids(), [alice]);
     }
 }
 
@@ -385,11 +388,11 @@ async fn a_lease_on_what_lives_makes_nothing_and_holds_it() {
     let living = lab.sandboxes.lease_living(&alice, &id).await;
     assert!(living.is_some());
     lab.pass(HOUR).await;
-    assert_eq!(lab.fake.living(), 1, "somebody has business with it");
+    assert_eq!(lab.backend.living(), 1, "somebody has business with it");
     drop(living);
     lab.pass(HOUR).await;
     assert!(lab.sandboxes.lease_living(&alice, &id).await.is_none());
-    assert_eq!(lab.fake.created(), 1);
+    assert_eq!(lab.backend.created(), 1);
 }
 
 #[tokio::test]
@@ -400,8 +403,8 @@ async fn a_platform_with_a_plan_of_its_own_follows_it() {
     let webhook = ConversationKey::new("agent:main:webhook:dm:7");
     let here = elsewhere.sandboxes.lease(&telegram).await.unwrap();
     let there = elsewhere.sandboxes.lease(&webhook).await.unwrap();
-    assert_eq!(lab.fake.ids(), [here.id().clone()]);
-    assert_eq!(elsewhere.fake.ids(), [there.id().clone()]);
+    assert_eq!(lab.backend.ids(), [here.id().clone()]);
+    assert_eq!(elsewhere.backend.ids(), [there.id().clone()]);
 }
 
 /// A command was judged for where the configuration says it runs. What an earlier one left elsewhere
@@ -418,13 +421,13 @@ async fn what_an_earlier_configuration_put_elsewhere_is_not_used_any_more() {
         let key = ConversationKey::new(whose);
         let new = elsewhere.sandboxes.lease(&key).await.unwrap();
         assert_ne!(new.id(), &old);
-        assert_eq!(elsewhere.fake.ids(), [new.id().clone()]);
-        assert_eq!(lab.fake.living(), 0);
+        assert_eq!(elsewhere.backend.ids(), [new.id().clone()]);
+        assert_eq!(lab.backend.living(), 0);
         let files = match persistence {
             Persistence::Ephemeral => Vec::new(),
             Persistence::Kept => vec![old],
         };
-        assert_eq!(lab.fake.ids(), files);
+        assert_eq!(lab.backend.ids(), files);
     }
 }
 
@@ -434,15 +437,15 @@ async fn what_is_let_go_is_let_go_where_it_is() {
     drop(lab.lease("agent:main:webhook:dm:7").await.unwrap());
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
     elsewhere.sandboxes.settle().await.unwrap();
-    assert_eq!(lab.fake.living(), 1);
+    assert_eq!(lab.backend.living(), 1);
     elsewhere.pass(HOUR).await;
-    assert_eq!((lab.fake.living(), lab.states().await), (0, vec![]));
+    assert_eq!((lab.backend.living(), lab.states().await), (0, vec![]));
 }
 
 #[tokio::test]
 async fn a_backend_in_use_that_cannot_be_listed_stops_the_start() {
     let lab = Lab::new(Persistence::Ephemeral, 10).await;
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
-    elsewhere.fake.down.store(true, Ordering::SeqCst);
+    elsewhere.backend.go_down(true);
     assert!(elsewhere.sandboxes.settle().await.is_err());
 }

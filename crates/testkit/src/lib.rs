@@ -1,7 +1,14 @@
 //! Stand-ins for the outside world. They listen on loopback only and end when dropped.
+//!
+//! Within the process: [`chat::FakeChat`], [`backend::StandInBackend`], [`clock::ManualClock`] and
+//! [`model::ScriptedModel`] take the places of a platform, a backend, the wall clock and a model. On the
+//! wire: [`telegram::TelegramServer`] and [`model::ScriptedServer`] are spoken to as the real ones are.
 
 #![forbid(unsafe_code)]
 
+pub mod backend;
+pub mod chat;
+pub mod clock;
 pub mod model;
 pub mod npm;
 pub mod telegram;

@@ -17,14 +17,14 @@ mod watch;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures::future::{self, BoxFuture, FutureExt};
 use hermetic_policy::Cleared;
 use hermetic_redact::Redactor;
 use hermetic_sandbox::{Bond, RunError};
 use hermetic_store::{ProcessRow, Processes, StoreError};
-use hermetic_types::{ConversationKey, RunId, SandboxId};
+use hermetic_types::{ConversationKey, RunId, SandboxId, SharedClock};
 use hermetic_warden::client::{CallError, Event, Running};
 use hermetic_warden::protocol::Kill;
 use thiserror::Error;
@@ -70,6 +70,7 @@ struct Shared {
     redactor: Redactor,
     rows: Option<Processes>,
     reach: Arc<dyn Reach>,
+    clock: SharedClock,
     known: Mutex<HashMap<ConversationKey, Vec<Arc<Process>>>>,
     alarm: Mutex<Alarm>,
     notices: mpsc::Sender<Notice>,
@@ -106,6 +107,7 @@ impl Background {
         redactor: Redactor,
         rows: Option<Processes>,
         reach: Arc<dyn Reach>,
+        clock: SharedClock,
     ) -> Self {
         let (notices, unheard) = mpsc::channel(UNHEARD);
         Self {
@@ -114,6 +116,7 @@ impl Background {
                 redactor,
                 rows,
                 reach,
+                clock,
                 known: Mutex::default(),
                 alarm: Mutex::default(),
                 notices,
@@ -136,7 +139,7 @@ impl Background {
                 rows.forget(&row.id).await?;
                 continue;
             };
-            let process = Arc::new(Process::new(row, terms));
+            let process = Arc::new(Process::new(row, terms, Arc::clone(&self.shared.clock)));
             self.add(&process);
             self.follow(process, None);
         }
@@ -201,12 +204,12 @@ impl Background {
             sandbox: held.id().clone(),
             // Plain data of strings and flags always serialises.
             terms: serde_json::to_string(&terms).unwrap_or_default(),
-            begun_at: SystemTime::now().into(),
+            begun_at: self.shared.clock.now(),
         };
         if let Some(rows) = &self.shared.rows {
             rows.name(&row).await?;
         }
-        let process = Arc::new(Process::new(row, terms));
+        let process = Arc::new(Process::new(row, terms, Arc::clone(&self.shared.clock)));
         match begin(&held, &process.row.id, cleared).await {
             Ok((running, pid)) => {
                 process.started(pid, running.stdin(), held.warden().clone());

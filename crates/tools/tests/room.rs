@@ -16,7 +16,9 @@ use hermetic_tools::{
     Background, BackgroundSettings, Bounds, Code, CodeSettings, Directory, Files, Held, Kit,
     NoOneToAsk, NoSandbox, Reach, Settings, Terminal, Workplace,
 };
-use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, SandboxId, Secret};
+use hermetic_types::{
+    BackendKind, ConversationKey, InstallationId, Limits, SandboxId, Secret, SystemClock,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -268,6 +270,7 @@ fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> Kit {
             redactor,
             Some(store.processes()),
             reach,
+            SystemClock::shared(),
         ),
         code: Code::new(wishes.code),
     }

@@ -1,7 +1,7 @@
-//! The whole flow with the real program: a message on Telegram, answered from its own sandbox.
+//! The whole flow with the real program, where the program is the subject: kills, stops, disks, the command
+//! line, and a happy path for each platform and backend. Other stories of the flow are in `crates/app/tests`.
 
 mod accounts;
-mod afresh;
 mod answers;
 mod approvals;
 mod attacks;
@@ -23,6 +23,5 @@ mod others;
 mod places;
 mod processes;
 mod restarts;
-mod smart;
 mod soak;
 mod streaming;

@@ -9,7 +9,7 @@ use hermetic_types::{ConversationKey, PartHealth};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::Lab;
+use crate::lab::Lab;
 
 const MEGABYTE: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,15 +27,15 @@ async fn whoever_grew_most_is_stopped_when_all_have_too_much() {
         lab.lease("alice").await.unwrap(),
         lab.lease("bob").await.unwrap(),
     );
-    lab.fake.uses(alice.id(), 60 * MEGABYTE);
-    lab.fake.uses(bob.id(), 50 * MEGABYTE);
+    lab.backend.uses(alice.id(), 60 * MEGABYTE);
+    lab.backend.uses(bob.id(), 50 * MEGABYTE);
     let stop = CancellationToken::new();
     let guard = tokio::spawn({
         let (sandboxes, stop) = (lab.sandboxes.clone(), stop.clone());
         async move { sandboxes.guard_disk(stop).await }
     });
     counted_again(&lab, 0).await;
-    lab.fake.uses(bob.id(), 55 * MEGABYTE);
+    lab.backend.uses(bob.id(), 55 * MEGABYTE);
     let bob = ConversationKey::new("bob");
     let told = stopped(&lab, &bob).await;
     assert!(told.contains("disk"), "{told}");
@@ -71,7 +71,7 @@ async fn whoever_writes_slowly_is_seen_too() {
     });
     let alice = lab.lease("alice").await.unwrap();
     let bob = lab.lease("bob").await.unwrap();
-    lab.fake.uses(alice.id(), 105 * MEGABYTE);
+    lab.backend.uses(alice.id(), 105 * MEGABYTE);
     let stop = CancellationToken::new();
     let guard = tokio::spawn({
         let (sandboxes, stop) = (lab.sandboxes.clone(), stop.clone());
@@ -82,7 +82,7 @@ async fn whoever_writes_slowly_is_seen_too() {
     let mut before = 0;
     for times in 0..3 {
         before = counted_again(&lab, before).await;
-        lab.fake.uses(bob.id(), MEGABYTE + times * A_LITTLE);
+        lab.backend.uses(bob.id(), MEGABYTE + times * A_LITTLE);
     }
     stopped(&lab, &bob_key).await;
     assert_eq!(
@@ -98,7 +98,7 @@ async fn whoever_writes_slowly_is_seen_too() {
 async fn counted_again(lab: &Lab, before: usize) -> usize {
     let counted = timeout(PATIENCE, async {
         loop {
-            match lab.fake.disk_counts() {
+            match lab.backend.disk_counts() {
                 counts if counts > before => return counts,
                 _ => sleep(Duration::from_millis(5)).await,
             }

@@ -1,6 +1,5 @@
 //! Files that a person kept are never deleted by a side effect.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hermetic_sandbox::{FoundState, Persistence};
@@ -8,7 +7,7 @@ use hermetic_session::{LeaseError, Sandboxes};
 use hermetic_store::LedgerState;
 use hermetic_types::{BackendKind, ConversationKey, SandboxId};
 
-use crate::fake::Lab;
+use crate::lab::Lab;
 
 const WHOSE: &str = "agent:main:webhook:dm:7";
 
@@ -40,14 +39,17 @@ async fn another_backend_leaves_them_and_coming_back_finds_them() {
 
         // A start between the two deletes nothing either, and what is set aside does not run.
         elsewhere.sandboxes.settle().await.unwrap();
-        assert_eq!((lab.fake.living(), lab.fake.ids()), (0, vec![old.clone()]));
+        assert_eq!(
+            (lab.backend.living(), lab.backend.ids()),
+            (0, vec![old.clone()])
+        );
 
         let back = lab.restart();
         back.settle().await.unwrap();
         assert_eq!(id_of(&back).await, old);
         let onward = lab.with_webhooks_on(BackendKind::Docker);
         assert_ne!(id_of(&onward.sandboxes).await, new, "another engine");
-        assert_eq!(lab.fake.created(), 1);
+        assert_eq!(lab.backend.created(), 1);
     }
 }
 
@@ -66,7 +68,7 @@ async fn both_backends_find_their_own_again_and_again() {
         let again = lab.only_with(&elsewhere);
         assert_eq!(id_of(&again).await, there);
     }
-    assert_eq!((lab.fake.created(), elsewhere.fake.created()), (1, 1));
+    assert_eq!((lab.backend.created(), elsewhere.backend.created()), (1, 1));
     assert_eq!(lab.states().await.len(), 2);
 }
 
@@ -79,7 +81,7 @@ async fn a_backend_that_cannot_be_opened_any_more_keeps_its_row_and_blocks_nobod
     without.settle().await.unwrap();
     assert_ne!(id_of(&without).await, old);
     assert!(lab.ledger().find(&old).await.unwrap().is_some());
-    assert_eq!(lab.fake.ids(), std::slice::from_ref(&old));
+    assert_eq!(lab.backend.ids(), std::slice::from_ref(&old));
     assert_eq!(id_of(&lab.restart()).await, old);
 }
 
@@ -92,9 +94,12 @@ async fn asked_for_while_its_backend_is_missing_its_end_comes_later() {
     id_of(&without).await;
     let key = ConversationKey::new(WHOSE);
     assert!(without.reset(&key).await.is_err());
-    assert_eq!((lab.fake.ids().len(), elsewhere.fake.ids().len()), (1, 0));
+    assert_eq!(
+        (lab.backend.ids().len(), elsewhere.backend.ids().len()),
+        (1, 0)
+    );
     lab.restart().settle().await.unwrap();
-    assert_eq!((lab.fake.ids(), lab.states().await), (vec![], vec![]));
+    assert_eq!((lab.backend.ids(), lab.states().await), (vec![], vec![]));
 }
 
 #[tokio::test]
@@ -105,7 +110,7 @@ async fn ephemeral_ones_go() {
     let key = ConversationKey::new(WHOSE);
     let lease = elsewhere.sandboxes.lease(&key).await.unwrap();
     assert_eq!(lease.set_aside(), None);
-    assert_eq!((lab.fake.ids(), lab.states().await.len()), (vec![], 1));
+    assert_eq!((lab.backend.ids(), lab.states().await.len()), (vec![], 1));
 }
 
 #[tokio::test]
@@ -113,10 +118,10 @@ async fn one_that_cannot_be_started_again_is_not_replaced() {
     let lab = Lab::new(Persistence::Kept, 10).await;
     let old = id_of(&lab.sandboxes).await;
     let again = lab.restart();
-    lab.fake.halt(&old);
+    lab.backend.halt(&old);
     again.settle().await.unwrap();
     // No room, no image, another user: whatever it is, it may pass.
-    lab.fake.fail_resumes(true);
+    lab.backend.fail_resumes(true);
     for _ in 0..2 {
         let refused = again.lease(&ConversationKey::new(WHOSE)).await.unwrap_err();
         assert!(
@@ -124,7 +129,7 @@ async fn one_that_cannot_be_started_again_is_not_replaced() {
             "{refused}"
         );
     }
-    lab.fake.fail_resumes(false);
+    lab.backend.fail_resumes(false);
     assert_eq!(id_of(&again).await, old);
 }
 
@@ -132,16 +137,16 @@ async fn one_that_cannot_be_started_again_is_not_replaced() {
 async fn one_whose_stop_failed_comes_back() {
     let lab = Lab::new(Persistence::Kept, 10).await;
     let old = id_of(&lab.sandboxes).await;
-    lab.fake.fail_stops(true);
+    lab.backend.fail_stops(true);
     lab.pass(Duration::from_secs(3600)).await;
     assert_eq!(
         lab.states().await,
         [(WHOSE.to_owned(), LedgerState::Stopping)]
     );
     assert!(lab.lease(WHOSE).await.is_err());
-    lab.fake.fail_stops(false);
+    lab.backend.fail_stops(false);
     assert_eq!(id_of(&lab.sandboxes).await, old);
-    assert_eq!(lab.fake.created(), 1);
+    assert_eq!(lab.backend.created(), 1);
 }
 
 #[tokio::test]
@@ -149,7 +154,7 @@ async fn one_that_its_backend_does_not_find_is_remembered() {
     for settled in [false, true] {
         let lab = Lab::new(Persistence::Kept, 10).await;
         let old = id_of(&lab.sandboxes).await;
-        lab.fake.hide(&old);
+        lab.backend.hide(&old);
         let again = lab.restart();
         if settled {
             again.settle().await.unwrap();
@@ -161,8 +166,8 @@ async fn one_that_its_backend_does_not_find_is_remembered() {
         let new = lease.id().clone();
         drop(lease);
         // The engine of before: what was made meanwhile is not there, and the old one is.
-        lab.fake.hide(&new);
-        lab.fake.show(&old);
+        lab.backend.hide(&new);
+        lab.backend.show(&old);
         let back = lab.restart();
         back.settle().await.unwrap();
         assert_eq!(id_of(&back).await, old);
@@ -173,12 +178,12 @@ async fn one_that_its_backend_does_not_find_is_remembered() {
 #[tokio::test]
 async fn a_ledger_that_was_lost_costs_nobody_his_files() {
     let lab = Lab::new(Persistence::Kept, 10).await;
-    lab.fake.make_stray(FoundState::Stopped);
-    lab.fake.make_stray(FoundState::Running);
-    lab.fake.make_stray(FoundState::Broken);
+    lab.backend.make_stray(FoundState::Stopped);
+    lab.backend.make_stray(FoundState::Running);
+    lab.backend.make_stray(FoundState::Broken);
     let settled = lab.sandboxes.settle().await.unwrap();
     assert_eq!((settled.destroyed, settled.left), (1, 2));
-    assert_eq!((lab.fake.living(), lab.fake.ids().len()), (0, 2));
+    assert_eq!((lab.backend.living(), lab.backend.ids().len()), (0, 2));
 }
 
 #[tokio::test]
@@ -186,10 +191,10 @@ async fn a_row_that_cannot_be_read_is_in_doubt_and_kept() {
     let lab = Lab::new(Persistence::Kept, 10).await;
     let id = lab.name_only(WHOSE).await;
     lab.ledger().mark(&id, LedgerState::Stopped).await.unwrap();
-    lab.fake.halt(&id);
+    lab.backend.halt(&id);
     lab.sandboxes.settle().await.unwrap();
     assert!(lab.lease(WHOSE).await.is_err());
-    assert_eq!(lab.fake.ids(), [id]);
+    assert_eq!(lab.backend.ids(), [id]);
 }
 
 #[tokio::test]
@@ -199,7 +204,7 @@ async fn a_change_of_persistence_is_for_new_ones() {
     let now_ephemeral = lab.with_persistence(Persistence::Ephemeral);
     now_ephemeral.settle().await.unwrap();
     assert_eq!(id_of(&now_ephemeral).await, old);
-    lab.fake.halt(&old);
+    lab.backend.halt(&old);
     assert_eq!(
         id_of(&lab.with_persistence(Persistence::Ephemeral)).await,
         old
@@ -213,10 +218,10 @@ async fn asked_for_their_end_all_of_them_go() {
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
     id_of(&elsewhere.sandboxes).await;
     let key = ConversationKey::new(WHOSE);
-    lab.fake.down.store(true, Ordering::SeqCst);
+    lab.backend.go_down(true);
     assert!(elsewhere.sandboxes.reset(&key).await.is_err());
-    assert_eq!(elsewhere.fake.ids(), [], "one failure held up the other");
-    lab.fake.down.store(false, Ordering::SeqCst);
+    assert_eq!(elsewhere.backend.ids(), [], "one failure held up the other");
+    lab.backend.go_down(false);
     elsewhere.pass(Duration::from_secs(600)).await;
-    assert_eq!((lab.fake.ids(), lab.states().await), (vec![], vec![]));
+    assert_eq!((lab.backend.ids(), lab.states().await), (vec![], vec![]));
 }

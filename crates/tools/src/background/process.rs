@@ -1,11 +1,11 @@
 //! One background process, as far as we know it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_store::ProcessRow;
-use hermetic_types::Timestamp;
+use hermetic_types::SharedClock;
 use hermetic_warden::client::{Stdin, WardenServices};
 use hermetic_warden::protocol::{Ended, Status};
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,7 @@ use crate::Tell;
 pub(crate) struct Process {
     pub(crate) row: ProcessRow,
     pub(crate) terms: Terms,
+    clock: SharedClock,
     state: Mutex<State>,
     ended: watch::Sender<bool>,
     /// Nobody wants to know about it any more.
@@ -56,10 +57,11 @@ pub(crate) enum End {
 }
 
 impl Process {
-    pub(super) fn new(row: ProcessRow, terms: Terms) -> Self {
+    pub(super) fn new(row: ProcessRow, terms: Terms, clock: SharedClock) -> Self {
         Self {
             row,
             terms,
+            clock,
             state: Mutex::new(State {
                 pid: None,
                 output: Rolling::default(),
@@ -103,7 +105,7 @@ impl Process {
     }
 
     pub(crate) fn age(&self) -> Duration {
-        Timestamp::from(SystemTime::now()).since(self.row.begun_at)
+        self.clock.now().since(self.row.begun_at)
     }
 
     pub(crate) fn output(&self, redactor: &Redactor) -> Redacted<String> {

@@ -78,7 +78,8 @@ async fn live(
     let health = listen(config).await?;
     let redactor = app::redactor(config);
     log::hide(&redactor);
-    let parts = app::gateway(config, resolved, redactor).await?;
+    let surroundings = app::Surroundings::default();
+    let parts = app::gateway(config, resolved, redactor, surroundings).await?;
     info!(model = parts.settings.model, "the model");
     let watchdog = watchdog::start(&health);
     let note = Arc::clone(chronicle);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use hermetic_testkit::model::Reply;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::lab::{ALICE, BOB, Lab, calls_terminal};
 
@@ -91,180 +91,6 @@ pub(super) async fn notices(lab: &Lab, count: usize) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approver_is_asked_in_the_same_chat_and_a_yes_counts_once() {
-    let deed = Deed::new();
-    let test = "an_approver_is_asked_in_the_same_chat_and_a_yes_counts_once";
-    let Some(lab) = lab(test, [], "").await else {
-        return;
-    };
-    let sh = format!("/sh {}", deed.command());
-    let question = lab.ask(ALICE, &sh).await;
-    assert!(
-        question.contains("may I run this?") && question.contains("chmod 777"),
-        "{question}"
-    );
-    assert_eq!(deed.times(), 0, "it ran before anybody answered");
-    lab.telegram.says(ALICE, "/approve");
-    let replies = lab.replies(ALICE, 3).await;
-    assert!(
-        replies.iter().any(|reply| reply.ends_with("allowed once.")),
-        "{replies:?}"
-    );
-    assert_eq!(deed.times(), 1);
-    // Once is once.
-    let again = lab.ask(ALICE, &sh).await;
-    assert!(again.contains("may I run this?"), "{again}");
-    lab.telegram.says(ALICE, "/deny not now");
-    let replies = lab.replies(ALICE, 6).await;
-    assert!(
-        replies
-            .iter()
-            .any(|reply| reply.contains("said no: not now")),
-        "{replies:?}"
-    );
-    assert_eq!(deed.times(), 1);
-    // All of it is in the record.
-    let shown = lab.run(&["audit", "show", "--kind", "answered"]).out;
-    assert!(
-        shown.contains("answer=approved") && shown.contains("reason=not now"),
-        "{shown}"
-    );
-    assert!(
-        lab.run(&["audit", "show", "--kind", "command"])
-            .out
-            .contains("decision=deny")
-    );
-    assert_eq!(lab.run(&["audit", "verify"]).code, 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn silence_is_no_and_a_late_button_says_so() {
-    let deed = Deed::new();
-    let Some(lab) = lab("silence_is_no_and_a_late_button_says_so", [], "timeout: 1").await else {
-        return;
-    };
-    lab.ask(ALICE, &format!("/sh {}", deed.command())).await;
-    let reply = lab.replies(ALICE, 2).await.remove(1);
-    assert!(
-        reply.contains("nobody answered within 1 seconds"),
-        "{reply}"
-    );
-    press(&lab, ALICE, ALICE, "Allow once");
-    let notice = notices(&lab, 1).await.remove(0);
-    assert!(notice.contains("ran out of time"), "{notice}");
-    // The message does not ask any more.
-    let edited = lab.telegram.wait_for("editMessageText", 1).await.remove(0);
-    let text = edited.params["text"].as_str().unwrap();
-    assert!(text.contains("nobody answered"), "{text}");
-    assert_eq!(deed.times(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn somebody_who_may_not_approve_cannot_approve_himself() {
-    let deed = Deed::new();
-    let test = "somebody_who_may_not_approve_cannot_approve_himself";
-    let Some(lab) = lab(test, [], "").await else {
-        return;
-    };
-    let told = lab.ask(BOB, &format!("/sh {}", deed.command())).await;
-    assert!(told.contains("somebody who may give it"), "{told}");
-    let question = lab.replies(ALICE, 1).await.remove(0);
-    let id = name(&question);
-    for words in [
-        "/approve",
-        &format!("/approve {id}"),
-        &format!("/deny {id}"),
-    ] {
-        let reply = lab.ask(BOB, words).await;
-        assert!(
-            reply.contains("Only somebody who may approve"),
-            "{words}: {reply}"
-        );
-    }
-    // Not with a button either, should he come by what it carries.
-    press(&lab, BOB, ALICE, "Allow once");
-    let notice = notices(&lab, 1).await.remove(0);
-    assert!(notice.contains("Only somebody who may approve"), "{notice}");
-    assert_eq!(deed.times(), 0);
-    press(&lab, ALICE, ALICE, "Allow once");
-    lab.replies(BOB, 5).await;
-    assert_eq!(deed.times(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_button_is_good_for_its_own_question_and_cannot_be_made_up() {
-    let deed = Deed::new();
-    let test = "a_button_is_good_for_its_own_question_and_cannot_be_made_up";
-    let Some(lab) = lab(test, [], "").await else {
-        return;
-    };
-    let sh = format!("/sh {}", deed.command());
-    lab.ask(ALICE, &sh).await;
-    let (message, old) = buttons(&lab, ALICE);
-    press(&lab, ALICE, ALICE, "Deny");
-    lab.replies(ALICE, 2).await;
-    lab.ask(ALICE, &sh).await;
-    let (_, new) = buttons(&lab, ALICE);
-    let old = &old.iter().find(|(text, _)| text == "Allow once").unwrap().1;
-    let new = &new.iter().find(|(text, _)| text == "Allow once").unwrap().1;
-    assert_ne!(old, new);
-    // The yes of the last question, and what somebody might make up from the one at hand.
-    let made_up = [
-        old.clone(),
-        new.to_uppercase(),
-        format!("{new} "),
-        new[..new.len() - 1].to_owned(),
-        format!("{new}{new}"),
-        "once".to_owned(),
-        "%".to_owned(),
-        "' OR 1=1 --".to_owned(),
-    ];
-    for data in &made_up {
-        lab.telegram.presses(ALICE, message, data);
-    }
-    let told = notices(&lab, 1 + made_up.len()).await;
-    assert!(
-        told.iter().all(|text| !text.contains("allowed")),
-        "{told:?}"
-    );
-    assert_eq!(deed.times(), 0);
-    press(&lab, ALICE, ALICE, "Allow once");
-    lab.replies(ALICE, 4).await;
-    assert_eq!(deed.times(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn of_two_approvers_at_once_one_is_too_late_and_a_press_twice_does_nothing() {
-    let deed = Deed::new();
-    let test = "of_two_approvers_at_once_one_is_too_late_and_a_press_twice_does_nothing";
-    // Nobody is named, so that everybody on the allowlist may approve.
-    let access = "TELEGRAM_ALLOWED_USERS=7,8";
-    let Some(lab) = Lab::start_with(test, [], &config(""), access).await else {
-        return;
-    };
-    let question = lab.ask(ALICE, &format!("/sh {}", deed.command())).await;
-    press(&lab, ALICE, ALICE, "Allow once");
-    press(&lab, BOB, ALICE, "Deny");
-    press(&lab, ALICE, ALICE, "Allow once");
-    lab.telegram
-        .says(BOB, &format!("/approve {}", name(&question)));
-    let notices = notices(&lab, 3).await;
-    let late = notices
-        .iter()
-        .filter(|text| text.starts_with("Too late"))
-        .count();
-    assert_eq!(late, 2, "{notices:?}");
-    assert!(lab.replies(BOB, 1).await[0].starts_with("Too late"));
-    let reply = lab.replies(ALICE, 2).await.remove(1);
-    let expected = usize::from(!reply.contains("said no"));
-    assert_eq!(deed.times(), expected, "{reply}");
-    let answered = lab
-        .run(&["audit", "show", "--kind", "answered", "--json"])
-        .out;
-    assert_eq!(answered.lines().count(), 1, "{answered}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn killed_while_it_waits_the_question_stands_and_the_old_button_counts() {
     let deed = Deed::new();
     let test = "killed_while_it_waits_the_question_stands_and_the_old_button_counts";
@@ -323,29 +149,6 @@ async fn a_yes_given_while_the_gateway_is_down_is_taken_up_by_the_turn() {
         lab.asked()[1]
     );
     assert_eq!(deed.times(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_allowed_exactly_this_until_it_starts_anew() {
-    let (deed, other) = (Deed::new(), Deed::new());
-    let test = "a_session_is_allowed_exactly_this_until_it_starts_anew";
-    let Some(lab) = lab(test, [], "").await else {
-        return;
-    };
-    let sh = format!("/sh {}", deed.command());
-    let id = name(&lab.ask(ALICE, &sh).await);
-    lab.telegram.says(ALICE, &format!("/approve {id} session"));
-    lab.replies(ALICE, 3).await;
-    let reply = lab.ask(ALICE, &sh).await;
-    assert!(!reply.contains("may I run this?"), "{reply}");
-    assert_eq!(deed.times(), 2);
-    let asked = lab.ask(ALICE, &format!("/sh {}", other.command())).await;
-    assert!(asked.contains("may I run this?"), "{asked}");
-    lab.telegram.says(ALICE, "/deny");
-    lab.replies(ALICE, 7).await;
-    lab.ask(ALICE, "/new").await;
-    let anew = lab.ask(ALICE, &sh).await;
-    assert!(anew.contains("may I run this?"), "{anew}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -441,31 +244,4 @@ async fn what_the_agent_runs_cannot_answer_for_a_person() {
         .await;
     assert!(reply.contains("cannot answer for a person"), "{reply}");
     assert_eq!(deed.times(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_yes_without_a_name_is_for_what_was_shown_before_it_was_written() {
-    let (deed, other) = (Deed::new(), Deed::new());
-    let test = "a_yes_without_a_name_is_for_what_was_shown_before_it_was_written";
-    let Some(lab) = lab(test, [], "").await else {
-        return;
-    };
-    lab.ask(ALICE, &format!("/sh {}", deed.command())).await;
-    let (shown, _) = buttons(&lab, ALICE);
-    // The question, the stop and what was interrupted.
-    lab.telegram.says(ALICE, "/stop");
-    lab.replies(ALICE, 3).await;
-    let second = name(&lab.ask(ALICE, &format!("/sh {}", other.command())).await);
-    // Written right after the first question, and heard after the second was asked.
-    let late = json!({"text": "/approve", "message_id": shown + 1});
-    lab.telegram.says_with(ALICE, late);
-    let told = lab.replies(ALICE, 5).await.remove(4);
-    assert!(
-        told.contains(&second) && told.contains("cannot be told"),
-        "{told}"
-    );
-    assert_eq!((deed.times(), other.times()), (0, 0));
-    lab.telegram.says(ALICE, "/approve");
-    lab.replies(ALICE, 7).await;
-    assert_eq!((deed.times(), other.times()), (0, 1));
 }

@@ -13,35 +13,6 @@ fn starts(command: &str) -> Reply {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_a_process_starts_a_turn() {
-    let shared = Shared::new();
-    let script = [
-        starts(
-            "echo at it > /shared/pipe; read -r line < /shared/go; echo \"built $line\"; exit 3",
-        ),
-        Reply::streams(&["I am building."]),
-        Reply::streams(&["The build failed."]),
-    ];
-    let (test, access) = (
-        "the_end_of_a_process_starts_a_turn",
-        "TELEGRAM_ALLOWED_USERS=7",
-    );
-    let Some(lab) = Lab::start_with(test, script, &shared.config(), access).await else {
-        return;
-    };
-    assert_eq!(lab.ask(ALICE, "build it").await, "I am building.");
-    assert_eq!(shared.heard().await, "at it\n");
-    shared.say("nothing\n");
-    assert_eq!(lab.replies(ALICE, 2).await[1], "The build failed.");
-    let asked = lab.asked().remove(2);
-    assert!(asked.contains("has ended with exit code 3"), "{asked}");
-    assert!(
-        asked.contains("built nothing") && asked.contains("untrusted data"),
-        "{asked}"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_process_outlives_a_killed_gateway_and_its_end_is_told_once() {
     let shared = Shared::new();
     let script = [
@@ -107,28 +78,4 @@ async fn a_script_that_was_cut_with_its_gateway_leaves_nothing() {
     assert!(reply.ends_with("Cut off."), "{reply}");
     assert_eq!(lab.ask(ALICE, "look").await, "Nothing is left.");
     assert_eq!(lab.tool_result(4)["output"], "0");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reset_ends_processes_and_nobody_is_told() {
-    let shared = Shared::new();
-    let script = [
-        starts("echo at it > /shared/pipe; sleep 1000"),
-        Reply::streams(&["I am building."]),
-    ];
-    let (test, access) = (
-        "a_reset_ends_processes_and_nobody_is_told",
-        "TELEGRAM_ALLOWED_USERS=7",
-    );
-    let Some(mut lab) = Lab::start_with(test, script, &shared.config(), access).await else {
-        return;
-    };
-    lab.ask(ALICE, "build it").await;
-    shared.heard().await;
-    lab.destroy(ALICE).await;
-    assert_eq!(lab.sandboxes(), [""; 0]);
-    lab.terminate();
-    lab.restart();
-    assert!(lab.ask(ALICE, "/help").await.contains("/reset"));
-    assert_eq!(lab.model.received().len(), 2);
 }

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use hermetic_store::Store;
 use hermetic_testkit::model::Reply;
 use hermetic_types::{ConversationKey, Timestamp};
 use tokio::sync::Notify;
 
-use super::answers::stalls;
-use super::lab::{ALICE, BOB, Lab};
+use crate::lab::{ALICE, BOB, Lab, stalls};
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn after_a_long_silence_a_conversation_starts_afresh_and_says_so() {
-    let test = "after_a_long_silence_a_conversation_starts_afresh_and_says_so";
     let script = [Reply::streams(&["no idea"]), Reply::streams(&["hello"])];
     let config = "session_reset: {mode: both, idle_minutes: 60}\n";
-    let Some(lab) = Lab::start_with(test, script, config, "TELEGRAM_ALLOWED_USERS=7").await else {
-        return;
-    };
-    let store = Store::open(&lab.path("hermetic/state.db")).await.unwrap();
+    let lab = Lab::builder()
+        .script(script)
+        .config(config)
+        .access("TELEGRAM_ALLOWED_USERS=7")
+        .start()
+        .await;
+    let store = lab.store().await;
     let key = ConversationKey::new("agent:main:telegram:dm:7");
     let line = r#"{"row": 0, "message": {"role": "user", "text": "remember the apple"}}"#;
     let long_ago = Timestamp::from_millis(1_700_000_000_000);
@@ -35,34 +35,31 @@ async fn after_a_long_silence_a_conversation_starts_afresh_and_says_so() {
     assert!(lab.asked()[1].contains("what was it?"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn words_that_the_operator_chose_start_afresh() {
-    let test = "words_that_the_operator_chose_start_afresh";
     let config = "reset_triggers: ['start over']\n";
-    let Some(lab) = Lab::start_with(test, [], config, "TELEGRAM_ALLOWED_USERS=7").await else {
-        return;
-    };
+    let lab = Lab::builder()
+        .config(config)
+        .access("TELEGRAM_ALLOWED_USERS=7")
+        .start()
+        .await;
     let said = lab.ask(ALICE, " Start over ").await;
     assert!(said.starts_with("A fresh conversation"), "{said}");
     assert_eq!(lab.model.received().len(), 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn no_more_conversations_are_at_work_than_allowed() {
     let gate = Arc::new(Notify::new());
     let script = [
         Reply::streams_through(&gate, &["first"], &[" done"]),
         Reply::streams(&["second"]),
     ];
-    let test = "no_more_conversations_are_at_work_than_allowed";
     let config = "max_concurrent_sessions: 1\n";
-    let Some(lab) = Lab::start_with(test, script, config, "TELEGRAM_ALLOWED_USERS=7,8").await
-    else {
-        return;
-    };
-    lab.telegram.says(ALICE, "one");
+    let lab = Lab::builder().script(script).config(config).start().await;
+    lab.says(ALICE, "one");
     lab.model_asked(1).await;
-    lab.telegram.says(BOB, "two");
+    lab.says(BOB, "two");
     // Commands need no turn, and are answered after Bob's message was taken.
     let status = lab.ask(BOB, "/status").await;
     assert!(status.contains("turn: at work"), "{status}");
@@ -72,22 +69,22 @@ async fn no_more_conversations_are_at_work_than_allowed() {
     assert_eq!(lab.replies(BOB, 2).await[1], "second");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_flood_is_bounded_and_told_once() {
     const FLOOD: usize = 300;
-    let test = "a_flood_is_bounded_and_told_once";
     let config = "display: {busy_input_mode: queue}\n";
-    let access = "TELEGRAM_ALLOWED_USERS=7,8";
-    let Some(lab) = Lab::start_with(test, [stalls()], config, access).await else {
-        return;
-    };
-    lab.telegram.says(ALICE, "think");
+    let lab = Lab::builder()
+        .script([stalls()])
+        .config(config)
+        .start()
+        .await;
+    lab.says(ALICE, "think");
     lab.model_asked(1).await;
     for n in 0..FLOOD {
-        lab.telegram.says(ALICE, &format!("and {n}?"));
+        lab.says(ALICE, &format!("and {n}?"));
     }
     // 32 wait. A reply to each of the others would be a flood of our own.
-    lab.telegram.wait_until_confirmed().await;
+    lab.chat().all_signed().await;
     let refused = lab.replies(ALICE, 1).await;
     assert!(refused[0].contains("Too many messages wait"), "{refused:?}");
     let status = lab.ask(ALICE, "/status").await;

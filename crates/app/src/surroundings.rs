@@ -1,0 +1,36 @@
+//! The world that a gateway is built into.
+
+use std::sync::Arc;
+
+use hermetic_agent::Model;
+use hermetic_chat::Chat;
+use hermetic_sandbox::Backend;
+use hermetic_types::{SharedClock, SystemClock};
+
+/// Everything outside that a gateway speaks to, and the time.
+///
+/// By default it is the real world, as the configuration describes it. A test puts a fake chat, a backend
+/// without a kernel, a scripted model or a clock that it moves in the place of any of them; the
+/// configuration still decides about everything else.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The platforms that people write on; `None` stands for those that are configured.
+    pub chats: Option<Vec<Arc<dyn Chat>>>,
+    /// Where sandboxes come from; `None` stands for what this host has.
+    pub backends: Option<Vec<Arc<dyn Backend>>>,
+    /// Whoever answers, and looks at commands before a person does; `None` stands for the endpoints that
+    /// are configured.
+    pub model: Option<Arc<dyn Model>>,
+    pub clock: SharedClock,
+}
+
+impl Default for Surroundings {
+    fn default() -> Self {
+        Self {
+            chats: None,
+            backends: None,
+            model: None,
+            clock: SystemClock::shared(),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! How a lab is set up.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use hermetic_agent::Model;
+use hermetic_app::{Caller, Surroundings};
+use hermetic_config::{Home, Inputs};
+use hermetic_sandbox::Backend;
+use hermetic_testkit::backend::{Commands, StandInBackend};
+use hermetic_testkit::chat::FakeChat;
+use hermetic_testkit::clock::ManualClock;
+use hermetic_testkit::model::{Reply, ScriptedServer};
+use hermetic_testkit::telegram::{TOKEN, TelegramServer};
+use hermetic_types::{BackendKind, Platform};
+
+use super::{KEY, Lab};
+
+/// What differs from an ordinary lab.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    config: String,
+    access: String,
+    script: Vec<Reply>,
+    model: Option<Arc<dyn Model>>,
+    configured_chats: bool,
+    configured_backends: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            config: String::new(),
+            access: "TELEGRAM_ALLOWED_USERS=7,8".to_owned(),
+            script: Vec::new(),
+            model: None,
+            configured_chats: false,
+            configured_backends: false,
+        }
+    }
+}
+
+impl Builder {
+    /// Text for `config.yaml`.
+    pub(crate) fn config(mut self, text: &str) -> Self {
+        self.config.push_str(text);
+        self
+    }
+
+    /// Lines of `.env` that say who may write, instead of Alice and Bob.
+    pub(crate) fn access(mut self, lines: &str) -> Self {
+        lines.clone_into(&mut self.access);
+        self
+    }
+
+    /// What the model on the wire replies.
+    pub(crate) fn script(mut self, script: impl IntoIterator<Item = Reply>) -> Self {
+        self.script.extend(script);
+        self
+    }
+
+    /// A model within the process, instead of the one on the wire.
+    pub(crate) fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// The platforms that the configuration names, instead of the fake one.
+    pub(crate) fn configured_chats(mut self) -> Self {
+        self.configured_chats = true;
+        self
+    }
+
+    /// Telegram, spoken to over the wire.
+    pub(crate) fn telegram(self, server: &TelegramServer) -> Self {
+        let config = format!(
+            "platforms: {{telegram: {{base_url: '{}'}}}}\n",
+            server.url()
+        );
+        let mut builder = self.configured_chats().config(&config);
+        builder.access = format!("TELEGRAM_BOT_TOKEN={TOKEN}\n{}", builder.access);
+        builder
+    }
+
+    /// The backends that the configuration names, instead of the stand-in.
+    pub(crate) fn configured_backends(mut self) -> Self {
+        self.configured_backends = true;
+        self
+    }
+
+    pub(crate) async fn start(self) -> Lab {
+        let model = ScriptedServer::start(self.script.clone()).await.unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let clock = ManualClock::today();
+        let chat = FakeChat::new(Platform::Telegram, Arc::new(clock.clone()));
+        let backend = (!self.configured_backends).then(|| stand_in(BackendKind::Native));
+        let host = stand_in(BackendKind::Local);
+        self.write(&home, &model);
+        let mut lab = Lab {
+            running: None,
+            surroundings: Surroundings {
+                chats: (!self.configured_chats).then(|| vec![Arc::new(chat.clone()) as _]),
+                backends: backend
+                    .clone()
+                    .map(|sealed| vec![sealed as Arc<dyn Backend>, host]),
+                model: self.model,
+                clock: clock.shared(),
+            },
+            chat,
+            backend,
+            clock,
+            model,
+            home,
+        };
+        lab.start().await;
+        lab
+    }
+
+    fn write(&self, home: &tempfile::TempDir, model: &ScriptedServer) {
+        let token = if self.configured_chats {
+            ""
+        } else {
+            "TELEGRAM_BOT_TOKEN=42:nobody-is-called\n"
+        };
+        let env = format!("{token}OPENAI_API_KEY={KEY}\n{}\n", self.access);
+        let config = format!(
+            "model: {{default: scripted, base_url: '{}'}}\n{}",
+            model.base_url(),
+            self.config
+        );
+        for (name, text) in [("config.yaml", config), (".env", env)] {
+            let path = home.path().join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+    }
+}
+
+fn stand_in(kind: BackendKind) -> Arc<StandInBackend> {
+    let backend = StandInBackend::new(kind, Commands::bash());
+    // As the configuration has it where nothing is written.
+    backend.keep_files(true);
+    Arc::new(backend)
+}
+
+/// Whether real sandboxes can be had here; if not, that is said aloud.
+pub(crate) async fn has_sandboxes(test: &str) -> bool {
+    let home = tempfile::tempdir().unwrap();
+    let inputs = Inputs {
+        home: Home::at(home.path()),
+        managed: home.path().join("no-such-file"),
+        variables: Default::default(),
+        unreadable: Vec::new(),
+    };
+    let config = hermetic_config::load(&inputs).unwrap();
+    let installation = hermetic_app::installation(config.home()).unwrap();
+    let native = BackendKind::Native;
+    let why = match hermetic_app::backend(&config, &installation, native, Caller::Onlooker) {
+        Err(failure) => Some(failure.to_string()),
+        Ok(backend) => {
+            let readiness = backend.readiness().await;
+            readiness.missing().map(|layer| layer.detail.clone())
+        }
+    };
+    if let Some(why) = &why {
+        eprintln!("SKIP: {test}: {why}");
+    }
+    why.is_none()
+}

@@ -1,0 +1,147 @@
+//! A gateway on a thread of its own.
+//!
+//! The thread has one runtime, and all that the gateway does happens there: dropping it ends everything
+//! at once, as a crash does, and its clock can be moved without that of the test.
+
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hermetic_app::Surroundings;
+use hermetic_config::Config;
+use hermetic_gateway::{Condition, Stage, serve};
+use hermetic_testkit::clock::ManualClock;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Time passes in so many steps, and whoever it wakes works in between.
+const STEPS: u32 = 20;
+
+pub(super) struct Running {
+    pub(super) health: SocketAddr,
+    pub(super) intakes: Vec<SocketAddr>,
+    handle: Handle,
+    stop: CancellationToken,
+    crash: CancellationToken,
+    thread: JoinHandle<()>,
+    state: watch::Receiver<State>,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Starting,
+    Serving {
+        health: SocketAddr,
+        intakes: Vec<SocketAddr>,
+    },
+    Ended(Result<(), String>),
+}
+
+impl Running {
+    /// Once it takes messages, or why it does not.
+    pub(super) async fn start(config: Config, surroundings: Surroundings) -> Result<Self, String> {
+        let runtime = runtime();
+        let handle = runtime.handle().clone();
+        let (stop, crash) = (CancellationToken::new(), CancellationToken::new());
+        let (tell, mut state) = watch::channel(State::Starting);
+        let thread = std::thread::spawn({
+            let (stop, crash) = (stop.clone(), crash.clone());
+            move || {
+                let living = live(config, surroundings, stop, tell.clone());
+                let ended = runtime.block_on(crash.run_until_cancelled(living));
+                // A blocking call may still wait for something outside; a crash does not wait for it.
+                runtime.shutdown_background();
+                tell.send_replace(State::Ended(ended.unwrap_or(Ok(()))));
+            }
+        });
+        let begun = state
+            .wait_for(|state| !matches!(state, State::Starting))
+            .await;
+        let begun = begun.map_err(|_| "it panicked".to_owned())?.clone();
+        match begun {
+            State::Serving { health, intakes } => Ok(Self {
+                health,
+                intakes,
+                handle,
+                stop,
+                crash,
+                thread,
+                state,
+            }),
+            State::Ended(Err(why)) => Err(why),
+            State::Ended(Ok(())) | State::Starting => Err("it ended at once".to_owned()),
+        }
+    }
+
+    pub(super) async fn stop(mut self) {
+        self.stop.cancel();
+        let ended = self
+            .state
+            .wait_for(|state| matches!(state, State::Ended(_)))
+            .await;
+        let ended = ended.map(|state| state.clone());
+        assert!(matches!(ended, Ok(State::Ended(Ok(())))), "{ended:?}");
+        self.thread.join().unwrap();
+    }
+
+    pub(super) fn crash(self) {
+        self.crash.cancel();
+        let _ = self.thread.join();
+    }
+
+    /// Moves both clocks. They move between two steps and not during one, because the store works in
+    /// threads of its own.
+    pub(super) async fn pass(&self, time: Duration, wall: ManualClock) {
+        let passing = self.handle.spawn(async move {
+            for _ in 0..STEPS {
+                wall.advance(time / STEPS);
+                tokio::time::pause();
+                tokio::time::advance(time / STEPS).await;
+                tokio::time::resume();
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+        passing.await.unwrap();
+    }
+}
+
+pub(super) fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn live(
+    config: Config,
+    surroundings: Surroundings,
+    stop: CancellationToken,
+    tell: watch::Sender<State>,
+) -> Result<(), String> {
+    let resolved =
+        hermetic_config::resolve_gateway_backend(&config).map_err(|error| error.to_string())?;
+    let redactor = hermetic_app::redactor(&config);
+    let parts = hermetic_app::gateway(&config, &resolved, redactor, surroundings);
+    let parts = parts.await.map_err(|failure| failure.to_string())?;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let health = listener.local_addr().unwrap();
+    let ports = parts.intakes.iter();
+    let intakes: Vec<_> = ports.map(|(port, _)| port.local_addr().unwrap()).collect();
+    let report = move |condition: &Condition| {
+        if condition.stage == Stage::Serving {
+            let intakes = intakes.clone();
+            tell.send_replace(State::Serving { health, intakes });
+        }
+    };
+    let served = serve(parts, listener, stop, Box::new(report)).await;
+    served.map(drop).map_err(|error| in_full(&error))
+}
+
+fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,27 @@
+//! Whole gateways, built from a configuration and held in a test.
+//!
+//! Nothing here starts the program: what people see of a gateway is the same, and a story takes
+//! milliseconds. Where a story needs real sandboxes, and the machine has none, it says that it is skipped.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+#![forbid(unsafe_code)]
+
+mod afresh;
+mod answers;
+mod approvals;
+mod attacks;
+mod doors;
+mod files;
+mod gate;
+mod happy_path;
+mod lab;
+mod processes;
+mod restarts;
+mod smart;
+mod streaming;

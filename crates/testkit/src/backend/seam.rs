@@ -1,0 +1,117 @@
+//! The seam itself.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Lifeline, Link, Readiness, Spec};
+use hermetic_types::{BackendKind, SandboxId};
+
+use super::{StandInBackend, lock, missing};
+
+impl Backend for StandInBackend {
+    fn kind(&self) -> BackendKind {
+        self.kind
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+        async { Readiness { layers: Vec::new() } }.boxed()
+    }
+
+    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        async move {
+            let time = *lock(&self.create_time);
+            tokio::time::sleep(time).await;
+            // The sender is ours, so it cannot be gone.
+            let _ = self.creating.subscribe().wait_for(|goes_on| *goes_on).await;
+            if self.is(|orders| &orders.fail_creates) {
+                return Err(ordered("create"));
+            }
+            self.created.fetch_add(1, Ordering::SeqCst);
+            lock(&self.alive).insert(spec.id.clone(), FoundState::Running);
+            self.reach(&spec.id)
+        }
+        .boxed()
+    }
+
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+        async move { self.reach(id) }.boxed()
+    }
+
+    fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        async move {
+            self.answer()?;
+            if self.is(|orders| &orders.fail_stops) {
+                return Err(ordered("stop"));
+            }
+            self.orders.is_frozen.store(false, Ordering::SeqCst);
+            if self.is(|orders| &orders.keeps_files) {
+                self.halt(id);
+            } else {
+                self.hide(id);
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+        async move {
+            self.answer()?;
+            if self.is(|orders| &orders.fail_resumes) {
+                return Err(ordered("resume"));
+            }
+            match lock(&self.alive).get_mut(&spec.id) {
+                Some(state) => *state = FoundState::Running,
+                None => return Err(missing(&spec.id)),
+            }
+            self.reach(&spec.id)
+        }
+        .boxed()
+    }
+
+    fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        async move {
+            self.answer()?;
+            if self.is(|orders| &orders.fail_destroys) {
+                return Err(ordered("destroy"));
+            }
+            if self.hide(id).is_some() {
+                self.destroyed.fetch_add(1, Ordering::SeqCst);
+            }
+            self.commands.forget(id);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn disk_use<'a>(&'a self, _: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
+        async {
+            let uses = lock(&self.disk_use).clone();
+            self.disk_counts.fetch_add(1, Ordering::SeqCst);
+            uses
+        }
+        .boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+        async move {
+            self.answer()?;
+            let tied = self.is(|orders| &orders.is_tied);
+            let alive = lock(&self.alive);
+            let found = alive.iter().map(|(id, state)| Found {
+                id: id.clone(),
+                conversation: None,
+                lifeline: tied.then_some(Lifeline::Creator),
+                state: *state,
+            });
+            Ok(found.collect())
+        }
+        .boxed()
+    }
+}
+
+fn ordered(step: &str) -> BackendError {
+    BackendError::failed(step, "told to fail")
+}

@@ -1,0 +1,103 @@
+use super::*;
+
+use std::collections::BTreeMap;
+
+use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Spec, SystemView};
+use hermetic_types::{ConversationKey, InstallationId, Limits};
+use hermetic_warden::client::{Event, Warden};
+use hermetic_warden::protocol::{Cut, Ended, Kill, Shell, Status};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn spec() -> Spec {
+    Spec {
+        installation: InstallationId::random(),
+        conversation: ConversationKey::new("alice"),
+        id: SandboxId::random(),
+        system: SystemView::Host,
+        limits: Limits::default(),
+        mounts: Vec::new(),
+        env: BTreeMap::new(),
+        network: Network::Closed,
+        persistence: Persistence::Ephemeral,
+        lifeline: Lifeline::Ledger,
+        lifetime: PATIENCE,
+    }
+}
+
+async fn warden(backend: &StandInBackend, spec: &Spec) -> Warden {
+    let link = backend.create(spec).await.unwrap();
+    Warden::greet(link.into_stream(), PATIENCE).await.unwrap()
+}
+
+async fn run(warden: &Warden, text: &str) -> (String, Ended) {
+    let mut running = warden.shell(Shell::new("main", text)).await.unwrap();
+    let mut output = Vec::new();
+    loop {
+        match running.next().await.unwrap().unwrap() {
+            Event::Out(bytes) => output.extend_from_slice(&bytes),
+            Event::Ended(ended) => return (String::from_utf8(output).unwrap(), ended),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn commands_print_what_was_scripted_and_endless_ones_can_be_ended() {
+    let script = |text: &str| match text {
+        "ls" => Printed::text("a\nb\n"),
+        "wait" => Printed::Endless,
+        _ => Printed::failure("what?", 127),
+    };
+    let backend = StandInBackend::new(BackendKind::Native, Commands::scripted(script));
+    let warden = warden(&backend, &spec()).await;
+    let (output, ended) = run(&warden, "ls").await;
+    assert_eq!(
+        (output.as_str(), ended.status),
+        ("a\nb\n", Status::Exited(0))
+    );
+    let wait = Shell::new("main", "wait");
+    let id = wait.id.clone();
+    let mut running = warden.shell(wait).await.unwrap();
+    assert!(matches!(
+        running.next().await,
+        Ok(Some(Event::Started { .. }))
+    ));
+    warden.kill(Kill::Run(id)).await.unwrap();
+    let Ok(Some(Event::Ended(ended))) = running.next().await else {
+        unreachable!("it was ended")
+    };
+    assert_eq!(ended.cut, Some(Cut::Killed));
+}
+
+#[tokio::test]
+async fn a_sandbox_of_bash_has_files_of_its_own_until_it_is_destroyed() {
+    let backend = StandInBackend::new(BackendKind::Native, Commands::bash());
+    let (alices, bobs) = (spec(), spec());
+    let alice = warden(&backend, &alices).await;
+    let bob = warden(&backend, &bobs).await;
+    assert_eq!(run(&alice, "echo mine > f; cat f").await.0, "mine\n");
+    assert_eq!(run(&bob, "cat f").await.1.status, Status::Exited(1));
+    assert_eq!((backend.created(), backend.living()), (2, 2));
+    for _ in 0..2 {
+        backend.destroy(&alices.id).await.unwrap();
+    }
+    assert_eq!((backend.destroyed(), backend.living()), (1, 1));
+}
+
+#[tokio::test]
+async fn creating_fails_and_hangs_as_ordered() {
+    let backend = StandInBackend::new(BackendKind::Native, Commands::Silent);
+    backend.fail_creates(true);
+    assert!(backend.create(&spec()).await.is_err());
+    backend.fail_creates(false);
+    backend.hang_creates(true);
+    let spec = spec();
+    let release = async {
+        tokio::task::yield_now().await;
+        assert_eq!(backend.created(), 0);
+        backend.hang_creates(false);
+    };
+    let (created, ()) = tokio::join!(backend.create(&spec), release);
+    assert!(created.is_ok());
+}

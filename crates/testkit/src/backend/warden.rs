@@ -1,0 +1,158 @@
+//! The far end of a link, played by this process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::FutureExt;
+use hermetic_types::{RunId, SandboxId};
+use hermetic_warden::protocol::frame::Kind;
+use hermetic_warden::protocol::hello::VERSION;
+use hermetic_warden::protocol::{
+    Cut, Ended, Endpoint, Failure, FailureKind, Info, Kill, Listening, Reply, Request, Run, Status,
+    Usage, encode, hello,
+};
+use hermetic_warden::stand_in::{self, Caller};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::{Commands, lock};
+
+/// What one frame carries at most, with room to spare.
+const CHUNK: usize = 16 << 10;
+
+/// Serves one link until it closes.
+pub(super) async fn play(commands: Commands, sandbox: SandboxId, link: DuplexStream) {
+    if matches!(commands, Commands::Silent) {
+        return keep_silent(link).await;
+    }
+    let warden = Arc::new(PlayedWarden {
+        commands,
+        sandbox,
+        running: Mutex::default(),
+    });
+    let answer = move |request, caller| {
+        let warden = Arc::clone(&warden);
+        async move { warden.answer(request, caller).await }.boxed()
+    };
+    stand_in::play(link, Arc::new(answer)).await;
+}
+
+/// Says hello and then nothing.
+async fn keep_silent(mut link: DuplexStream) {
+    if link.write_all(&hello::hello()).await.is_ok() {
+        let mut ignored = tokio::io::sink();
+        let _ = tokio::io::copy(&mut link.take(u64::MAX), &mut ignored).await;
+    }
+}
+
+struct PlayedWarden {
+    commands: Commands,
+    sandbox: SandboxId,
+    running: Mutex<HashMap<RunId, CancellationToken>>,
+}
+
+impl PlayedWarden {
+    async fn answer(&self, request: Request, caller: Caller) {
+        let voice = caller.voice();
+        match request {
+            Request::Shell(shell) => {
+                let text = String::from_utf8_lossy(&shell.text.0).into_owned();
+                self.run(shell.id, &text, shell.timeout, caller).await;
+            }
+            Request::Run(run) => {
+                let text = text_of(&run);
+                self.run(run.id, &text, run.timeout, caller).await;
+            }
+            Request::Kill(Kill::Run(id)) => match self.end(&id) {
+                true => voice.reply(&Reply::Done).await,
+                false => voice.fail(&refused("no such run")).await,
+            },
+            Request::Runs => voice.reply(&Reply::Runs(Vec::new())).await,
+            Request::Info => voice.reply(&Reply::Info(info())).await,
+            // Nobody ever connects.
+            Request::Listen(listen) => {
+                let port = match listen.endpoint {
+                    Endpoint::Tcp(port) => port,
+                    Endpoint::Unix(_) => 0,
+                };
+                voice.reply(&Reply::Listening(Listening { port })).await;
+            }
+            _ => voice.fail(&refused("a stand-in has no files")).await,
+        }
+    }
+
+    fn end(&self, run: &RunId) -> bool {
+        let running = lock(&self.running);
+        running.get(run).map(CancellationToken::cancel).is_some()
+    }
+
+    async fn run(&self, id: RunId, text: &str, limit: Option<Duration>, mut caller: Caller) {
+        let voice = caller.voice();
+        voice.say(Kind::Started, &encode(&1_u32)).await;
+        let end = CancellationToken::new();
+        lock(&self.running).insert(id.clone(), end.clone());
+        let gone = async { while caller.next().await.is_some() {} };
+        let run = self.commands.run(&self.sandbox, text);
+        let over = tokio::select! {
+            over = timeout(limit.unwrap_or(Duration::MAX), run) => over.map_err(|_| Cut::TimedOut),
+            () = end.cancelled() => Err(Cut::Killed),
+            () = gone => Err(Cut::Killed),
+        };
+        lock(&self.running).remove(&id);
+        let (status, cut) = match over {
+            Ok((output, code)) => {
+                for chunk in output.as_bytes().chunks(CHUNK) {
+                    voice.say(Kind::Out, chunk).await;
+                }
+                (Status::Exited(code), None)
+            }
+            Err(cut) => (Status::Signalled(9), Some(cut)),
+        };
+        voice.ended(&ended(status, cut)).await;
+    }
+}
+
+/// `bash -c TEXT`, or a program with its words.
+fn text_of(run: &Run) -> String {
+    let words = run.argv.iter().map(|word| String::from_utf8_lossy(&word.0));
+    match words.clone().nth(1).as_deref() {
+        Some("-c") => words.skip(2).collect(),
+        _ => words.collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn ended(status: Status, cut: Option<Cut>) -> Ended {
+    Ended {
+        status,
+        cut,
+        usage: Usage::default(),
+        killed_for_memory: false,
+        leftovers: 0,
+        cwd: None,
+        shell_fresh: false,
+        shell_lost: None,
+    }
+}
+
+fn info() -> Info {
+    Info {
+        version: VERSION,
+        pid: 0,
+        rss_bytes: 0,
+        uptime: Duration::ZERO,
+        clients: 1,
+        runs: 0,
+        shells: 0,
+        listeners: 0,
+    }
+}
+
+fn refused(text: &str) -> Failure {
+    Failure {
+        kind: FailureKind::Refused,
+        errno: None,
+        text: text.to_owned(),
+    }
+}

@@ -1,0 +1,179 @@
+//! The seam itself.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream, StreamExt};
+use hermetic_chat::{
+    AttachmentStream, Button, Chat, ChatState, DownloadError, Outgoing, OutgoingFile, ReceiveError,
+    Received, Reply, SendError,
+};
+use hermetic_types::{Attachment, MessageId, Place, Platform, Press};
+use tokio_util::sync::CancellationToken;
+
+use super::faults::Left;
+use super::record::{Edit, Notice, SentFile, SentMessage};
+use super::{FakeChat, Operation};
+
+impl Chat for FakeChat {
+    fn platform(&self) -> Platform {
+        self.0.platform
+    }
+
+    fn state(&self) -> ChatState {
+        ChatState::Connected
+    }
+
+    fn edits(&self) -> bool {
+        true
+    }
+
+    fn carries_files(&self) -> bool {
+        true
+    }
+
+    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+        self.0.events.begin();
+        stream::unfold(stop, move |stop| async move {
+            let received = stop.run_until_cancelled(self.next_event()).await?;
+            Some((Ok(received), stop))
+        })
+        .boxed()
+    }
+
+    fn parts(&self, text: &Outgoing) -> Vec<Outgoing> {
+        vec![text.clone()]
+    }
+
+    fn send<'a>(
+        &'a self,
+        place: &'a Place,
+        reply: &'a Reply,
+    ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
+        let sent = move |id: MessageId| SentMessage {
+            id,
+            place: place.clone(),
+            markdown: reply.text.as_str().to_owned(),
+            reply_to: reply.reply_to.clone(),
+            buttons: reply.buttons.clone(),
+        };
+        self.carry_out(Operation::Send, move || {
+            let id = self.0.next_message();
+            self.change(|record| record.messages.push(sent(id.clone())));
+            vec![id]
+        })
+        .boxed()
+    }
+
+    fn edit<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+        buttons: &'a [Vec<Button>],
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        let edit = move || Edit {
+            message: message.clone(),
+            place: place.clone(),
+            markdown: text.as_str().to_owned(),
+            buttons: buttons.to_vec(),
+        };
+        self.carry_out(Operation::Edit, move || {
+            self.change(|record| record.edits.push(edit()));
+        })
+        .boxed()
+    }
+
+    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+        self.carry_out(Operation::Typing, move || {
+            self.change(|record| record.typing.push(place.clone()));
+        })
+        .boxed()
+    }
+
+    fn answer_press<'a>(
+        &'a self,
+        press: &'a Press,
+        notice: Option<&'a Outgoing>,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        let told = move || Notice {
+            query: press.query.clone(),
+            text: notice.map(|text| text.as_str().to_owned()),
+        };
+        self.carry_out(Operation::AnswerPress, move || {
+            self.change(|record| record.notices.push(told()));
+        })
+        .boxed()
+    }
+
+    fn send_file<'a>(
+        &'a self,
+        place: &'a Place,
+        file: &'a OutgoingFile,
+    ) -> BoxFuture<'a, Result<MessageId, SendError>> {
+        let sent = move |id: MessageId| SentFile {
+            id,
+            place: place.clone(),
+            name: file.name.clone(),
+            bytes: file.bytes.clone(),
+            caption: file.caption.as_ref().map(|text| text.as_str().to_owned()),
+        };
+        self.carry_out(Operation::SendFile, move || {
+            let id = self.0.next_message();
+            self.change(|record| record.files.push(sent(id.clone())));
+            id
+        })
+        .boxed()
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
+        async move {
+            match self.0.faults.meet(Operation::Download).await {
+                Left::Nothing => {}
+                Left::Before(failure) | Left::After(failure) => {
+                    return Err(DownloadError::Failed(Box::new(failure)));
+                }
+            }
+            let bytes = self.upload(&attachment.id);
+            let bytes = bytes.ok_or_else(|| DownloadError::Refused {
+                description: "no such file".to_owned(),
+            })?;
+            if bytes.len() as u64 > limit {
+                return Err(DownloadError::TooLarge { limit });
+            }
+            Ok(stream::iter([Ok(bytes)]).boxed())
+        }
+        .boxed()
+    }
+}
+
+impl FakeChat {
+    async fn next_event(&self) -> Received {
+        let (received, number, counterfoil) = self.0.events.next().await;
+        let shared = Arc::clone(&self.0);
+        // It ends with the receipt, which is signed or dropped.
+        tokio::spawn(async move { shared.events.settle(number, counterfoil).await });
+        received
+    }
+
+    /// As ordered: not at all, or with a failure before or after it happened.
+    async fn carry_out<T>(
+        &self,
+        operation: Operation,
+        act: impl FnOnce() -> T,
+    ) -> Result<T, SendError> {
+        match self.0.faults.meet(operation).await {
+            Left::Nothing => Ok(act()),
+            Left::Before(failure) => Err(failure.into()),
+            Left::After(failure) => {
+                act();
+                Err(failure.into())
+            }
+        }
+    }
+}

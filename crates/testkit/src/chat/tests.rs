@@ -1,0 +1,83 @@
+use super::*;
+
+use futures::StreamExt;
+use hermetic_chat::{Chat, Event, Outgoing, Received, Reply, SendFailure};
+use hermetic_types::{ChatKind, Place, SystemClock};
+use tokio_util::sync::CancellationToken;
+
+fn chat() -> FakeChat {
+    FakeChat::new(Platform::Telegram, SystemClock::shared())
+}
+
+fn place() -> Place {
+    Place {
+        chat: ChatId::from(7),
+        kind: ChatKind::Dm,
+        thread: None,
+    }
+}
+
+fn words(received: &Received) -> &str {
+    match &received.event {
+        Event::Message(said) => &said.text,
+        Event::Press(press) => &press.data,
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_signed_for_comes_again_and_what_was_does_not() {
+    let chat = chat();
+    let (one, two) = (chat.says(7, "one"), chat.says(7, "two"));
+    let mut heard = chat.receive(CancellationToken::new());
+    drop(heard.next().await.unwrap().unwrap());
+    let second = heard.next().await.unwrap().unwrap();
+    assert_eq!(words(&second), "two");
+    second.receipt.stored();
+    let again = heard.next().await.unwrap().unwrap();
+    assert_eq!(words(&again), "one");
+    drop(heard);
+    // A listener that goes away with a receipt in its hand: the next one is handed the event.
+    let mut heard = chat.receive(CancellationToken::new());
+    let again = heard.next().await.unwrap().unwrap();
+    assert_eq!(words(&again), "one");
+    again.receipt.stored();
+    chat.all_signed().await;
+    assert!(chat.is_signed(one) && chat.is_signed(two));
+}
+
+#[tokio::test]
+async fn sends_fail_as_ordered_and_the_record_tells_what_arrived() {
+    let chat = chat();
+    for fault in [
+        Fault::NotSent,
+        Fault::UncertainAndLost,
+        Fault::UncertainAndArrived,
+    ] {
+        chat.fail_next(Operation::Send, fault);
+    }
+    let reply = Reply::text(Outgoing::constant("**hello**"));
+    let (here, mut failures) = (place(), Vec::new());
+    for _ in 0..3 {
+        failures.push(chat.send(&here, &reply).await.unwrap_err().failure);
+    }
+    assert!(failures[0].is_safe_to_repeat());
+    assert!(matches!(failures[1], SendFailure::Uncertain(_)));
+    let sent = chat.messages(7, 1).await;
+    assert_eq!((sent.len(), sent[0].text().as_str()), (1, "hello"));
+    assert!(chat.send(&here, &reply).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_send_that_hangs_goes_on_when_it_is_released() {
+    let chat = chat();
+    chat.fail_next(Operation::Send, Fault::Hang);
+    let reply = Reply::text(Outgoing::constant("late"));
+    let here = place();
+    let release = async {
+        chat.tried(Operation::Send, 1).await;
+        assert_eq!(chat.record().messages.len(), 0);
+        chat.release();
+    };
+    let (sent, ()) = tokio::join!(chat.send(&here, &reply), release);
+    assert_eq!(sent.unwrap().len(), 1);
+}
