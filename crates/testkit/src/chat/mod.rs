@@ -9,12 +9,13 @@ mod faults;
 mod record;
 mod seam;
 mod speech;
+mod visible;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hermetic_types::{AttachmentId, ChatId, MessageId, Platform, SharedClock, UserId};
+use hermetic_types::{AccountId, AttachmentId, ChatId, MessageId, Platform, SharedClock, UserId};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -35,7 +36,7 @@ pub struct FakeChat(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    platform: Platform,
+    account: AccountId,
     clock: SharedClock,
     events: Events,
     faults: Faults,
@@ -43,9 +44,10 @@ struct Shared {
 }
 
 impl FakeChat {
+    /// The platform's own account.
     pub fn new(platform: Platform, clock: SharedClock) -> Self {
         Self(Arc::new(Shared {
-            platform,
+            account: platform.into(),
             clock,
             events: Events::default(),
             faults: Faults::default(),
@@ -66,7 +68,7 @@ impl FakeChat {
             let id = speech::upload_id(update, index);
             self.change(|record| record.uploads.insert(id, file.bytes.clone()));
         }
-        let said = speech.incoming(self.0.platform, update, message, self.now());
+        let said = speech.incoming(self.0.account.clone(), update, message, self.now());
         self.0
             .events
             .push(update, hermetic_chat::Event::Message(said));
@@ -91,7 +93,7 @@ impl FakeChat {
         let update = self.0.events.next_number();
         let place = self.record().place_of(message);
         let press = speech::press(
-            self.0.platform,
+            self.0.account.clone(),
             update,
             (user.into(), place),
             (message, data),

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use hermetic_chat::Button;
-use hermetic_chat::markdown::to_markdown_v2;
 use hermetic_types::{AttachmentId, ChatId, ChatKind, MessageId, Place};
 
-use crate::telegram::visible_text;
+use super::visible::visible_markdown;
 
 /// Everything that left for the platform, in order.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +53,7 @@ pub struct SentFile {
 pub struct Notice {
     /// What the platform wanted back.
     pub query: String,
+    /// `None`: it was only acknowledged.
     pub text: Option<String>,
 }
 
@@ -98,18 +98,13 @@ impl Record {
 impl SentMessage {
     /// As a person reads it.
     pub fn text(&self) -> String {
-        seen(&self.markdown)
+        visible_markdown(&self.markdown)
     }
 }
 
 impl Edit {
     /// As a person reads it.
     pub fn text(&self) -> String {
-        seen(&self.markdown)
+        visible_markdown(&self.markdown)
     }
-}
-
-/// By the strictest reader we have: what it cannot parse is shown as it is.
-fn seen(markdown: &str) -> String {
-    visible_text(&to_markdown_v2(markdown)).unwrap_or_else(|_| markdown.to_owned())
 }

@@ -1,36 +1,53 @@
 //! The seam itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    AttachmentStream, Button, Chat, ChatState, DownloadError, Outgoing, OutgoingFile, ReceiveError,
-    Received, Reply, SendError,
+    AttachmentStream, Button, ButtonLimits, Capabilities, Chat, ChatState, DownloadError, Outgoing,
+    OutgoingFile, ReceiveError, Received, Redelivery, Reply, ReplyRule, SendError, TextLimit,
 };
-use hermetic_types::{Attachment, MessageId, Place, Platform, Press};
+use hermetic_types::{AccountId, Attachment, MessageId, Place, Press, UserId};
 use tokio_util::sync::CancellationToken;
 
 use super::faults::Left;
 use super::record::{Edit, Notice, SentFile, SentMessage};
+use super::speech::private_place;
 use super::{FakeChat, Operation};
 
+/// Everything that any platform can do, and messages of any length: a story that is about a limit has
+/// the platform's own tests.
+const CAPABILITIES: Capabilities = Capabilities {
+    text: TextLimit::utf16(1 << 20),
+    edits: true,
+    buttons: Some(ButtonLimits {
+        most: 100,
+        data_bytes: Button::DATA_BYTES,
+    }),
+    files_in: Some(1 << 30),
+    files_out: Some(1 << 30),
+    threads: true,
+    typing: Some(Duration::from_secs(5)),
+    redelivery: Redelivery::Always,
+    send_keys: None,
+    ordered_messages: true,
+    replies: ReplyRule::Free,
+};
+
 impl Chat for FakeChat {
-    fn platform(&self) -> Platform {
-        self.0.platform
+    fn account(&self) -> &AccountId {
+        &self.0.account
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
     }
 
     fn state(&self) -> ChatState {
         ChatState::Connected
-    }
-
-    fn edits(&self) -> bool {
-        true
-    }
-
-    fn carries_files(&self) -> bool {
-        true
     }
 
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
@@ -40,10 +57,6 @@ impl Chat for FakeChat {
             Some((Ok(received), stop))
         })
         .boxed()
-    }
-
-    fn parts(&self, text: &Outgoing) -> Vec<Outgoing> {
-        vec![text.clone()]
     }
 
     fn send<'a>(
@@ -92,14 +105,29 @@ impl Chat for FakeChat {
         .boxed()
     }
 
+    fn acknowledge_press<'a>(&'a self, press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+        let told = move || Notice {
+            query: press.query.clone(),
+            text: None,
+        };
+        self.carry_out(Operation::AnswerPress, move || {
+            self.change(|record| record.notices.push(told()));
+        })
+        .boxed()
+    }
+
+    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+        future::ready(Ok(private_place(user))).boxed()
+    }
+
     fn answer_press<'a>(
         &'a self,
         press: &'a Press,
-        notice: Option<&'a Outgoing>,
+        notice: &'a Outgoing,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         let told = move || Notice {
             query: press.query.clone(),
-            text: notice.map(|text| text.as_str().to_owned()),
+            text: Some(notice.as_str().to_owned()),
         };
         self.carry_out(Operation::AnswerPress, move || {
             self.change(|record| record.notices.push(told()));

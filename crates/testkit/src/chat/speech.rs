@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use hermetic_types::{
-    Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Incoming, MessageId, Place,
-    Platform, Press, Quoted, Sender, ThreadId, UpdateId, UserId,
+    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Incoming, MessageId,
+    Place, Press, Quoted, Sender, ThreadId, UpdateId, UserId,
 };
 
 use super::UpdateNumber;
@@ -33,11 +33,7 @@ impl Speech {
     pub fn by(user: impl Into<UserId>, text: &str) -> Self {
         let user = user.into();
         Self {
-            place: Place {
-                chat: named(user.as_str()),
-                kind: ChatKind::Dm,
-                thread: None,
-            },
+            place: private_place(&user),
             user,
             text: text.to_owned(),
             mentions_us: true,
@@ -94,13 +90,13 @@ impl Speech {
 
     pub(super) fn incoming(
         self,
-        platform: Platform,
+        account: AccountId,
         update: UpdateNumber,
         next: MessageId,
         now: jiff::Timestamp,
     ) -> Incoming {
         Incoming {
-            platform,
+            account,
             update: UpdateId::from(update.0),
             message: self.message.unwrap_or(next),
             place: self.place,
@@ -115,14 +111,14 @@ impl Speech {
 }
 
 pub(super) fn press(
-    platform: Platform,
+    account: AccountId,
     update: UpdateNumber,
     (user, place): (UserId, Place),
     (message, data): (&MessageId, &str),
     now: jiff::Timestamp,
 ) -> Press {
     Press {
-        platform,
+        account,
         update: UpdateId::from(update.0),
         query: update.0.to_string(),
         place,
@@ -162,6 +158,10 @@ fn sender(id: UserId) -> Sender {
 }
 
 /// A private chat is named after the person in it.
-fn named(user: &str) -> ChatId {
-    ChatId::new(user).unwrap_or_else(|_| ChatId::from(0))
+pub(super) fn private_place(user: &UserId) -> Place {
+    Place {
+        chat: ChatId::new(user.as_str()).unwrap_or_else(|_| ChatId::from(0)),
+        kind: ChatKind::Dm,
+        thread: None,
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use hermetic_chat::webhook::{NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER};
 use hermetic_types::Secret;
+use hermetic_webhook::{NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER};
 use jiff::Timestamp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
