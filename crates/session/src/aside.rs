@@ -84,7 +84,7 @@ impl Sandboxes {
             match self.bring_back(&entry).await {
                 Ok((spec, sandbox)) => return Ok(Some(MovedIn::alone(spec, sandbox))),
                 Err(error) if error.is_gone() => {
-                    self.ledger.set_aside(&entry.id, self.now()).await?
+                    self.ledger.set_aside(&entry.id, self.now()).await?;
                 }
                 Err(error) => return Err(not_back(&entry, error)),
             }

@@ -1,6 +1,6 @@
 //! Files both ways, through the workspace.
 
-use hermetic_testkit::chat::Speech;
+use hermetic_testkit::chat::{Record, Speech};
 use hermetic_testkit::model::Reply;
 
 use crate::lab::{ALICE, KEY, Lab, calls_terminal, has_sandboxes};
@@ -197,16 +197,9 @@ async fn a_link_that_is_turned_around_while_it_is_sent_leads_nowhere() {
         .unwrap();
     for round in 1..=2 {
         lab.says(ALICE, "send it ten times");
-        lab.chat().all_signed().await;
-        // Each of the ten is sent, or in words not.
-        loop {
-            let sent = lab.chat().record().files.len();
-            let refused = lab.replies(ALICE, 1).await.len() - round;
-            if sent + refused == 10 * round {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        // The answer itself, and each of the ten, sent or in words not.
+        let told = |record: &Record| record.files.len() + record.messages.len() == 11 * round;
+        lab.chat().wait_for("ten files or refusals", told).await;
     }
     turner.kill().unwrap();
     turner.wait().unwrap();

@@ -16,6 +16,7 @@ mod afresh;
 mod answers;
 mod approvals;
 mod attacks;
+mod delivery;
 mod doors;
 mod files;
 mod gate;

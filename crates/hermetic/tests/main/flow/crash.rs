@@ -137,19 +137,6 @@ async fn asked_to_stop_a_turn_says_that_it_was_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reply_that_may_have_arrived_is_sent_again_and_marked() {
-    let test = "a_reply_that_may_have_arrived_is_sent_again_and_marked";
-    let Some(lab) = Lab::start(test, [Reply::streams(&["the answer"])]).await else {
-        return;
-    };
-    lab.telegram.fail_next("sendMessage", Failure::DropAfter);
-    lab.telegram.says(ALICE, "hello");
-    let replies = lab.replies(ALICE, 2).await;
-    assert_eq!(replies[0], "the answer");
-    assert!(replies[1].contains("Possible duplicate"), "{replies:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_moment_every_message_is_answered_and_nothing_runs_twice() {
     const ROUNDS: i64 = 10;
     let shared = Shared::new();
