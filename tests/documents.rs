@@ -195,10 +195,12 @@ fn exists(test: &str, workspace: &Workspace) -> bool {
         })
 }
 
-/// The cases of the conformance suite are written once and run by every backend.
+/// The cases of a conformance suite are written once and run by every backend, or by every platform.
 fn in_suite(function: &str) -> bool {
-    let suite = root().join("crates/sandbox/src/conformance");
-    has_function(&suite, None, &format!("pub async {function}"))
+    let suites = ["crates/sandbox", "crates/chat"];
+    let suites = suites.map(|owner| root().join(owner).join("src/conformance"));
+    let case = format!("pub async {function}");
+    suites.iter().any(|suite| has_function(suite, None, &case))
 }
 
 fn has_function(folder: &Path, module: Option<&str>, function: &str) -> bool {

@@ -66,7 +66,8 @@ pub(crate) fn speaks(name: &str) -> bool {
     PLATFORMS.iter().any(|(spoken, _)| spoken.name() == name)
 }
 
-#[cfg(all(test, feature = "telegram"))]
+#[cfg(test)]
+#[cfg(feature = "telegram")]
 mod tests {
     use std::collections::BTreeMap;
 

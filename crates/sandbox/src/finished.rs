@@ -237,7 +237,7 @@ mod tests {
                     if !said.is_empty() {
                         caller.voice().say(Kind::Out, said.as_bytes()).await;
                     }
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 };
                 Box::pin(speaking) as futures::future::BoxFuture<'static, ()>
             };

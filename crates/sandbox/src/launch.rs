@@ -52,7 +52,8 @@ mod tests {
             end.notify_one();
             Ok(())
         };
-        let launching = launch(&SandboxId::random(), start, discard);
+        let id = SandboxId::random();
+        let launching = launch(&id, start, discard);
         // Polled once, so that it has begun, and then given up.
         assert!(launching.now_or_never().is_none());
         go.notify_one();

@@ -71,9 +71,9 @@ async fn left_by_a_stop_and_answered_by_nobody_it_runs_out_of_time() {
     let mut lab = lab([], "timeout: 3").await;
     lab.ask(ALICE, &format!("/sh {}", deed.command())).await;
     lab.restart().await;
-    let mut replies = vec![];
+    let mut replies: Vec<String> = Vec::new();
     // Where time was up before the command was taken up again, it is asked about once more.
-    while !replies.last().is_some_and(is_outcome) {
+    while !replies.last().is_some_and(|reply| is_outcome(reply)) {
         lab.pass(Duration::from_secs(4)).await;
         replies = lab.replies(ALICE, replies.len().max(1) + 1).await;
     }
@@ -88,6 +88,6 @@ async fn left_by_a_stop_and_answered_by_nobody_it_runs_out_of_time() {
     assert_eq!(deed.times(), 0);
 }
 
-fn is_outcome(reply: &String) -> bool {
+fn is_outcome(reply: &str) -> bool {
     !reply.contains("may I run this?")
 }

@@ -1,6 +1,6 @@
 use hermetic_approvals::ApprovalParts;
 use hermetic_audit::Audit;
-use hermetic_store::{NewRequest, Store};
+use hermetic_store::{NewRequest, Scope, Store};
 use hermetic_types::{ConversationKey, SystemClock, Timestamp};
 
 use super::*;
@@ -52,6 +52,7 @@ impl PromptLab {
             what: "rm -r build",
             fingerprint: "f",
             reasons: &[],
+            longest: Scope::Always,
             asker: "discord:7",
             asked_at: Timestamp::from_millis(0),
             expires_at: Timestamp::from_millis(60_000),

@@ -205,5 +205,4 @@ fn waited_in_vain(what: &str, seen: &dyn std::fmt::Debug) -> ! {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
