@@ -28,6 +28,7 @@ const GREETED: Reserved = Reserved {
         "crates/sandbox/src/finished.rs",
         "crates/sandbox/src/sandbox.rs",
         "crates/sandbox/src/trial.rs",
+        "crates/testkit/src/backend/tests.rs",
     ],
 };
 

@@ -14,7 +14,7 @@ mod history;
 mod inbox;
 mod ledger;
 #[cfg(test)]
-mod migration_tests;
+mod old_stores;
 mod open;
 mod processes;
 mod tool_calls;
