@@ -220,18 +220,42 @@ async fn commands_do_not_wait_for_a_turn() {
 #[tokio::test]
 async fn health_is_answered_while_it_serves() {
     let lab = Lab::builder().start().await;
-    let mut stream = tokio::net::TcpStream::connect(lab.health()).await.unwrap();
-    stream
-        .write_all(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        .await
-        .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let answer = get(&lab, "/health").await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(
         answer.contains(r#""status":"ok""#) && answer.contains(r#""name":"telegram""#),
         "{answer}"
     );
+}
+
+#[tokio::test]
+async fn what_happened_is_counted_for_whoever_asks() {
+    let lab = Lab::builder().start().await;
+    lab.ask(ALICE, "/sh true").await;
+    lab.ask(ALICE, "/sh false").await;
+    let answer = get(&lab, "/metrics").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    for line in [
+        r#"hermetic_messages_accepted_total{platform="telegram"} 2"#,
+        r#"hermetic_turns_total{outcome="answered"} 2"#,
+        // One was to prove the backend.
+        r#"hermetic_sandboxes_created_total{backend="native"} 2"#,
+        "hermetic_turn_seconds_count 2",
+    ] {
+        assert!(
+            answer.lines().any(|shown| shown == line),
+            "{line}: {answer}"
+        );
+    }
+}
+
+async fn get(lab: &Lab, path: &str) -> String {
+    let mut stream = tokio::net::TcpStream::connect(lab.health()).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
 }
 
 #[tokio::test]
