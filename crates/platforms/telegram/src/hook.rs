@@ -10,8 +10,6 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use frankenstein::methods::SetWebhookParams;
-use frankenstein::types::AllowedUpdate;
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{Backoff, ChatState, ReceiveError, Received};
 use hermetic_types::Secret;
@@ -23,6 +21,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::requests::{ALLOWED_UPDATES, SetWebhook};
 use crate::wire::CallError;
 use crate::{Telegram, TelegramConfigError, update};
 
@@ -129,11 +128,11 @@ impl Hook {
 
     async fn try_register(&self, telegram: &Telegram) -> Result<(), CallError> {
         telegram.learn_own_name().await?;
-        let params = SetWebhookParams::builder()
-            .url(self.url.clone())
-            .secret_token(self.secret.expose())
-            .allowed_updates(vec![AllowedUpdate::Message, AllowedUpdate::CallbackQuery])
-            .build();
+        let params = SetWebhook {
+            url: &self.url,
+            secret_token: self.secret.expose(),
+            allowed_updates: ALLOWED_UPDATES,
+        };
         let _: Value = telegram.wire.call("setWebhook", &params).await?;
         info!("telegram posts updates to us");
         Ok(())

@@ -1,9 +1,7 @@
 //! Telegram, by its public Bot API.
 //!
-//! Requests are frankenstein's types; the transport and the reading of answers are ours. Its own
-//! client reads a body of any size, uploads only what lies at a path, and gives up a whole batch of
-//! updates over one field it does not know. We bound the body, upload bytes, and read of an update
-//! only what we use.
+//! Bodies are bounded, files are uploaded from bytes and not from a path, and of an update only what we
+//! use is read: one field that nobody knows must not cost a whole batch.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +14,7 @@ pub mod parser;
 mod poll;
 mod presses;
 mod recent;
+mod requests;
 mod send;
 mod update;
 mod wire;

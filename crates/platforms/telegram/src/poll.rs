@@ -7,8 +7,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use frankenstein::methods::{DeleteWebhookParams, GetUpdatesParams};
-use frankenstein::types::AllowedUpdate;
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{Backoff, ChatState, Counterfoil, Receipt, ReceiveError, Received};
 use jiff::Timestamp;
@@ -18,6 +16,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use crate::requests::{ALLOWED_UPDATES, DeleteWebhook, GetUpdates};
 use crate::update::{self, Bot, Heard};
 use crate::wire::CallError;
 use crate::{Me, Telegram};
@@ -127,12 +126,12 @@ impl Poller<'_> {
             self.offset = None;
         }
         let timing = &self.telegram.timing;
-        let params = GetUpdatesParams::builder()
-            .maybe_offset(self.offset)
-            .limit(100_u32)
-            .timeout(u32::try_from(timing.poll.as_secs()).unwrap_or(u32::MAX))
-            .allowed_updates(vec![AllowedUpdate::Message, AllowedUpdate::CallbackQuery])
-            .build();
+        let params = GetUpdates {
+            offset: self.offset,
+            limit: 100,
+            timeout: u32::try_from(timing.poll.as_secs()).unwrap_or(u32::MAX),
+            allowed_updates: ALLOWED_UPDATES,
+        };
         let asked = Instant::now();
         let updates: Vec<Value> = self
             .telegram
@@ -195,9 +194,9 @@ impl Poller<'_> {
 
     /// A webhook and a poll exclude each other; then we learn our own name.
     async fn greet(&mut self) -> Result<(), CallError> {
-        let keep = DeleteWebhookParams::builder()
-            .drop_pending_updates(false)
-            .build();
+        let keep = DeleteWebhook {
+            drop_pending_updates: false,
+        };
         let _: Value = self.telegram.wire.call("deleteWebhook", &keep).await?;
         self.telegram.learn_own_name().await?;
         self.greeted = true;

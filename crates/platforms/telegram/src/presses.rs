@@ -5,12 +5,12 @@
 
 use std::sync::PoisonError;
 
-use frankenstein::methods::AnswerCallbackQueryParams;
 use hermetic_chat::{Outgoing, Reply, SendError, SendFailure};
 use hermetic_types::Press;
 use serde_json::Value;
 
 use crate::Telegram;
+use crate::requests::AnswerCallbackQuery;
 use crate::wire::CallError;
 
 /// How long the words under a press may be.
@@ -24,9 +24,10 @@ impl Telegram {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .note(press.query.clone());
-        let params = AnswerCallbackQueryParams::builder()
-            .callback_query_id(press.query.clone())
-            .build();
+        let params = AnswerCallbackQuery {
+            callback_query_id: &press.query,
+            text: None,
+        };
         let answered = self
             .wire
             .call::<Value>("answerCallbackQuery", &params)
@@ -42,10 +43,10 @@ impl Telegram {
             };
             return self.send_reply(&press.place, &reply).await.map(drop);
         }
-        let params = AnswerCallbackQueryParams::builder()
-            .callback_query_id(press.query.clone())
-            .text(shortened(notice.as_str()))
-            .build();
+        let params = AnswerCallbackQuery {
+            callback_query_id: &press.query,
+            text: Some(shortened(notice.as_str())),
+        };
         let answered = self
             .patiently(&press.place.chat, || {
                 self.wire.call::<Value>("answerCallbackQuery", &params)

@@ -3,12 +3,6 @@
 use std::future::Future;
 use std::time::Duration;
 
-use frankenstein::ParseMode;
-use frankenstein::methods::{EditMessageTextParams, SendChatActionParams, SendMessageParams};
-use frankenstein::types::{
-    ChatAction, InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOptions, ReplyMarkup,
-    ReplyParameters,
-};
 use hermetic_chat::{Backoff, Button, Outgoing, Reply, SendError, SendFailure};
 use hermetic_types::{ChatId, ChatKind, MessageId, Place, UserId};
 use serde::Deserialize;
@@ -17,6 +11,10 @@ use tokio::time::sleep;
 use tracing::{debug, warn};
 
 use crate::markdown_v2::to_markdown_v2;
+use crate::requests::{
+    EditMessageText, InlineKeyboard, LinkPreviewOptions, MARKDOWN_V2, ReplyParameters,
+    SendChatAction, SendMessage,
+};
 use crate::wire::CallError;
 use crate::{MESSAGE, Telegram};
 
@@ -62,19 +60,20 @@ impl Telegram {
         reply_to: Option<&MessageId>,
         buttons: &[Vec<Button>],
     ) -> Result<MessageId, SendFailure> {
-        let plain = SendMessageParams::builder()
-            .chat_id(chat_id(&place.chat)?)
-            .maybe_message_thread_id(thread_id(place)?)
-            .text(text)
-            // Telegram's servers fetch what they preview: a link alone would carry data out.
-            .link_preview_options(no_preview())
-            .maybe_reply_parameters(reply_to.map(quoting).transpose()?)
-            .maybe_reply_markup(keyboard(buttons).map(ReplyMarkup::InlineKeyboardMarkup))
-            .build();
+        let reply_to = reply_to.map(number).transpose()?;
+        let plain = SendMessage {
+            chat_id: chat_id(&place.chat)?,
+            message_thread_id: thread_id(place)?,
+            text: text.to_owned(),
+            parse_mode: None,
+            link_preview_options: LinkPreviewOptions::NONE,
+            reply_parameters: reply_to.map(ReplyParameters::to),
+            reply_markup: InlineKeyboard::of(buttons),
+        };
         let mut formatted = plain.clone();
         formatted.text = to_markdown_v2(text);
-        formatted.parse_mode = Some(ParseMode::MarkdownV2);
-        let send = async |params: SendMessageParams| {
+        formatted.parse_mode = Some(MARKDOWN_V2);
+        let send = async |params: SendMessage| {
             self.patiently(&place.chat, || {
                 self.wire.call::<Sent>("sendMessage", &params)
             })
@@ -100,17 +99,18 @@ impl Telegram {
         if !MESSAGE.fits(text.as_str()) {
             return Err(too_long(MESSAGE.length).into());
         }
-        let plain = EditMessageTextParams::builder()
-            .chat_id(chat_id(&place.chat)?)
-            .message_id(number(message)?)
-            .text(text.as_str())
-            .link_preview_options(no_preview())
-            .maybe_reply_markup(keyboard(buttons))
-            .build();
+        let plain = EditMessageText {
+            chat_id: chat_id(&place.chat)?,
+            message_id: number(message)?,
+            text: text.as_str().to_owned(),
+            parse_mode: None,
+            link_preview_options: LinkPreviewOptions::NONE,
+            reply_markup: InlineKeyboard::of(buttons),
+        };
         let mut formatted = plain.clone();
-        formatted.text = Some(to_markdown_v2(text.as_str()));
-        formatted.parse_mode = Some(ParseMode::MarkdownV2);
-        let edit = async |params: EditMessageTextParams| {
+        formatted.text = to_markdown_v2(text.as_str());
+        formatted.parse_mode = Some(MARKDOWN_V2);
+        let edit = async |params: EditMessageText| {
             self.patiently(&place.chat, || {
                 self.wire.call::<Value>("editMessageText", &params)
             })
@@ -138,12 +138,14 @@ impl Telegram {
         if !retry_after.is_zero() {
             return Err(SendFailure::Throttled { retry_after }.into());
         }
-        let params = EditMessageTextParams::builder()
-            .chat_id(chat_id(&place.chat)?)
-            .message_id(number(message)?)
-            .text(text.as_str())
-            .link_preview_options(no_preview())
-            .build();
+        let params = EditMessageText {
+            chat_id: chat_id(&place.chat)?,
+            message_id: number(message)?,
+            text: text.as_str().to_owned(),
+            parse_mode: None,
+            link_preview_options: LinkPreviewOptions::NONE,
+            reply_markup: None,
+        };
         let edited = self.wire.call::<Value>("editMessageText", &params).await;
         match edited.map_err(|error| self.note(&place.chat, error)) {
             Err(error) if error.is_refusal_with("message is not modified") => Ok(()),
@@ -153,11 +155,11 @@ impl Telegram {
     }
 
     pub(crate) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
-        let params = SendChatActionParams::builder()
-            .chat_id(chat_id(&place.chat)?)
-            .maybe_message_thread_id(thread_id(place)?)
-            .action(ChatAction::Typing)
-            .build();
+        let params = SendChatAction {
+            chat_id: chat_id(&place.chat)?,
+            message_thread_id: thread_id(place)?,
+            action: "typing",
+        };
         // Worth nothing late: no waiting, no second try.
         if !self.pace.wait(&place.chat).is_zero() {
             return Ok(());
@@ -282,33 +284,4 @@ fn not_ours(what: &str, id: &str) -> SendFailure {
     SendFailure::Refused {
         description: format!("{id:?} is no telegram {what}"),
     }
-}
-
-fn quoting(message: &MessageId) -> Result<ReplyParameters, SendFailure> {
-    Ok(ReplyParameters::builder()
-        .message_id(number(message)?)
-        .allow_sending_without_reply(true)
-        .build())
-}
-
-fn no_preview() -> LinkPreviewOptions {
-    LinkPreviewOptions::builder().is_disabled(true).build()
-}
-
-fn keyboard(buttons: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
-    let row = |row: &Vec<Button>| {
-        row.iter()
-            .map(|button| {
-                InlineKeyboardButton::builder()
-                    .text(button.label())
-                    .callback_data(button.data())
-                    .build()
-            })
-            .collect()
-    };
-    (!buttons.is_empty()).then(|| {
-        InlineKeyboardMarkup::builder()
-            .inline_keyboard(buttons.iter().map(row).collect())
-            .build()
-    })
 }
