@@ -31,12 +31,13 @@ mod toolsets;
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_audit::{Audit, Places};
-use hermetic_config::Config;
+use hermetic_config::{Config, Home};
 use hermetic_egress::Egress;
 use hermetic_local::Local;
 use hermetic_native::{EarlyStart, NativeBackend, RequiredLayer};
@@ -163,8 +164,27 @@ pub fn clients_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> K
     kit::kit(config, kind, redactor, background)
 }
 
+/// The store of this home, for a command beside the gateway.
+///
+/// A gateway of an earlier version that still runs could not read what a newer one writes, and would go
+/// deaf: its store is brought up to date when it is restarted, and not by a command before that.
 pub async fn store(config: &Config) -> Result<Store, Failure> {
-    open_store(store_path(config)).await
+    let path = store_path(config);
+    if is_gateway_running(config.home()) && Store::is_of_earlier_version(&path).await {
+        return Err(Failure::new(
+            "the gateway that runs here is of an earlier version, and this command would change its \
+             store under it",
+            "restart it first: hermetic gateway restart",
+        ));
+    }
+    open_store(path).await
+}
+
+/// A gateway holds its lock for as long as it lives; a shared one is tried, so that two who look at once do
+/// not take each other for it.
+fn is_gateway_running(home: &Home) -> bool {
+    let lock = File::open(home.state().join("gateway.lock"));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 fn store_path(config: &Config) -> PathBuf {

@@ -55,10 +55,20 @@ pub(crate) fn accounts(config: &Config) -> Result<Vec<ChatAccount>, Failure> {
     Ok(accounts)
 }
 
-/// What keeps a platform's accounts from being made, each platform's first.
+/// What keeps a platform's accounts from being made, each platform's first; then whether two of them
+/// would be called at one address. Nothing is listened to.
 pub(crate) fn refusals(config: &Config) -> Vec<Failure> {
-    let read = PLATFORMS.iter().map(|(_, read)| read(config));
-    read.filter_map(Result::err).collect()
+    let (mut accounts, mut refusals) = (Vec::new(), Vec::new());
+    for (_, read) in PLATFORMS {
+        match read(config) {
+            Ok(read) => accounts.extend(read),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    if refusals.is_empty() {
+        refusals.extend(listeners::ports(&accounts).err());
+    }
+    refusals
 }
 
 /// Whether this build speaks it.

@@ -30,7 +30,12 @@ impl HttpIntake {
             path => {
                 // A brace alone would be read as a pattern.
                 let literal = path.replace('{', "{{").replace('}', "}}");
-                Router::new().nest(&format!("/{literal}"), self.router)
+                // With and without a slash at its end: the platform calls the address as it was written.
+                Router::new()
+                    // What an earlier axum read as a pattern is a letter like any other.
+                    .without_v07_checks()
+                    .nest(&format!("/{literal}/"), self.router.clone())
+                    .nest(&format!("/{literal}"), self.router)
             }
         }
     }
@@ -39,6 +44,19 @@ impl HttpIntake {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_mounted_with_and_without_a_slash_at_its_end() {
+        // A path that is there twice would panic here, when it is mounted.
+        let router = || Router::new().route("/", axum::routing::post(|| async {}));
+        for url in [
+            "https://bot.example/a/b/",
+            "https://bot.example/{a}/:b",
+            "https://bot.example",
+        ] {
+            let _ = HttpIntake::at_url(url, router()).mounted();
+        }
+    }
 
     #[test]
     fn the_path_is_that_of_the_address() {

@@ -140,7 +140,7 @@ impl ClientSandboxes {
         self.0.gate.is_some() || self.0.backend.kind().boundary() == Boundary::Judged
     }
 
-    /// Says whether there is client_sandbox for one more.
+    /// Says whether there is room for one more.
     pub(crate) fn take_place(&self) -> bool {
         let more = |taken: usize| (taken < self.0.bounds.most).then_some(taken + 1);
         let taken = &self.0.taken;

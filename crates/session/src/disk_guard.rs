@@ -178,6 +178,12 @@ impl Sandboxes {
         self
     }
 
+    /// Whether no sandbox is given out because the disk has too little room. Its health says more than
+    /// that: sandboxes may also have more than their sum while there is room.
+    pub fn is_disk_low(&self) -> bool {
+        self.disk.as_ref().is_some_and(|guard| guard.is_low())
+    }
+
     pub fn disk_health(&self) -> HealthReport {
         let guard = self.disk.as_ref();
         guard.map_or_else(HealthReport::default, |guard| guard.health.clone())

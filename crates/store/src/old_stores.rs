@@ -25,11 +25,14 @@ async fn an_old_conversation_is_there_word_for_word() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.db");
     let lines = OLD_LINES.lines().chain(FOREIGN_LINES);
+    assert!(!Store::is_of_earlier_version(&path).await, "there is none");
     write_old_history(&path, lines).await;
+    assert!(Store::is_of_earlier_version(&path).await);
     let history = Store::open(&path).await.unwrap().history();
     let found = history.recent(&ConversationKey::new("c"), 100).await;
     let expected: Vec<_> = NEW_LINES.lines().chain(FOREIGN_LINES).collect();
     assert_eq!(found.unwrap(), expected);
+    assert!(!Store::is_of_earlier_version(&path).await);
     // What is up to date is left alone.
     let again = Store::open(&path).await.unwrap().history();
     let found = again.recent(&ConversationKey::new("c"), 100).await;

@@ -144,6 +144,19 @@ impl Store {
         Ok(Self { reader, writer })
     }
 
+    /// Whether this is a file of an earlier version, which opening it would change. Changes nothing; what
+    /// cannot be looked at is not known to be one.
+    pub async fn is_of_earlier_version(path: &Path) -> bool {
+        let looking = SqliteConnectOptions::new().filename(path).read_only(true);
+        let Ok(mut file) = looking.connect().await else {
+            return false;
+        };
+        let applied = sqlx::query_scalar::<_, i64>("SELECT version FROM _sqlx_migrations")
+            .fetch_all(&mut file)
+            .await;
+        applied.is_ok_and(|applied| MIGRATIONS.iter().any(|(ours, ..)| !applied.contains(ours)))
+    }
+
     /// Whether it can be written to, and if not, why and since when.
     pub fn health(&self) -> HealthReport {
         self.writer.health()

@@ -13,7 +13,7 @@ use super::{ChatAccount, ListenAddress};
 use crate::Failure;
 
 /// What is answered on one port, before it is opened.
-struct Port {
+pub(super) struct Port {
     address: ListenAddress,
     accounts: Vec<AccountId>,
     paths: BTreeSet<String>,
@@ -31,7 +31,8 @@ pub(crate) async fn listen(
     Ok(listening)
 }
 
-fn ports(accounts: &[ChatAccount]) -> Result<Vec<Port>, Failure> {
+/// What will be listened to, or why it cannot be.
+pub(super) fn ports(accounts: &[ChatAccount]) -> Result<Vec<Port>, Failure> {
     let mut ports: Vec<Port> = Vec::new();
     for account in accounts {
         let intake = Arc::clone(&account.chat).intake();

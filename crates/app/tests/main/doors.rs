@@ -120,5 +120,6 @@ async fn telegram_posts_to_us_where_a_webhook_is_configured() {
     assert_eq!(lab.replies(ALICE, 1).await, ["heard"]);
     // Telegram repeats itself when it doubts.
     assert_eq!(hand_in("/hooks/tg", SECRET).await, "200");
+    assert_eq!(hand_in("/hooks/tg/", SECRET).await, "200");
     assert_eq!(lab.model.received().len(), 1);
 }

@@ -95,9 +95,8 @@ impl Owned {
             return None;
         }
         let is = |name: &str, value: &str| tags.get(name).is_some_and(|found| *found == value);
-        let maker = joined(MAKER, &tags)
-            .and_then(|text| serde_json::from_str::<Process>(&text).ok())
-            .map(|maker| maker.open().is_some());
+        let maker = joined(MAKER, &tags).and_then(|text| serde_json::from_str(&text).ok());
+        let maker = maker.map(|maker: Process| Maker::look(&maker));
         let lifeline = if is(LIFELINE, CREATOR) {
             Lifeline::Creator
         } else {
@@ -115,12 +114,31 @@ impl Owned {
             start: tags.get(START).copied().unwrap_or_default().to_owned(),
             state: match (is(READY, YES), maker, lifeline) {
                 // It would end by itself when its leash is up, a minute later and on somebody's bill.
-                (true, Some(false), Lifeline::Creator) => FoundState::Broken,
+                (true, Some(Maker::Gone), Lifeline::Creator) => FoundState::Broken,
                 (true, ..) => FoundState::Running,
-                (false, Some(true), _) => FoundState::Busy,
+                (false, Some(Maker::Alive), _) => FoundState::Busy,
                 (false, ..) => FoundState::Broken,
             },
         })
+    }
+}
+
+/// What can be said from here of the process that made a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Maker {
+    Alive,
+    Gone,
+    /// It ran on another machine, which shares our home, or before this one was started.
+    OutOfSight,
+}
+
+impl Maker {
+    fn look(process: &Process) -> Self {
+        match process.open() {
+            Some(_) => Self::Alive,
+            None if process.is_of_this_boot() => Self::Gone,
+            None => Self::OutOfSight,
+        }
     }
 }
 

@@ -201,7 +201,26 @@ fn bots_with_names_stand_beside_the_one_without() {
     assert_eq!(work.proxy.as_deref(), Some("http://proxy:1"));
     let webhook = work.webhook.as_ref().unwrap();
     assert_eq!((webhook.host.as_str(), webhook.port), ("127.0.0.1", 9));
+    // What a bot does not say is as for the first, its secret included.
+    let lab = Lab::with(
+        "telegram: {token: own, webhook_secret: shared, accounts: {work: {token: theirs, \
+         webhook_url: https://x/work}}}\n",
+    );
+    let config = lab.config();
+    let work = &config.platforms().telegram.accounts[&"work".parse().unwrap()];
+    assert_eq!(work.webhook.as_ref().unwrap().secret.expose(), "shared");
     // A bot with a name alone is enough.
     let lab = Lab::with("telegram:\n  accounts:\n    work: {token: theirs}\n");
     assert!(lab.config().platforms().telegram.platform.enabled);
+}
+
+#[test]
+fn one_bot_is_not_two_accounts() {
+    let lab = Lab::with("telegram: {token: own, accounts: {work: {token: own}}}\n");
+    let errors = lab.errors();
+    assert!(
+        errors.contains("the bot work has the token of another"),
+        "{errors}"
+    );
+    assert!(!errors.contains("own"), "the token is not shown: {errors}");
 }

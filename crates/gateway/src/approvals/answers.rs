@@ -137,20 +137,23 @@ impl Gateway {
         let Some(chat) = self.outbox.chat(&press.said().account) else {
             return;
         };
-        let notice = async {
-            match self.pressed(press).await {
-                Ok(notice) => {
-                    receipt.stored();
-                    notice
+        let looked_up = acknowledge_if_late(chat.as_ref(), press.said(), self.pressed(press)).await;
+        let notice = match looked_up {
+            (Ok(notice), _) => {
+                receipt.stored();
+                notice
+            }
+            (Err(error), was_acknowledged) => {
+                tracing::error!(%error, "a pressed button could not be looked up");
+                drop(receipt);
+                // It comes again, for as long as the store fails: who was told that it arrived is not
+                // told that it failed each time.
+                if was_acknowledged {
+                    return;
                 }
-                Err(error) => {
-                    tracing::error!(%error, "a pressed button could not be looked up");
-                    drop(receipt);
-                    Redacted::constant(crate::wording::BROKEN)
-                }
+                Redacted::constant(crate::wording::BROKEN)
             }
         };
-        let notice = acknowledge_if_late(chat.as_ref(), press.said(), notice).await;
         if let Err(error) = chat.answer_press(press.said(), &notice.into()).await {
             tracing::debug!(%error, "a pressed button could not be answered");
         }

@@ -19,8 +19,9 @@ pub(crate) const DENY: &str = "deny";
 
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
-/// For opening a private chat, while somebody waits for the question to be shown.
-const OPENING: Duration = Duration::from_secs(10);
+/// For opening a private chat: less than half of what showing a question may take in all, so that those
+/// who can be reached are still shown it.
+const OPENING: Duration = Duration::from_secs(4);
 
 /// Where questions hang. Clones share everything.
 #[derive(Clone, Debug)]
@@ -206,11 +207,13 @@ impl ApprovalPrompt for ChatPrompt {
             if places.is_empty() {
                 return Err(NobodyToAsk::NoApprover);
             }
-            for (account, place) in &places {
+            // All at once: an account that does not get through must not keep the others from asking.
+            let showing = places.iter().map(async |(account, place)| {
                 if let Err(error) = self.prompts.show(account, place, request).await {
                     tracing::error!(request = %request.id, %error, "a question could not be shown");
                 }
-            }
+            });
+            join_all(showing).await;
             if let Some(speaker) = speaker.filter(|speaker| !speaker.approves) {
                 self.prompts.tell(speaker, request).await;
             }

@@ -12,12 +12,12 @@ use tokio::time::sleep;
 /// some show the words of the first answer only.
 const LATE: Duration = Duration::from_secs(1);
 
-/// Does the work. If it takes its time, the press is acknowledged meanwhile.
+/// Does the work. If it takes its time, the press is acknowledged meanwhile; the second value tells.
 pub(super) async fn acknowledge_if_late<T>(
     chat: &dyn Chat,
     press: &Press,
     work: impl Future<Output = T>,
-) -> T {
+) -> (T, bool) {
     let acknowledge = async {
         sleep(LATE).await;
         if let Err(error) = chat.acknowledge_press(press).await {
@@ -26,8 +26,8 @@ pub(super) async fn acknowledge_if_late<T>(
     };
     pin!(work, acknowledge);
     match select(work, acknowledge).await {
-        Either::Left((done, _)) => done,
-        Either::Right(((), work)) => work.await,
+        Either::Left((done, _)) => (done, false),
+        Either::Right(((), work)) => (work.await, true),
     }
 }
 

@@ -1,4 +1,4 @@
-//! When a conversation starts reset_note by itself.
+//! When a conversation starts afresh by itself.
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_chat::{Chat, Outgoing, Reply, SendError, SendFailure, SendKey};
+use hermetic_chat::{Chat, Outgoing, Reply, ReplyRule, SendError, SendFailure, SendKey};
 use hermetic_redact::Redacted;
 use hermetic_store::{DeliveryRow, MessageRow, StoreError};
 use hermetic_types::{AccountId, ConversationKey, Timestamp};
@@ -211,7 +211,9 @@ impl Outbox {
             part
         };
         let mut reply = Reply::text(text);
-        reply.reply_to = delivery.address.reply_to.clone().filter(|_| index == 0);
+        // Where each message takes one answer, a part without its message would be taken for the next one's.
+        let belongs = index == 0 || chat.capabilities().replies == ReplyRule::OneForEach;
+        reply.reply_to = delivery.address.reply_to.clone().filter(|_| belongs);
         reply.key = Some(SendKey::new(delivery.row.0, index));
         chat.send(&delivery.address.place, &reply).await?;
         delivery.maybe_sent = false;

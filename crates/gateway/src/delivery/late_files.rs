@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_chat::{Chat, Outgoing, Reply, SendError, SendFailure};
+use hermetic_chat::{Chat, Outgoing, Reply, ReplyRule, SendError, SendFailure};
 use hermetic_redact::Redacted;
 use hermetic_store::{DeliveryRow, Handed, NextDelivery, StoreError, Tried};
 use hermetic_types::ConversationKey;
@@ -76,9 +76,13 @@ impl Outbox {
             }
         };
         let notice = self.not_sent(delivery, path, &why);
-        chat.send(&delivery.address.place, &Reply::text(notice.into()))
-            .await
-            .map(drop)
+        let mut reply = Reply::text(notice.into());
+        // Where each message takes one answer, this one belongs to the message that the file answers, and
+        // must not be taken for the answer to the next.
+        if chat.capabilities().replies == ReplyRule::OneForEach {
+            reply.reply_to = delivery.address.reply_to.clone();
+        }
+        chat.send(&delivery.address.place, &reply).await.map(drop)
     }
 
     async fn try_file(

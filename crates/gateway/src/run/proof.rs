@@ -1,6 +1,5 @@
 //! The backend, proven by a real command in a real sandbox before anybody is answered.
 
-use futures::FutureExt;
 use hermetic_sandbox::BackendError;
 use hermetic_session::{LeaseError, LetGoError};
 use hermetic_tools::{Blocked, NoOneToAsk, Outcome, Request, Terminal};
@@ -69,12 +68,17 @@ impl Gateway {
     /// Gives a proof that is owed as soon as there is room. Returns only if it fails: a gateway whose
     /// backend does not work is of no use.
     pub(super) async fn catch_up_on(&self, proof: Proof) -> ServeError {
-        if proof == Proof::Owed {
-            let prove = || self.prove_backends().boxed();
-            let proven = self.once_there_is_room("try out a sandbox", prove).await;
-            match proven {
-                Ok(()) => tracing::info!("sandboxes are there again"),
-                Err(error) => return error,
+        let mut owed = proof == Proof::Owed;
+        while owed {
+            match self.prove_backends().await {
+                Ok(()) => {
+                    tracing::info!("sandboxes are there again");
+                    owed = false;
+                }
+                Err(error) => match self.lack_of_room().await {
+                    Some(lack) => self.wait_for(lack, &error).await,
+                    None => return error,
+                },
             }
         }
         std::future::pending().await

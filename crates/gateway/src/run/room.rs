@@ -4,7 +4,6 @@ use std::error::Error;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use hermetic_types::PartHealth;
 use tokio::time::sleep;
 
 use crate::Gateway;
@@ -23,7 +22,8 @@ pub(super) enum Lack {
 }
 
 impl Gateway {
-    /// Tries again for as long as it fails for lack of room.
+    /// Tries again for as long as it fails because the store has no room. Where only sandboxes have none,
+    /// the failure has another reason.
     pub(crate) async fn once_there_is_room<'a, T, E: Error>(
         &self,
         what: &'static str,
@@ -34,11 +34,11 @@ impl Gateway {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };
-            let Some(lack) = self.lack_of_room().await else {
+            if self.lack_of_room().await != Some(Lack::Store) {
                 return Err(error);
-            };
+            }
             tracing::debug!(what, "failed for lack of room");
-            self.wait_for(lack, &error).await;
+            self.wait_for(Lack::Store, &error).await;
         }
     }
 
@@ -61,10 +61,9 @@ impl Gateway {
     }
 
     fn lack(&self) -> Option<Lack> {
-        let is_well = |health: PartHealth| health.is_ok();
-        if !is_well(self.store.health().health()) {
+        if !self.store.health().health().is_ok() {
             Some(Lack::Store)
-        } else if !is_well(self.sandboxes.disk_health().health()) {
+        } else if self.sandboxes.is_disk_low() {
             Some(Lack::Sandboxes)
         } else {
             None

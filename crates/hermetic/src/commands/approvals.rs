@@ -19,6 +19,7 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway_state::{Seen, look};
+use crate::log;
 use crate::output::{self, BOLD, printable};
 
 #[derive(Debug, clap::Args)]
@@ -78,6 +79,7 @@ async fn act(config: &Config, command: &ApprovalsCommand) -> Result<Exit, Failur
     // Makes the state folder where there is none yet.
     app::installation(config.home())?;
     let store = app::store(config).await?;
+    log::hide(&app::redactor(config));
     let approvals = app::approvals(config, &store)?;
     let given = match command {
         ApprovalsCommand::List { json } => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hermetic_redact::Redactor;
-use hermetic_sandbox::{Finished, HeadTail};
+use hermetic_sandbox::{Dropped, Finished, HeadTail};
 use hermetic_warden::protocol::Cut;
 use serde_json::{Value, json};
 
@@ -60,6 +60,9 @@ impl Answer {
                 timeout.as_secs()
             );
             ("timeout", Some(text))
+        } else if finished.dropped == Some(Dropped::SandboxEnded) {
+            let text = "The sandbox ended while the script ran: what it did after this output is not known.";
+            ("error", Some(text.to_owned()))
         } else if code == 0 {
             ("success", None)
         } else if errors.is_empty() {

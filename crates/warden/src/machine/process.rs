@@ -28,9 +28,15 @@ impl Process {
         })
     }
 
+    /// Whether it ran on this machine since it was started. Of one that did not, nobody here can tell
+    /// whether it still runs.
+    pub fn is_of_this_boot(&self) -> bool {
+        boot().is_some_and(|boot| boot == self.boot)
+    }
+
     /// A descriptor of exactly this process, if it still runs.
     pub fn open(&self) -> Option<OwnedFd> {
-        if boot()? != self.boot {
+        if !self.is_of_this_boot() {
             return None;
         }
         let pidfd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;

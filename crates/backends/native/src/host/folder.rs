@@ -28,7 +28,8 @@ use super::watch::EndReason;
 use crate::plan::{CAGE_LISTENER, HOME, WORKSPACE};
 use hermetic_sandbox::host::{self as process, Process};
 
-/// Longer than a cage takes to be built or to give up.
+/// Longer than a cage takes to be built. One within an outer container, or whose files are many, may take
+/// longer; whoever wants it meanwhile is told that it is busy.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The folder of one sandbox.

@@ -168,7 +168,7 @@ impl SandboxCgroups {
 
     /// Where somebody else bounds what a sandbox uses.
     pub(super) fn none() -> Self {
-        let elsewhere = || Err("bounded by the house it stands in".to_owned());
+        let elsewhere = || Err("bounded by the container it stands in".to_owned());
         Self {
             unified: None,
             pids: elsewhere(),

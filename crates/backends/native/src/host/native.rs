@@ -194,7 +194,7 @@ impl NativeBackend {
         let caller = Arc::new(());
         let waiting = Arc::downgrade(&caller);
         // Blocking: a handful of small file operations and a wait of milliseconds. If the caller
-        // goes away meanwhile, the newborn is dropped, which ends it.
+        // goes away meanwhile, what was launched is dropped, which ends it.
         let launched = blocking(move || match start {
             StartKind::Fresh => launch::create(&host, &spec),
             StartKind::Again => launch::resume(&host, &spec, || waiting.strong_count() > 0),

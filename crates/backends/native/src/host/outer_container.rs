@@ -140,7 +140,7 @@ fn settle(
     let container = ContainerProcesses::around(cage.pid.as_raw_nonzero().get());
     folder
         .note_container(&container)
-        .map_err(|source| BackendError::failed("write down the house", source))?;
+        .map_err(|source| BackendError::failed("write down the container", source))?;
     let (Ok(cage), Some(init)) = (pidfd_open(cage.pid, PidfdFlags::empty()), container.init())
     else {
         return Err(BackendError::failed(

@@ -37,7 +37,7 @@ impl WaitingCage {
     /// socket.
     pub(super) fn start(program: &Program) -> Result<Self, BackendError> {
         let (control, end) = ControlSocket::pair()
-            .map_err(|source| BackendError::failed("make the cord", source))?;
+            .map_err(|source| BackendError::failed("make the control socket", source))?;
         let (stderr, theirs) = InnerStderr::pipe()
             .map_err(|source| BackendError::failed("make a pipe for the cage", source))?;
         let child = spawn(program, &[], Stdio::from(end), Stdio::null(), theirs)?;

@@ -92,11 +92,23 @@ fn accounts(
                 )
                 .help("`token` beside `accounts` is the bot called default"),
             ),
-            Ok(name) => accounts.extend(account(at, record, problems).map(|bot| (name, bot))),
+            Ok(name) => match account(at, record, problems) {
+                // Two pollers of one bot would each take its messages, and answer twice.
+                Some(bot) if is_there(&accounts, &bot) => problems.push(at.wrong(
+                    "accounts",
+                    format!("the bot {} has the token of another", name.as_str()),
+                )),
+                bot => accounts.extend(bot.map(|bot| (name, bot))),
+            },
             Err(error) => problems.push(at.wrong("accounts", error.to_string())),
         }
     }
     accounts
+}
+
+fn is_there(accounts: &BTreeMap<AccountName, TelegramAccount>, bot: &TelegramAccount) -> bool {
+    let mut others = accounts.values();
+    others.any(|other| other.token.expose() == bot.token.expose())
 }
 
 /// What it does not say is as for the platform's own.
@@ -110,7 +122,8 @@ fn account(
         _ => None,
     };
     let url = field(record, "webhook_url");
-    let mut webhook = webhook(at, url, secret("webhook_secret"), problems);
+    let shared = || at.secret("webhook_secret");
+    let mut webhook = webhook(at, url, secret("webhook_secret").or_else(shared), problems);
     if let Some(webhook) = &mut webhook {
         webhook.host = field(record, "webhook_host").unwrap_or(webhook.host.clone());
         if let Some(Value::Whole(port)) = record.get("webhook_port") {

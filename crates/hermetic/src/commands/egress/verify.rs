@@ -179,6 +179,12 @@ async fn said_inside(
         outlet.close().await;
     }
     let finished = ran?;
+    if finished.dropped.is_some() {
+        return Err(Failure::new(
+            "the sandbox ended before everything was tried",
+            "try again; if it persists, report it",
+        ));
+    }
     Ok(String::from_utf8_lossy(&finished.stdout.into_bytes()).into_owned())
 }
 
