@@ -39,11 +39,13 @@ fn open(
             secret: webhook.secret.clone(),
         };
     }
+    let name = wanted.account.clone();
     let telegram = Telegram::new(wanted).map_err(|error| {
         Failure::caused(
             &error,
             "look at TELEGRAM_BOT_TOKEN, TELEGRAM_WEBHOOK_SECRET, base_url, proxy and accounts of telegram",
         )
+        .during(name)
     })?;
     Ok(ChatAccount {
         chat: Arc::new(telegram),

@@ -120,7 +120,7 @@ impl Hook {
                     description,
                 });
             }
-            warn!(%error, "the webhook could not be set");
+            warn!(account = %telegram.account, %error, "the webhook could not be set");
             telegram.set_state(ChatState::Retrying { why });
             sleep(backoff.next_wait()).await;
         }
@@ -134,7 +134,7 @@ impl Hook {
             allowed_updates: ALLOWED_UPDATES,
         };
         let _: Value = telegram.wire.call("setWebhook", &params).await?;
-        info!("telegram posts updates to us");
+        info!(account = %telegram.account, "telegram posts updates to us");
         Ok(())
     }
 
@@ -169,7 +169,7 @@ async fn take_update(
     body: Bytes,
 ) -> StatusCode {
     let Some(hook) = telegram.hook.as_ref().filter(|hook| hook.knows(&headers)) else {
-        warn!(rule = "webhook secret", "refused");
+        warn!(account = %telegram.account, rule = "webhook secret", "refused");
         return StatusCode::NOT_FOUND;
     };
     let parsed = serde_json::from_slice::<Value>(&body).ok();

@@ -106,7 +106,7 @@ impl Poller<'_> {
         }
         match (first_unsigned, last) {
             (Some(id), _) => {
-                warn!(update = id, "an update was not stored; asking for it again");
+                warn!(account = %self.telegram.account, update = id, "an update was not stored; asking for it again");
                 self.offset = Some(id);
                 sleep(self.backoff.next_wait()).await;
             }
@@ -232,7 +232,7 @@ impl Poller<'_> {
         };
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         let wait_ms = wait.as_millis();
-        warn!(%error, cause, wait_ms, "polling telegram failed");
+        warn!(account = %self.telegram.account, %error, cause, wait_ms, "polling telegram failed");
         self.telegram.set_state(ChatState::Retrying {
             why: error.to_string(),
         });
@@ -290,7 +290,7 @@ impl Telegram {
             return Ok(());
         }
         let me: RawMe = self.wire.call("getMe", &json!({})).await?;
-        info!(bot = %me.username, "connected to telegram");
+        info!(account = %self.account, bot = %me.username, "connected to telegram");
         // Whoever learned it first learned the same.
         let _ = self.me.set(Me {
             id: me.id,
