@@ -310,17 +310,14 @@ pub(crate) fn secret(path: &str, cwd: &str, context: &Context) -> Option<&'stati
         return lines.find_map(|line| secret(line, cwd, context));
     }
     let full = absolute(path, cwd);
-    if let Some(inner) = of_a_mounted_system(&full) {
-        return crate::programs::secrets::holds(inner, context);
-    }
     // A variable that was never set is nothing: `/etc/s${x}hadow`.
     let unset = path.contains(HOLE) && !path.starts_with(HOLE);
-    crate::programs::secrets::holds(&full, context).or_else(|| {
-        let full = absolute(&path.replace(HOLE, ""), cwd);
-        unset
-            .then(|| crate::programs::secrets::holds(&full, context))
-            .flatten()
-    })
+    let without = unset.then(|| absolute(&path.replace(HOLE, ""), cwd));
+    let inner = of_another_system(&full, context);
+    [Some(full.as_str()), inner, without.as_deref()]
+        .into_iter()
+        .flatten()
+        .find_map(|path| crate::programs::secrets::holds(path, context))
 }
 
 pub(crate) fn prints_secret(command: &Effective) -> bool {
@@ -330,10 +327,22 @@ pub(crate) fn prints_secret(command: &Effective) -> bool {
 /// What writing to this file would change, beyond the file itself.
 pub(crate) fn protected(path: &str, cwd: &str, context: &Context) -> Option<(Category, String)> {
     let full = absolute(path, cwd);
-    if let Some(inner) = of_a_mounted_system(&full) {
-        return crate::programs::protected::reason(inner, inner, context);
+    crate::programs::protected::reason(&full, path, context).or_else(|| {
+        let inner = of_another_system(&full, context)?;
+        crate::programs::protected::reason(inner, inner, context)
+    })
+}
+
+/// The path on a mounted disk, unless that disk only holds the workspace.
+fn of_another_system<'p>(full: &'p str, context: &Context) -> Option<&'p str> {
+    let workspace = context.workspace.trim_end_matches('/');
+    let inside = full
+        .strip_prefix(workspace)
+        .is_some_and(|rest| rest.starts_with('/'));
+    if inside {
+        return None;
     }
-    crate::programs::protected::reason(&full, path, context)
+    of_a_mounted_system(full)
 }
 
 /// The path as the system on a mounted disk knows it: `/mnt/disk/etc/shadow` is its `/etc/shadow`.

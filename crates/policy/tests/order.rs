@@ -381,3 +381,42 @@ fn a_broken_quote_around_the_floor_is_asked_about_not_refused() {
         Label::Hardline
     );
 }
+
+#[test]
+fn readings_that_cannot_be_counted_are_asked_about() {
+    let mut text = String::new();
+    let mut used = String::from("cat");
+    for at in 0..64 {
+        text.push_str(&format!("v{at}=~/.ssh/id_rsa; :&&v{at}=notes; "));
+        used.push_str(&format!(" $v{at}"));
+    }
+    let context = context(BackendKind::Local);
+    let found = judge_line(&format!("{text}{used}"), &context);
+    assert!(found.why.contains("more branches"), "{}", found.why);
+}
+
+#[test]
+fn a_workspace_or_a_home_on_a_mounted_disk_is_no_other_system() {
+    let mut context = Context::new(BackendKind::Local, "/mnt/work/proj", "/mnt/data/home/bot");
+    context.own_home = "/mnt/data/home/bot/state".to_owned();
+    for (text, label) in [
+        (
+            "echo x > /mnt/data/home/bot/state/config.yaml",
+            Label::Dangerous,
+        ),
+        ("cat /mnt/data/home/bot/.ssh/id_rsa", Label::Dangerous),
+        ("echo x > /mnt/work/proj/etc/passwd", Label::Safe),
+        ("cat /mnt/work/proj/etc/sudoers", Label::Safe),
+        ("echo x > /mnt/disk/etc/passwd", Label::Dangerous),
+        ("cat /mnt/disk/etc/sudoers", Label::Dangerous),
+    ] {
+        assert_eq!(judge_line(text, &context).verdict, label, "{text}");
+    }
+}
+
+#[test]
+fn a_word_in_a_script_for_another_program_is_not_the_floor() {
+    let text = r#"osascript -e 'tell application "Terminal" to do script "npm restart"'"#;
+    let found = judge_line(text, &context(BackendKind::Local));
+    assert_eq!(found.verdict, Label::Dangerous);
+}

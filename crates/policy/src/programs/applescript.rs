@@ -36,11 +36,21 @@ pub(super) fn judge(command: &Effective) -> Vec<Finding> {
     }
     let script = script(command);
     if script.contains("tell app") && POWER.iter().any(|word| script.contains(word)) {
-        findings.push(Finding::floor(Category::Power, "powers the machine off"));
+        findings.push(power(&script));
     }
     let said = PHRASES.iter().filter(|(words, ..)| script.contains(words));
     findings.extend(said.map(|(_, category, reason)| Finding::dangerous(*category, *reason)));
     findings
+}
+
+/// Any program can be told a text with such a word in it, and only these act on it.
+fn power(script: &str) -> Finding {
+    let able = ["system events", "finder", "loginwindow"];
+    if able.iter().any(|program| script.contains(program)) {
+        Finding::floor(Category::Power, "powers the machine off")
+    } else {
+        Finding::dangerous(Category::Power, "may power the machine off")
+    }
 }
 
 fn script(command: &Effective) -> String {

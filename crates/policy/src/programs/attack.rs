@@ -90,8 +90,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                     && !arg.s.starts_with("--")
                     && arg.s.len() > 2
                     && arg.s[1..].chars().all(|c| c.is_ascii_alphabetic())
-                    // What follows these letters is their value.
-                    && arg.s.split(['X', 'x', 'P', 's', 'w', 'i', 'q', 'T', 'O', 'I']).next()
+                    // What follows these letters is their value. `x` and `T` are plain flags of GNU's.
+                    && arg.s.split(['X', 'P', 's', 'w', 'i', 'q', 'O', 'I']).next()
                         .is_some_and(|flags| flags.contains(['e', 'c'])))
         });
         if runs {

@@ -47,5 +47,12 @@ const ACTS: &[Act] = &[
 pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     let mut findings = super::acts::look_up(ACTS, command);
     findings.extend(applescript::judge(command));
+    // `-p` prints all the same, after what was given is set.
+    if command.program() == "nvram" && command.operands().any(|word| word.s.contains('=')) {
+        findings.push(Finding::dangerous(
+            Category::Kernel,
+            "changes what the machine boots with",
+        ));
+    }
     findings
 }

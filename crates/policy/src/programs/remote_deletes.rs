@@ -83,10 +83,7 @@ const ACTS: &[Act] = &[
 
 pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     let mut findings = super::acts::look_up(ACTS, command);
-    let asks = ["--help", "-h", "--dry-run", "--dryrun", "--what-if", "help"]
-        .iter()
-        .any(|word| has_flag(command, word));
-    if asks {
+    if only_asks(command) {
         return Vec::new();
     }
     if deletes_at_a_service(command) || alters_a_queue(command) {
@@ -102,6 +99,16 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// Asks for help, or for what would happen.
+fn only_asks(command: &Effective) -> bool {
+    let trial = ["--help", "--dry-run", "--dryrun", "--what-if"]
+        .iter()
+        .any(|word| has_flag(command, word));
+    // Among other letters `h` means anything, and to rsync it never means help.
+    let help = command.program() != "rsync" && (command.has_arg("-h") || command.has_arg("help"));
+    trial || help
 }
 
 fn deletes_at_a_service(command: &Effective) -> bool {

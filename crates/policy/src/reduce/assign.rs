@@ -1,5 +1,7 @@
 //! Variables and arrays that the text sets.
 
+use std::rc::Rc;
+
 use super::Walker;
 use crate::syntax::{Assign, AssignValue};
 use crate::text::Text;
@@ -38,15 +40,28 @@ impl Walker<'_> {
     }
 
     fn assign_item(&mut self, name: &str, index: &str, value: Text) {
-        self.vars.insert(format!("{name}[{index}]"), value.clone());
-        if let Ok(at) = index.parse::<usize>()
-            && at < 256
-        {
-            let items = self.arrays.entry(name.to_owned()).or_default();
+        const MOST_ITEMS: usize = 256;
+        let name = self.meant(name).to_owned();
+        self.changes += 1;
+        Rc::make_mut(&mut self.vars).insert(format!("{name}[{index}]"), value.clone());
+        let Some(at) = index.parse().ok().filter(|at| *at < MOST_ITEMS) else {
+            return;
+        };
+        let mut items = self.items_of(&name);
+        if self.reading.is_some() {
+            items.push(value);
+            Rc::make_mut(&mut self.mixed).insert(name.clone());
+        } else {
             if items.len() <= at {
                 items.resize(at + 1, Text::default());
             }
-            items[at] = value;
+            items[at] = value.clone();
+            // `$a` is its first item.
+            if at == 0 && self.vars.contains_key(&name) {
+                self.forget_older(&name);
+                Rc::make_mut(&mut self.vars).insert(name.clone(), value);
+            }
         }
+        Rc::make_mut(&mut self.arrays).insert(name, items);
     }
 }

@@ -1,6 +1,9 @@
 //! Commands that the shell itself carries out.
 
+use std::rc::Rc;
+
 use super::Walker;
+use super::locals::is_local;
 use crate::effective::Effective;
 use crate::finding::{Category, Finding};
 use crate::text::{Flow, HOLE, Taint, Text, is_hole};
@@ -64,12 +67,15 @@ impl Walker<'_> {
                     self.refer(command);
                 }
                 for arg in args {
-                    if let Some((name, value)) = arg.s.split_once('=') {
+                    if let Some((variable, value)) = arg.s.split_once('=') {
+                        if is_local(name) {
+                            self.make_local(variable, command.short('g'));
+                        }
                         let value = Text {
                             s: value.to_owned(),
                             ..arg.clone()
                         };
-                        self.set(name, value);
+                        self.set(variable, value);
                     }
                 }
                 if name != "export" && ['l', 'u', 'c', 'i'].iter().any(|flag| command.short(*flag))
@@ -97,7 +103,7 @@ impl Walker<'_> {
                 if let Some(given) = arguments_of_set(args) {
                     let mut words = vec![Text::known("bash")];
                     words.extend_from_slice(given);
-                    self.positional = Some(words);
+                    self.set_arguments(words);
                 }
                 Some(Flow::unknown(if args.is_empty() {
                     Taint::ENVIRONMENT
@@ -165,15 +171,27 @@ impl Walker<'_> {
                 }
                 None
             }
-            ":" | "true" | "false" | "[" | "test" | "return" | "break" | "continue" | "wait"
-            | "unalias" => {
+            "return" | "break" | "continue" => {
+                self.judge(command.clone());
+                let loops = match args.first() {
+                    // A function may be left out of any number of loops.
+                    _ if name == "return" => usize::MAX,
+                    None => 1,
+                    Some(number) => number.s.parse().unwrap_or(usize::MAX),
+                };
+                self.jump(loops);
+                Some(Flow::known(""))
+            }
+            ":" | "true" | "false" | "[" | "test" | "wait" | "unalias" => {
                 self.judge(command.clone());
                 Some(Flow::known(""))
             }
             "unset" => {
                 for arg in args {
                     self.functions.remove(&arg.s);
-                    self.arrays.remove(&arg.s);
+                    if self.reading.is_none() {
+                        Rc::make_mut(&mut self.arrays).remove(&arg.s);
+                    }
                     self.set(&arg.s, Text::default());
                 }
                 self.judge(command.clone());
@@ -201,11 +219,16 @@ impl Walker<'_> {
     /// `declare -n name=other`: from now on the one means the other.
     fn refer(&mut self, command: &Effective) {
         for (name, other) in &command.assigns {
-            self.vars.remove(name);
+            let elsewhere = self.references.get(name).is_some_and(|old| *old != other.s);
+            // A function's own name had no other meaning before.
+            if self.branches > 0 && (elsewhere || self.locals.is_empty()) {
+                self.doubt("which variable a name stands for cannot be known beforehand");
+            }
+            Rc::make_mut(&mut self.vars).remove(name);
             if other.is_known() {
                 self.references.insert(name.clone(), other.s.clone());
             } else {
-                self.vars.insert(name.clone(), other.clone());
+                Rc::make_mut(&mut self.vars).insert(name.clone(), other.clone());
             }
         }
     }
@@ -214,13 +237,14 @@ impl Walker<'_> {
         let target = args
             .iter()
             .find(|arg| !arg.s.starts_with('-') || arg.s == "-");
-        self.cwd = match target {
-            None => Some(self.context.home.clone()),
+        let folder = match target {
+            None => self.context.home.clone(),
             Some(target) if !target.is_unbounded() && target.s != "-" => {
-                Some(crate::paths::absolute(&target.s, self.workdir()))
+                crate::paths::absolute(&target.s, self.workdir())
             }
-            Some(_) => Some(HOLE.to_string()),
+            Some(_) => HOLE.to_string(),
         };
+        self.stand_in(folder);
     }
 
     fn source(&mut self, command: &Effective) -> Flow {

@@ -322,7 +322,8 @@ impl Walker<'_> {
 
     fn value(&mut self, param: &Param) -> Option<Text> {
         if let Some(index) = &param.index {
-            let items = self.arrays.get(self.meant(&param.name))?;
+            let name = self.meant(&param.name);
+            let items = self.arrays.get(name)?;
             if index == "@" || index == "*" {
                 let joined: Vec<&str> = items.iter().map(|item| item.s.as_str()).collect();
                 return Some(Text {
@@ -336,11 +337,10 @@ impl Walker<'_> {
             let index = index.trim_start_matches('$');
             let at = super::arithmetic::value(index, &|name| self.number(name));
             return match at.and_then(|at| usize::try_from(at).ok()) {
-                Some(at) if !self.mixed.contains(&param.name) => items.get(at).cloned(),
-                _ => self
-                    .vars
-                    .get(&format!("{}[{index}]", param.name))
-                    .cloned()
+                Some(at) if !self.mixed.contains(name) => items.get(at).cloned(),
+                Some(_) => self.worst(items),
+                None => self
+                    .variable(&format!("{name}[{index}]"))
                     .or_else(|| self.worst(items)),
             };
         }
@@ -369,7 +369,11 @@ impl Walker<'_> {
             return Some(value.clone());
         }
         if let Some(items) = self.arrays.get(name) {
-            return items.first().cloned();
+            return if self.mixed.contains(name) {
+                self.worst(items)
+            } else {
+                items.first().cloned()
+            };
         }
         if let Some(args) = &self.positional {
             if name == "@" || name == "*" {

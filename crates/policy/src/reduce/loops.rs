@@ -1,5 +1,7 @@
 //! Loops, walked often enough to see what a later round does.
 
+use std::rc::Rc;
+
 use super::Walker;
 use crate::syntax::{Kind, Node, Script, Word};
 use crate::text::{Flow, Shape, Taint, Text};
@@ -44,12 +46,18 @@ impl Walker<'_> {
         } else if items.is_empty() || items.len() > MOST_ROUNDS {
             items = vec![summary(&items)];
         }
+        self.leavable(|walker| walker.for_each(name, items, body, input))
+    }
+
+    fn for_each(&mut self, name: &str, items: Vec<Text>, body: &Script, input: &Flow) -> Flow {
         let mut output = Flow::known("");
         for item in items {
             // The items are walked one by one, so none of them is an older value of the next.
-            self.older.remove(name);
-            self.vars.insert(name.to_owned(), item);
+            self.forget_older(name);
+            Rc::make_mut(&mut self.vars).insert(name.to_owned(), item);
+            let jumps = self.jumps_so_far();
             let flow = self.maybe(|walker| walker.script(body, input));
+            self.land(jumps);
             output = output.then(flow, super::LONGEST_TEXT);
         }
         output
@@ -57,6 +65,10 @@ impl Walker<'_> {
 
     /// `while`, `until` and `for (( … ))`.
     pub(super) fn repeat(&mut self, condition: &Script, body: &Script, input: &Flow) -> Flow {
+        self.leavable(|walker| walker.rounds(condition, body, input))
+    }
+
+    fn rounds(&mut self, condition: &Script, body: &Script, input: &Flow) -> Flow {
         if let Some(lines) = lines_for(condition, input) {
             let mut output = Flow::known("");
             for line in lines {
@@ -89,12 +101,14 @@ impl Walker<'_> {
     }
 
     fn round(&mut self, condition: &Script, body: &Script, input: &Flow) -> Flow {
+        let jumps = self.jumps_so_far();
         self.rounds += 1;
         let flow = self.maybe(|walker| {
             walker.script(condition, input);
             walker.script(body, input)
         });
         self.rounds -= 1;
+        self.land(jumps);
         flow
     }
 }
@@ -102,11 +116,7 @@ impl Walker<'_> {
 /// What each round of `while read` gets, if that is known.
 fn lines_for(condition: &Script, input: &Flow) -> Option<Vec<Flow>> {
     let text = input.known.as_deref()?;
-    let reads = condition.pipelines.iter().any(|pipeline| {
-        matches!(pipeline.stages.as_slice(), [Node { kind: Kind::Simple(simple), .. }]
-            if simple.words.first().and_then(Word::as_plain) == Some("read"))
-    });
-    if !reads || text.trim_end().lines().count() < 2 {
+    if !reads_lines(condition) || text.trim_end().lines().count() < 2 {
         return None;
     }
     let line = |text: &str| Flow {
@@ -119,6 +129,14 @@ fn lines_for(condition: &Script, input: &Flow) -> Option<Vec<Flow>> {
         return Some(vec![Flow::unknown(input.taint)]);
     }
     Some(lines)
+}
+
+/// `while read …`.
+pub(super) fn reads_lines(condition: &Script) -> bool {
+    condition.pipelines.iter().any(|pipeline| {
+        matches!(pipeline.stages.as_slice(), [Node { kind: Kind::Simple(simple), .. }]
+            if simple.words.first().and_then(Word::as_plain) == Some("read"))
+    })
 }
 
 /// One text for more items than are followed one by one.

@@ -7,6 +7,7 @@
 mod arithmetic;
 mod assign;
 mod brace;
+mod branches;
 mod builds;
 mod builtins;
 mod codes;
@@ -18,6 +19,7 @@ mod files;
 pub(crate) mod glob;
 pub(crate) mod listing;
 mod literals;
+mod locals;
 mod loops;
 mod nodes;
 mod output;
@@ -35,7 +37,7 @@ mod wrappers;
 pub(crate) use environment::is_relied_on;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use crate::context::Context;
@@ -92,13 +94,19 @@ pub(crate) fn reduce_words(
 
 pub(crate) struct Walker<'a> {
     pub(crate) context: &'a Context,
-    vars: HashMap<String, Text>,
+    vars: Rc<HashMap<String, Text>>,
     /// Values that a variable still has if some branch was not taken.
-    older: HashMap<String, Vec<Text>>,
+    older: Rc<HashMap<String, Vec<Text>>>,
+    /// Variables that had more older values than are kept.
+    lost: Rc<HashSet<String>>,
     /// Which of its values each variable has in this walk; the last ones if none are named.
-    reading: Option<HashMap<String, usize>>,
-    /// Variables with older values that the words of a command have met, and how many of them.
-    met_older: RefCell<BTreeMap<String, usize>>,
+    reading: Option<HashMap<String, Text>>,
+    /// Variables with older values that the words of a command have met.
+    met_older: RefCell<BTreeSet<String>>,
+    /// Where the loop or the function that is walked may have been left.
+    jumps: Vec<branches::Jump>,
+    /// For each function that is being called.
+    locals: Vec<locals::Locals>,
     /// How often a variable got another value.
     changes: usize,
     /// Inside how many parts of the text that may not run.
@@ -106,10 +114,10 @@ pub(crate) struct Walker<'a> {
     /// Inside how many loops whose rounds are not counted.
     rounds: usize,
     /// Arrays that are one of two, so that no item has a place of its own.
-    mixed: HashSet<String>,
+    mixed: Rc<HashSet<String>>,
     /// Variables whose values the shell changes: `declare -l`.
     transformed: HashSet<String>,
-    arrays: HashMap<String, Vec<Text>>,
+    arrays: Rc<HashMap<String, Vec<Text>>>,
     /// `declare -n`: names that stand for another.
     references: HashMap<String, String>,
     functions: HashMap<String, Rc<Script>>,
@@ -146,16 +154,19 @@ impl<'a> Walker<'a> {
     fn new(context: &'a Context) -> Self {
         Self {
             context,
-            vars: HashMap::new(),
-            older: HashMap::new(),
+            vars: Rc::default(),
+            older: Rc::default(),
+            lost: Rc::default(),
             reading: None,
+            jumps: Vec::new(),
+            locals: Vec::new(),
             met_older: RefCell::default(),
             changes: 0,
             branches: 0,
             rounds: 0,
-            mixed: HashSet::new(),
+            mixed: Rc::default(),
             transformed: HashSet::new(),
-            arrays: HashMap::new(),
+            arrays: Rc::default(),
             references: HashMap::new(),
             functions: HashMap::new(),
             uncertain: HashSet::new(),

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Walker;
+use super::locals::Locals;
 use super::pipelines::{bombs, connects_a_shell, counts, runs_itself};
 use super::redirects::Redirected;
 use crate::effective::Effective;
@@ -10,29 +11,33 @@ use crate::finding::{Category, Finding};
 use crate::syntax::{Kind, Node, Pipeline, Script, Simple, Word};
 use crate::text::{Flow, Taint, Text};
 
-/// A variable as it was before a command that has it for itself.
-struct KeptVariable {
-    name: String,
-    value: Option<Text>,
-    older: Option<Vec<Text>>,
-}
-
 impl Walker<'_> {
     pub(super) fn script(&mut self, script: &Script, input: &Flow) -> Flow {
         let mut output = Flow::known("");
+        // Where the list of `&&` that is walked began.
+        let mut folder = self.cwd.clone();
         for pipeline in &script.pipelines {
             if self.steps > super::STEPS {
                 break;
             }
             let input = input.shared();
             let apart = pipeline.background || pipeline.stages.len() > 1;
-            let flow = if pipeline.conditional || apart {
+            if !pipeline.conditional || pipeline.otherwise {
+                self.keep_folder(folder.as_deref());
+            }
+            let flow = if apart {
                 self.maybe(|walker| walker.pipeline(pipeline, input))
+            } else if pipeline.conditional {
+                self.maybe_next(|walker| walker.pipeline(pipeline, input))
             } else {
                 self.pipeline(pipeline, input)
             };
+            if !pipeline.conditional {
+                folder = self.cwd.clone();
+            }
             output = output.then(flow, super::LONGEST_TEXT);
         }
+        self.keep_folder(folder.as_deref());
         output
     }
 
@@ -60,7 +65,12 @@ impl Walker<'_> {
         let piped = self.piped;
         for (at, stage) in pipeline.stages.iter().enumerate() {
             self.piped = piped || at + 1 < pipeline.stages.len();
-            flow = self.node(stage, flow);
+            // Each has a shell of its own, and the last one has it only sometimes.
+            flow = if pipeline.stages.len() > 1 {
+                self.maybe(|walker| walker.node(stage, flow))
+            } else {
+                self.node(stage, flow)
+            };
         }
         self.piped = piped;
         self.unseen = unseen;
@@ -73,14 +83,15 @@ impl Walker<'_> {
         }
         if let Kind::Simple(simple) = &node.kind {
             return self.in_all_readings(|walker| {
+                walker.stand_in_older_folder();
                 let redirected = walker.redirects(&node.redirects);
                 let input = redirected.input.clone().unwrap_or_else(|| input.clone());
                 walker.simple(simple, redirected, input)
             });
         }
-        let redirected = self.redirects(&node.redirects);
+        let redirected = self.redirects_in_all_readings(&node.redirects);
         let written = redirected.writes.clone();
-        self.compound_reads(&redirected);
+        self.compound_reads(&node.kind, &redirected);
         let input = redirected.input.clone().unwrap_or(input);
         let output = match &node.kind {
             Kind::Simple(_) => Flow::default(),
@@ -143,13 +154,11 @@ impl Walker<'_> {
 
     /// What is assigned inside is gone afterwards.
     pub(super) fn subshell(&mut self, script: &Script, input: &Flow) -> Flow {
-        let kept = (self.vars.clone(), self.arrays.clone(), self.cwd.clone());
-        let older = self.older.clone();
+        let kept = self.state();
         let traps = self.traps.len();
         let output = self.script(script, input);
         self.spring_traps(traps);
-        (self.vars, self.arrays, self.cwd) = kept;
-        self.older = older;
+        self.return_to(kept);
         output
     }
 
@@ -166,6 +175,7 @@ impl Walker<'_> {
             let kept = self.as_they_are(simple);
             (words, self.assigns(simple), kept)
         } else {
+            self.make_locals(simple);
             let assigns = self.assigns(simple);
             (self.words(simple), assigns, Vec::new())
         };
@@ -206,33 +216,6 @@ impl Walker<'_> {
         words
     }
 
-    /// The values that the variables of an assignment have before it.
-    fn as_they_are(&self, simple: &Simple) -> Vec<KeptVariable> {
-        simple
-            .assigns
-            .iter()
-            .map(|assign| KeptVariable {
-                name: assign.name.clone(),
-                value: self.vars.get(&assign.name).cloned(),
-                older: self.older.get(&assign.name).cloned(),
-            })
-            .collect()
-    }
-
-    /// Gives variables back the values they had before one command was given others.
-    fn put_back(&mut self, kept: Vec<KeptVariable>) {
-        for variable in kept.into_iter().rev() {
-            match variable.value {
-                Some(value) => self.vars.insert(variable.name.clone(), value),
-                None => self.vars.remove(&variable.name),
-            };
-            match variable.older {
-                Some(older) => self.older.insert(variable.name, older),
-                None => self.older.remove(&variable.name),
-            };
-        }
-    }
-
     /// A body is judged where it is defined: a persistent shell may call it later.
     fn define(&mut self, name: &str, body: &Rc<Script>) -> Flow {
         if bombs(body, name) {
@@ -249,16 +232,20 @@ impl Walker<'_> {
             self.uncertain.remove(name);
         }
         let outer = self.deferred.replace(Vec::new());
-        let kept = (self.vars.clone(), self.arrays.clone(), self.cwd.clone());
+        let kept = self.state();
         let args = self.positional.take();
         self.calls.push(name.to_owned());
         let body = Rc::clone(body);
+        let jumps = self.jumps.len();
+        self.locals.push(Locals::of(self.branches));
         self.below(name, |walker| {
             walker.script(&body, &Flow::unknown(Taint::NONE))
         });
+        self.locals.pop();
+        self.jumps.truncate(jumps);
         self.calls.pop();
         self.positional = args;
-        (self.vars, self.arrays, self.cwd) = kept;
+        self.return_to(kept);
         let found = std::mem::replace(&mut self.deferred, outer).unwrap_or_default();
         self.uncalled.insert(name.to_owned(), found);
         Flow::known("")

@@ -1,9 +1,10 @@
 //! What a command's redirections read, write and feed it with.
 
 use super::Walker;
+use super::loops::reads_lines;
 use crate::effective::Effective;
 use crate::paths;
-use crate::syntax::{Redirect, RedirectOp};
+use crate::syntax::{Kind, Redirect, RedirectOp};
 use crate::text::{Flow, Taint, Text};
 
 /// What a command's redirections do.
@@ -14,11 +15,35 @@ pub(super) struct Redirected {
     pub(super) reads: Vec<Text>,
 }
 
+impl Redirected {
+    fn or(&mut self, other: Self) {
+        for (mine, others) in [
+            (&mut self.writes, other.writes),
+            (&mut self.reads, other.reads),
+        ] {
+            for file in others {
+                if !mine.contains(&file) {
+                    mine.push(file);
+                }
+            }
+        }
+        if let (Some(mine), Some(other)) = (&mut self.input, other.input)
+            && (mine.known != other.known || mine.taint != other.taint)
+        {
+            mine.known = None;
+            mine.taint = mine.taint | other.taint;
+        }
+    }
+}
+
 impl Walker<'_> {
-    /// A loop that is fed from a file nobody can name may print it.
-    pub(super) fn compound_reads(&mut self, redirected: &Redirected) {
-        let unknown = redirected.reads.iter().any(Text::is_unbounded);
-        if unknown {
+    /// A loop that is fed from a file nobody can name may print it. Where lines are read into a
+    /// variable, its use tells whether a secret is printed.
+    pub(super) fn compound_reads(&mut self, kind: &Kind, redirected: &Redirected) {
+        let by_line = matches!(kind, Kind::Loop { condition, .. } if reads_lines(condition));
+        let secret = |file: &Text| paths::secret(&file.s, self.workdir(), self.context).is_some();
+        let printed = |file: &Text| file.is_unbounded() || !by_line && secret(file);
+        if redirected.reads.iter().any(printed) {
             self.judge(Effective {
                 words: vec![Text::known("cat")],
                 reads: redirected.reads.clone(),
@@ -55,6 +80,19 @@ impl Walker<'_> {
             Taint::FILE
         };
         Flow::unknown(taint | file.taint)
+    }
+
+    /// The files and the input that a compound command may have, whatever its variables are.
+    pub(super) fn redirects_in_all_readings(&mut self, redirects: &[Redirect]) -> Redirected {
+        let mut all: Option<Redirected> = None;
+        self.in_all_readings(|walker| {
+            let redirected = walker.redirects(redirects);
+            match &mut all {
+                Some(all) => all.or(redirected),
+                None => all = Some(redirected),
+            }
+        });
+        all.unwrap_or_default()
     }
 
     pub(super) fn redirects(&mut self, redirects: &[Redirect]) -> Redirected {

@@ -1,6 +1,7 @@
 //! One command: what is it really, what does it start, what does it print.
 
 use super::Walker;
+use super::locals::Locals;
 use super::shells::ShellInput;
 use super::wrappers::{self, Inner};
 use crate::effective::{Effective, base_name};
@@ -296,11 +297,19 @@ impl Walker<'_> {
             return Flow::unknown(Taint::NONE);
         }
         self.uncalled.remove(name);
+        let jumps = self.jumps.len();
         let kept = self.positional.replace(command.words.clone());
         self.calls.push(name.to_owned());
         let body = std::rc::Rc::clone(body);
         let input = command.input.clone();
-        let output = self.below(name, |walker| walker.script(&body, &input));
+        self.locals.push(Locals::of(self.branches));
+        let output =
+            self.leavable(|walker| walker.below(name, |walker| walker.script(&body, &input)));
+        // No `break` leaves a function, and no `return` leaves its caller.
+        self.jumps.truncate(jumps);
+        if let Some(locals) = self.locals.pop() {
+            self.put_back(locals.into_kept());
+        }
         self.calls.pop();
         self.positional = kept;
         if !command.writes.is_empty() {

@@ -2,10 +2,11 @@
 //!
 //! The walker goes through every branch once, so the value it saw last is not the only one: an
 //! assignment after `&&`, in an `if` or in a stage of a pipeline may not have happened. What it would
-//! have replaced is kept beside it, and a command that uses the variable is walked once more for each
-//! of the older values.
+//! have replaced is kept beside it (`branches.rs`), and a command that uses the variable is walked once
+//! more for each of the older values.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use super::Walker;
 use crate::paths::{self, Place};
@@ -26,57 +27,85 @@ impl Walker<'_> {
             value
         };
         if self.reading.is_some() {
-            self.keep_older(&name, value);
+            self.keep_older(&name, &value);
             return;
         }
         if self.vars.get(&name) != Some(&value) {
             self.changes += 1;
         }
-        match self.vars.get(&name) {
-            Some(before) if self.branches > 0 && *before != value => {
-                // A counter: any number may stand there, and no number is a path.
-                if is_number(before) && is_number(&value) {
-                    let number = Text::shaped(&Shape::Names, value.taint | self.counted());
-                    self.vars.insert(name, number);
-                    return;
-                }
-                let before = before.clone();
-                self.vars.insert(name.clone(), value.clone());
-                self.keep_older(&name, before);
-            }
-            _ if self.branches == 0 => {
-                self.older.remove(&name);
-            }
-            _ => {}
+        // A counter: any number may stand there, and no number is a path.
+        if self.branches > 0
+            && let Some(before) = self.vars.get(&name)
+            && *before != value
+            && is_number(before)
+            && is_number(&value)
+        {
+            let number = Text::shaped(&Shape::Names, value.taint | self.counted());
+            Rc::make_mut(&mut self.vars).insert(name, number);
+            return;
         }
-        if let Some(first) = self
-            .arrays
-            .get_mut(&name)
-            .and_then(|items| items.first_mut())
+        self.forget_older(&name);
+        if self.arrays.contains_key(&name)
+            && let Some(items) = Rc::make_mut(&mut self.arrays).get_mut(&name)
+            && let Some(first) = items.first_mut()
         {
             *first = value.clone();
         }
-        self.vars.insert(name, value);
+        Rc::make_mut(&mut self.vars).insert(name, value);
     }
 
     pub(super) fn set_array(&mut self, name: &str, mut items: Vec<Text>, append: bool) {
         let name = self.meant(name).to_owned();
         self.changes += 1;
-        let kept = self.arrays.entry(name.clone()).or_default();
+        let before = self.items_of(&name);
+        let uncertain = self.reading.is_some() && !before.is_empty();
         if append {
-            kept.append(&mut items);
-        } else if (self.branches > 0 || self.reading.is_some()) && !kept.is_empty() {
+            items.splice(0..0, before);
+            // Either of its values was the first item.
+            let older = self.older.get(&name);
+            items.extend(older.into_iter().flatten().cloned());
+            if older.is_some() || self.reading.is_some() {
+                Rc::make_mut(&mut self.mixed).insert(name.clone());
+            }
+        } else if uncertain {
             // Either of the two may be there, so every item counts at every place.
-            items.append(kept);
-            items.truncate(super::MOST_WORDS);
-            *kept = items;
-            self.mixed.insert(name.clone());
-        } else {
-            *kept = items;
-            self.mixed.remove(&name);
+            items.extend(before);
+            Rc::make_mut(&mut self.mixed).insert(name.clone());
+        } else if self.mixed.contains(&name) {
+            Rc::make_mut(&mut self.mixed).remove(&name);
         }
-        self.vars.remove(&name);
-        self.older.remove(&name);
+        self.bound_items(&mut items);
+        Rc::make_mut(&mut self.arrays).insert(name.clone(), items);
+        Rc::make_mut(&mut self.vars).remove(&name);
+        if !uncertain {
+            self.forget_older(&name);
+        }
+    }
+
+    pub(super) fn bound_items(&mut self, items: &mut Vec<Text>) {
+        if items.len() > super::MOST_WORDS {
+            self.doubt("it has too many words to follow");
+            items.truncate(super::MOST_WORDS);
+        }
+    }
+
+    /// What a name is as an array: a plain variable is one of one item.
+    pub(super) fn items_of(&self, name: &str) -> Vec<Text> {
+        match (self.arrays.get(name), self.vars.get(name)) {
+            (Some(items), _) => items.clone(),
+            (None, Some(value)) => vec![value.clone()],
+            (None, None) => Vec::new(),
+        }
+    }
+
+    pub(super) fn forget_older(&mut self, name: &str) {
+        // Only what is there is worth a copy of what a branch shares.
+        if self.older.contains_key(name) {
+            Rc::make_mut(&mut self.older).remove(name);
+        }
+        if self.lost.contains(name) {
+            Rc::make_mut(&mut self.lost).remove(name);
+        }
     }
 
     /// Makes a variable unknown that a builtin sets to something.
@@ -93,55 +122,78 @@ impl Walker<'_> {
         }
     }
 
-    fn keep_older(&mut self, name: &str, value: Text) {
-        if self.vars.get(name) == Some(&value) {
+    pub(super) fn keep_older(&mut self, name: &str, value: &Text) {
+        let older = self.older.get(name);
+        let known = older.is_some_and(|older| older.contains(value));
+        if known || self.vars.get(name) == Some(value) {
             return;
         }
-        let older = self.older.entry(name.to_owned()).or_default();
-        if older.len() < MOST_OLDER && !older.contains(&value) {
-            older.push(value);
+        if older.is_none_or(|older| older.len() < MOST_OLDER) {
+            let older = Rc::make_mut(&mut self.older);
+            older
+                .entry(name.to_owned())
+                .or_default()
+                .push(value.clone());
+        } else if !self.lost.contains(name) {
+            Rc::make_mut(&mut self.lost).insert(name.to_owned());
         }
     }
 
     /// An older value, if this reading is about one.
     pub(super) fn older_value(&self, name: &str) -> Option<&Text> {
-        let older = self.older.get(name)?;
-        self.met_older
-            .borrow_mut()
-            .insert(name.to_owned(), older.len());
-        let at = self.reading.as_ref()?.get(name)?;
-        older.get(at.checked_sub(1)?)
+        if self.older.contains_key(name) {
+            self.met_older.borrow_mut().insert(name.to_owned());
+        }
+        self.reading.as_ref()?.get(name)
     }
 
     /// Walks something once for every choice of values that its variables may have.
     pub(super) fn in_all_readings<T>(&mut self, mut walk: impl FnMut(&mut Self) -> T) -> T {
         let mut outer = self.met_older.take();
+        // As they are now: the walk itself may change them.
+        let mut choices = self.choices();
+        self.spend_text(4 * choices.len());
         let last = walk(self);
         let met = self.met_older.take();
-        if self.reading.is_none() && !met.is_empty() {
-            let folder = self.cwd.clone();
-            let choices: usize = met.values().map(|older| older + 1).product();
-            if choices > MOST_READINGS {
-                self.doubt("it has more branches than can be followed");
-            }
-            for choice in 1..choices.min(MOST_READINGS) {
-                self.reading = Some(chosen(&met, choice));
-                walk(self);
-                self.cwd.clone_from(&folder);
-            }
-            self.reading = None;
+        choices.retain(|name, _| met.contains(name));
+        if !choices.is_empty() {
+            self.other_readings(&choices, walk);
         }
         outer.extend(met);
         self.met_older.replace(outer);
         last
     }
 
-    /// Walks what may or may not run.
-    pub(super) fn maybe<T>(&mut self, walk: impl FnOnce(&mut Self) -> T) -> T {
-        self.branches += 1;
-        let result = walk(self);
-        self.branches -= 1;
-        result
+    fn other_readings<T>(&mut self, choices: &Choices, mut walk: impl FnMut(&mut Self) -> T) {
+        let count = choices.values().fold(1, |count: usize, choice| {
+            count.saturating_mul(choice.count())
+        });
+        if count > MOST_READINGS || choices.values().any(|choice| choice.lost) {
+            self.doubt("it has more branches than can be followed");
+        }
+        let folder = self.cwd.clone();
+        for number in 1..count.min(MOST_READINGS) {
+            self.reading = Some(chosen(choices, number));
+            walk(self);
+            self.cwd.clone_from(&folder);
+        }
+        self.reading = None;
+    }
+
+    /// All values of the variables that have more than one, unless a reading has chosen already.
+    fn choices(&self) -> Choices {
+        if self.reading.is_some() {
+            return Choices::new();
+        }
+        let choice = |(name, older): (&String, &Vec<Text>)| {
+            let choice = Choice {
+                current: self.vars.get(name).cloned(),
+                older: older.clone(),
+                lost: self.lost.contains(name),
+            };
+            (name.clone(), choice)
+        };
+        self.older.iter().map(choice).collect()
     }
 
     /// The item that matters most, where any of them may be meant.
@@ -154,7 +206,7 @@ impl Walker<'_> {
             .cloned()
     }
 
-    fn matters(&self, path: &str) -> bool {
+    pub(super) fn matters(&self, path: &str) -> bool {
         let cwd = self.workdir();
         paths::secret(path, cwd, self.context).is_some()
             || paths::protected(path, cwd, self.context).is_some()
@@ -162,6 +214,22 @@ impl Walker<'_> {
                 paths::place(path, cwd, self.context),
                 Place::Root | Place::System | Place::InsideSystem | Place::Home | Place::Disk
             )
+    }
+
+    /// `set -- a b`: the arguments from now on; in a branch, whichever matters more of them and those
+    /// before.
+    pub(super) fn set_arguments(&mut self, mut words: Vec<Text>) {
+        if self.branches > 0
+            && let Some(before) = self.positional.take()
+        {
+            for (at, old) in before.into_iter().enumerate().skip(1) {
+                match words.get(at).cloned() {
+                    Some(new) => words[at] = self.worst(&[new, old]).unwrap_or_default(),
+                    None => words.push(old),
+                }
+            }
+        }
+        self.positional = Some(words);
     }
 
     /// `shift`: the arguments that are left.
@@ -175,7 +243,7 @@ impl Walker<'_> {
             return;
         };
         let mut left = args.clone();
-        left.drain(1.min(left.len())..(by + 1).min(left.len()));
+        left.drain(1.min(left.len())..by.saturating_add(1).min(left.len()));
         if self.branches > 0 && self.rounds == 0 {
             for (at, arg) in left.iter_mut().enumerate().skip(1) {
                 if let Some(worst) = self.worst(&[arg.clone(), args[at].clone()]) {
@@ -195,13 +263,39 @@ impl Walker<'_> {
     }
 }
 
-/// The choice of that number: which value each variable has, 0 for the last one.
-fn chosen(met: &BTreeMap<String, usize>, choice: usize) -> HashMap<String, usize> {
-    let mut rest = choice;
+/// The values of one variable where a command begins.
+struct Choice {
+    current: Option<Text>,
+    older: Vec<Text>,
+    /// It had more than were kept.
+    lost: bool,
+}
+
+impl Choice {
+    fn count(&self) -> usize {
+        self.older.len() + 1
+    }
+
+    /// 0 is the last one.
+    fn value(&self, at: usize) -> Option<&Text> {
+        match at.checked_sub(1) {
+            None => self.current.as_ref(),
+            Some(at) => self.older.get(at),
+        }
+    }
+}
+
+type Choices = BTreeMap<String, Choice>;
+
+/// The choice of that number: which value each variable has.
+fn chosen(choices: &Choices, number: usize) -> HashMap<String, Text> {
+    let mut rest = number;
     let mut values = HashMap::new();
-    for (name, older) in met {
-        values.insert(name.clone(), rest % (older + 1));
-        rest /= older + 1;
+    for (name, choice) in choices {
+        if let Some(value) = choice.value(rest % choice.count()) {
+            values.insert(name.clone(), value.clone());
+        }
+        rest /= choice.count();
     }
     values
 }

@@ -237,6 +237,7 @@ fn one(node: Node) -> Script {
             stages: vec![node],
             background: false,
             conditional: false,
+            otherwise: false,
         }],
     }
 }

@@ -11,6 +11,7 @@ impl Parser<'_> {
         self.nested(|parser| {
             let mut script = Script::default();
             let mut conditional = false;
+            let mut otherwise = false;
             loop {
                 parser.skip_newlines()?;
                 if parser.at_end() || parser.at_one_of(ends) {
@@ -18,9 +19,12 @@ impl Parser<'_> {
                 }
                 let mut pipeline = parser.pipeline()?;
                 pipeline.conditional = std::mem::take(&mut conditional);
+                pipeline.otherwise = std::mem::take(&mut otherwise);
                 parser.skip_blanks();
+                let or = parser.looks_at("||");
                 if parser.take("&&") || parser.take("||") {
                     conditional = true;
+                    otherwise = or;
                     parser.skip_newlines()?;
                     if parser.at_end() {
                         return Err(parser.doubt("nothing follows && or ||"));
@@ -67,6 +71,7 @@ impl Parser<'_> {
             stages,
             background: false,
             conditional: false,
+            otherwise: false,
         })
     }
 

@@ -16,6 +16,8 @@ pub(crate) struct Pipeline {
     pub(crate) background: bool,
     /// After `&&` or `||`: whether it runs at all depends on what ran before.
     pub(crate) conditional: bool,
+    /// It follows `||`: something before it in the list failed or did not run.
+    pub(crate) otherwise: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
