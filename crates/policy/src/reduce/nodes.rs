@@ -154,12 +154,12 @@ impl Walker<'_> {
 
     /// What is assigned inside is gone afterwards.
     pub(super) fn subshell(&mut self, script: &Script, input: &Flow) -> Flow {
-        let kept = self.state();
-        let traps = self.traps.len();
-        let output = self.script(script, input);
-        self.spring_traps(traps);
-        self.return_to(kept);
-        output
+        self.apart(|walker| {
+            let traps = walker.traps.len();
+            let output = walker.script(script, input);
+            walker.spring_traps(traps);
+            output
+        })
     }
 
     fn simple(&mut self, simple: &Simple, redirected: Redirected, input: Flow) -> Flow {

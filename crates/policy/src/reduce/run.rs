@@ -54,7 +54,7 @@ impl Walker<'_> {
             return flow;
         }
         if let Some(shell) = ShellInput::of(&command) {
-            return self.shell(shell, &command);
+            return self.apart(|walker| walker.shell(shell, &command));
         }
         let inner = wrappers::inner(&command);
         if !inner.is_empty() {
@@ -137,8 +137,10 @@ impl Walker<'_> {
                     self.contained = true;
                     self.start(words, &label, command)
                 }
-                Inner::Script(text) => self.run_computed(&text, &label, &command.input),
-                Inner::Stdin => self.run_flow(&command.input.clone(), &label),
+                Inner::Script(text) => {
+                    self.apart(|walker| walker.run_computed(&text, &label, &command.input))
+                }
+                Inner::Stdin => self.apart(|walker| walker.run_flow(&command.input, &label)),
             };
             self.contained = contained;
         }
