@@ -107,8 +107,11 @@ fn accounts(
 }
 
 fn is_there(accounts: &BTreeMap<AccountName, TelegramAccount>, bot: &TelegramAccount) -> bool {
-    let mut others = accounts.values();
-    others.any(|other| other.token.expose() == bot.token.expose())
+    let is_same = |other: &TelegramAccount| {
+        // A token is good at the server that gave it out, and at no other.
+        other.token.expose() == bot.token.expose() && other.base_url == bot.base_url
+    };
+    accounts.values().any(is_same)
 }
 
 /// What it does not say is as for the platform's own.
