@@ -1,7 +1,6 @@
 //! The docker backend, from the configuration.
 
 use std::env;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -161,17 +160,8 @@ fn broken(key: &str, origin: &Origin) {
     warn!("⚠ the seal is broken: {key} is true ({origin}), so containers have a network");
 }
 
-/// On a terminal one line that grows; elsewhere a line at the end.
 fn tell(caller: Caller) -> Tell {
-    match caller {
-        Caller::Onlooker => Tell::default(),
-        Caller::Chats => Tell::new(|progress| info!("{}", said(progress))),
-        Caller::CommandLine(show) => Tell::new(move |progress| {
-            if progress.done || std::io::stderr().is_terminal() {
-                show(&said(progress), progress.done);
-            }
-        }),
-    }
+    Tell::new(move |progress| caller.report(&said(progress), progress.done))
 }
 
 fn said(progress: &Progress) -> String {

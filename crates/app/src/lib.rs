@@ -32,6 +32,7 @@ mod toolsets;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::{File, TryLockError};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +87,22 @@ pub enum Caller {
 
 /// Shows one line about long work; `true` when it is done.
 pub type ShowProgress = fn(&str, bool);
+
+impl Caller {
+    /// Says a line about long work where this caller looks. On a terminal one line that changes; elsewhere
+    /// a line at the end.
+    fn report(self, line: &str, done: bool) {
+        match self {
+            Self::Onlooker => {}
+            Self::Chats => tracing::info!("{line}"),
+            Self::CommandLine(show) => {
+                if done || io::stderr().is_terminal() {
+                    show(line, done);
+                }
+            }
+        }
+    }
+}
 
 /// Opens one backend, or says why it cannot be.
 pub fn backend(

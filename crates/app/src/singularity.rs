@@ -1,7 +1,6 @@
 //! The singularity backend, from the configuration.
 
 use std::env;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +9,6 @@ use hermetic_sandbox::Backend;
 use hermetic_singularity::{Progress, Runtime, Singularity, Tell};
 use hermetic_types::{BackendKind, InstallationId};
 use rustix::fs::{Access, access};
-use tracing::info;
 
 use super::Caller;
 use crate::Failure;
@@ -59,17 +57,8 @@ fn is_plain(user: &str) -> bool {
     !user.is_empty() && user != "." && user != ".." && !user.contains('/')
 }
 
-/// On a terminal one line that changes; elsewhere a line at the end.
 fn tell(caller: Caller) -> Tell {
-    match caller {
-        Caller::Onlooker => Tell::default(),
-        Caller::Chats => Tell::new(|progress| info!("{}", said(progress))),
-        Caller::CommandLine(show) => Tell::new(move |progress| {
-            if progress.done || std::io::stderr().is_terminal() {
-                show(&said(progress), progress.done);
-            }
-        }),
-    }
+    Tell::new(move |progress| caller.report(&said(progress), progress.done))
 }
 
 fn said(progress: &Progress) -> String {
