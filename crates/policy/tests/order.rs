@@ -397,7 +397,7 @@ fn readings_that_cannot_be_counted_are_asked_about() {
 
 #[test]
 fn a_workspace_or_a_home_on_a_mounted_disk_is_no_other_system() {
-    let mut context = Context::new(BackendKind::Local, "/mnt/work/proj", "/mnt/data/home/bot");
+    let mut context = Context::new(BackendKind::Local, "/mnt/disk/proj", "/mnt/data/home/bot");
     context.own_home = "/mnt/data/home/bot/state".to_owned();
     for (text, label) in [
         (
@@ -405,8 +405,8 @@ fn a_workspace_or_a_home_on_a_mounted_disk_is_no_other_system() {
             Label::Dangerous,
         ),
         ("cat /mnt/data/home/bot/.ssh/id_rsa", Label::Dangerous),
-        ("echo x > /mnt/work/proj/etc/passwd", Label::Safe),
-        ("cat /mnt/work/proj/etc/sudoers", Label::Safe),
+        ("echo x > /mnt/disk/proj/etc/passwd", Label::Safe),
+        ("cat /mnt/disk/proj/etc/sudoers", Label::Safe),
         ("echo x > /mnt/disk/etc/passwd", Label::Dangerous),
         ("cat /mnt/disk/etc/sudoers", Label::Dangerous),
     ] {

@@ -214,6 +214,8 @@ mod tests {
         let own = Process::observe(std::process::id().cast_signed()).unwrap();
         let mut gone = serde_json::to_value(&own).unwrap();
         gone["start"] = 1.into();
+        let mut elsewhere = gone.clone();
+        elsewhere["boot"] = "another machine's".into();
         let (own, gone) = (serde_json::to_string(&own).unwrap(), gone.to_string());
         let installation = InstallationId::random();
         let state = |maker: Option<&str>, lifeline: &str| {
@@ -225,6 +227,10 @@ mod tests {
         assert_eq!(state(Some(&gone), CREATOR), FoundState::Broken);
         assert_eq!(state(Some(&own), CREATOR), FoundState::Running);
         // Nobody knows, or it is to outlive him.
+        assert_eq!(
+            state(Some(&elsewhere.to_string()), CREATOR),
+            FoundState::Running
+        );
         assert_eq!(state(None, CREATOR), FoundState::Running);
         assert_eq!(state(Some(&gone), "ledger"), FoundState::Running);
     }
