@@ -11,16 +11,19 @@ mod webhook;
 
 use std::sync::Arc;
 
-use hermetic_chat::Chat;
+use hermetic_chat::{AdapterState, Chat, InMemoryState};
 use hermetic_config::Config;
-use hermetic_types::Platform;
+use hermetic_types::{AccountId, Platform};
 
 use crate::Failure;
 
 pub(crate) use listeners::listen;
 
 /// Reads a platform's accounts.
-type ReadAccounts = fn(&Config) -> Result<Vec<ChatAccount>, Failure>;
+type ReadAccounts = fn(&Config, &AdapterStates<'_>) -> Result<Vec<ChatAccount>, Failure>;
+
+/// Gives an account the place where its adapter remembers things.
+pub(crate) type AdapterStates<'a> = dyn Fn(&AccountId) -> Arc<dyn AdapterState> + Sync + 'a;
 
 /// The platforms that this build speaks.
 const PLATFORMS: &[(Platform, ReadAccounts)] = &[
@@ -47,10 +50,13 @@ pub(crate) struct ListenAddress {
 }
 
 /// Every account as it is configured, before anything is listened to.
-pub(crate) fn accounts(config: &Config) -> Result<Vec<ChatAccount>, Failure> {
+pub(crate) fn accounts(
+    config: &Config,
+    states: &AdapterStates<'_>,
+) -> Result<Vec<ChatAccount>, Failure> {
     let mut accounts = Vec::new();
     for (_, read) in PLATFORMS {
-        accounts.extend(read(config)?);
+        accounts.extend(read(config, states)?);
     }
     Ok(accounts)
 }
@@ -60,7 +66,7 @@ pub(crate) fn accounts(config: &Config) -> Result<Vec<ChatAccount>, Failure> {
 pub(crate) fn refusals(config: &Config) -> Vec<Failure> {
     let (mut accounts, mut refusals) = (Vec::new(), Vec::new());
     for (_, read) in PLATFORMS {
-        match read(config) {
+        match read(config, &forgetful) {
             Ok(read) => accounts.extend(read),
             Err(refusal) => refusals.push(refusal),
         }
@@ -69,6 +75,11 @@ pub(crate) fn refusals(config: &Config) -> Vec<Failure> {
         refusals.extend(listeners::ports(&accounts).err());
     }
     refusals
+}
+
+/// For accounts that are made to be looked at, and never receive anything.
+pub(crate) fn forgetful(_: &AccountId) -> Arc<dyn AdapterState> {
+    Arc::new(InMemoryState::default())
 }
 
 /// Whether this build speaks it.
@@ -104,7 +115,7 @@ mod tests {
     #[test]
     fn each_bot_is_an_account_and_its_token_a_secret() {
         let config = config(TWO_BOTS);
-        let accounts = accounts(&config).unwrap();
+        let accounts = accounts(&config, &forgetful).unwrap();
         let names: Vec<_> = accounts
             .iter()
             .map(|account| account.chat.account().to_string())

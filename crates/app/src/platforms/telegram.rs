@@ -7,11 +7,14 @@ use hermetic_config::{Config, TelegramAccount};
 use hermetic_telegram::{Hearing, Intake, Telegram, TelegramConfig};
 use hermetic_types::{AccountId, AccountName, Platform};
 
-use super::{ChatAccount, ListenAddress};
+use super::{AdapterStates, ChatAccount, ListenAddress};
 use crate::Failure;
 
 /// Every bot that is in use.
-pub(super) fn accounts(config: &Config) -> Result<Vec<ChatAccount>, Failure> {
+pub(super) fn accounts(
+    config: &Config,
+    _: &AdapterStates<'_>,
+) -> Result<Vec<ChatAccount>, Failure> {
     let settings = &config.platforms().telegram;
     let in_use = settings.platform.enabled;
     let accounts = settings.accounts.iter().filter(|_| in_use);
