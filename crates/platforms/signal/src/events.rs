@@ -2,7 +2,7 @@
 
 use hermetic_chat::{Event, SendError, SendFailure};
 use hermetic_types::{
-    ChatId, ChatKind, Incoming, MessageId, Place, Press, Quoted, Sender, UpdateId, UserId,
+    ChatId, ChatKind, DeletedMessage, Incoming, MessageId, Place, Press, Quoted, Sender, UpdateId, UserId,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -91,7 +91,12 @@ impl Signal {
                     received_at,
                 }))
             }
-            Act::Deletion { .. } => None,
+            // Only whoever wrote a message can name it so.
+            Act::Deletion { target } => Some(Event::Deleted(DeletedMessage {
+                account: self.account.clone(),
+                chat: said.place.chat,
+                message: MessageId::new(names::theirs(target, &said.sender)).ok()?,
+            })),
         }
     }
 
@@ -118,6 +123,7 @@ impl Signal {
         let update = match event {
             Event::Message(message) => &message.update,
             Event::Press(press) => &press.update,
+            Event::Deleted(_) => return,
         };
         self.seen.note(update.clone(), ());
     }

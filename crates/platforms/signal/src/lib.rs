@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod choices;
 mod daemon;
 mod endpoint;
@@ -38,9 +39,9 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
-    AdapterState, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatState, DownloadError,
-    Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply, ReplyRule, SendError,
-    TextLimit,
+    AccountCheck, AdapterState, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatState,
+    CheckError, DownloadError, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply,
+    ReplyRule, SendError, TextLimit,
 };
 use hermetic_types::{
     AccountId, Attachment, ChatId, MessageId, Place, Platform, Press, SharedClock, SystemClock,
@@ -203,6 +204,10 @@ impl Chat for Signal {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {
+        self.check_account().boxed()
     }
 
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
