@@ -3,7 +3,9 @@
 //! Each stands behind a feature, so that a build can leave it out; then the configuration is told that
 //! this build does not speak it. Nothing but this folder knows which platforms exist.
 
+mod check;
 mod listeners;
+mod setup;
 #[cfg(feature = "telegram")]
 mod telegram;
 #[cfg(feature = "webhook")]
@@ -17,7 +19,9 @@ use hermetic_types::{AccountId, Platform};
 
 use crate::Failure;
 
+pub use check::check_accounts;
 pub(crate) use listeners::listen;
+pub use setup::{PlatformSetup, SetupValue, setups};
 
 /// Reads a platform's accounts.
 type ReadAccounts = fn(&Config, &AdapterStates<'_>) -> Result<Vec<ChatAccount>, Failure>;
@@ -25,12 +29,28 @@ type ReadAccounts = fn(&Config, &AdapterStates<'_>) -> Result<Vec<ChatAccount>, 
 /// Gives an account the place where its adapter remembers things.
 pub(crate) type AdapterStates<'a> = dyn Fn(&AccountId) -> Arc<dyn AdapterState> + Sync + 'a;
 
-/// The platforms that this build speaks.
-const PLATFORMS: &[(Platform, ReadAccounts)] = &[
+/// A platform that this build speaks.
+struct SpokenPlatform {
+    platform: Platform,
+    accounts: ReadAccounts,
+    /// How one is set up in a conversation; `None` where a file says more.
+    setup: Option<&'static PlatformSetup>,
+}
+
+/// In the order in which they are shown.
+const PLATFORMS: &[SpokenPlatform] = &[
     #[cfg(feature = "telegram")]
-    (Platform::Telegram, telegram::accounts),
+    SpokenPlatform {
+        platform: Platform::Telegram,
+        accounts: telegram::accounts,
+        setup: Some(&telegram::SETUP),
+    },
     #[cfg(feature = "webhook")]
-    (Platform::Webhook, webhook::accounts),
+    SpokenPlatform {
+        platform: Platform::Webhook,
+        accounts: webhook::accounts,
+        setup: None,
+    },
 ];
 
 /// One account that is in use.
@@ -55,8 +75,8 @@ pub(crate) fn accounts(
     states: &AdapterStates<'_>,
 ) -> Result<Vec<ChatAccount>, Failure> {
     let mut accounts = Vec::new();
-    for (_, read) in PLATFORMS {
-        accounts.extend(read(config, states)?);
+    for spoken in PLATFORMS {
+        accounts.extend((spoken.accounts)(config, states)?);
     }
     Ok(accounts)
 }
@@ -65,8 +85,8 @@ pub(crate) fn accounts(
 /// would be called at one address. Nothing is listened to.
 pub(crate) fn refusals(config: &Config) -> Vec<Failure> {
     let (mut accounts, mut refusals) = (Vec::new(), Vec::new());
-    for (_, read) in PLATFORMS {
-        match read(config, &forgetful) {
+    for spoken in PLATFORMS {
+        match (spoken.accounts)(config, &forgetful) {
             Ok(read) => accounts.extend(read),
             Err(refusal) => refusals.push(refusal),
         }
@@ -84,7 +104,8 @@ pub(crate) fn forgetful(_: &AccountId) -> Arc<dyn AdapterState> {
 
 /// Whether this build speaks it.
 pub(crate) fn speaks(name: &str) -> bool {
-    PLATFORMS.iter().any(|(spoken, _)| spoken.name() == name)
+    let mut spoken = PLATFORMS.iter();
+    spoken.any(|spoken| spoken.platform.name() == name)
 }
 
 #[cfg(test)]
