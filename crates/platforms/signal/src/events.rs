@@ -11,6 +11,7 @@ use tracing::{debug, info, warn};
 use crate::Signal;
 use crate::hear::{self, Act, Heard, Listener, Quote, Said};
 use crate::names;
+use crate::people;
 use crate::rpc::CallError;
 use crate::send::{message_id, not_ours};
 
@@ -157,7 +158,7 @@ impl Signal {
         let number = user.as_str();
         let known = match self.people.uuid_of(number).await {
             Some(uuid) => Some(uuid),
-            None if crate::names_a_person(number) => {
+            None if people::names_a_person(number) => {
                 let asked = self.people.ask(&self.daemon, &[number.to_owned()]).await;
                 asked.map_err(SendFailure::from)?;
                 self.people.uuid_of(number).await

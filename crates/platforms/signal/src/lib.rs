@@ -58,7 +58,6 @@ use presence::Presence;
 use recent::Recent;
 
 pub use endpoint::Endpoint;
-pub use people::names_a_person;
 
 /// What fits one message. The daemon sends the rest as a file by itself.
 pub(crate) const MESSAGE: TextLimit = TextLimit::bytes(2000);

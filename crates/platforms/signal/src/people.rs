@@ -224,8 +224,8 @@ impl Name {
     }
 }
 
-/// Whether this is a way to write a person, and not a group.
-pub fn names_a_person(text: &str) -> bool {
+/// Whether this is a way to write a person.
+pub(crate) fn names_a_person(text: &str) -> bool {
     Name::read(text).is_some()
 }
 

@@ -187,16 +187,10 @@ async fn an_unlinked_account_is_said_and_tried_again() {
     assert_eq!(next_message(&mut inbox).await.text, "before");
     // The stream stays open, and nothing comes over it any more.
     lab.server.unlink();
-    let why = async {
-        loop {
-            if let ChatState::Retrying { why } = lab.signal.state() {
-                return why;
-            }
-            let tries = lab.server.tries("version");
-            let look = || (lab.server.tries("version") > tries).then_some(());
-            lab.server.wait_until("another ping", look).await;
-        }
-    };
+    let why = lab.server.wait_until("words for it", || match lab.signal.state() {
+        ChatState::Retrying { why } => Some(why),
+        _ => None,
+    });
     tokio::select! {
         why = why => assert!(why.contains("link it again"), "{why}"),
         _ = futures::StreamExt::next(&mut inbox) => panic!("nobody wrote"),
