@@ -6,6 +6,8 @@
 mod check;
 mod listeners;
 mod setup;
+#[cfg(feature = "signal")]
+mod signal;
 #[cfg(feature = "telegram")]
 mod telegram;
 #[cfg(feature = "webhook")]
@@ -44,6 +46,12 @@ const PLATFORMS: &[SpokenPlatform] = &[
         platform: Platform::Telegram,
         accounts: telegram::accounts,
         setup: Some(&telegram::SETUP),
+    },
+    #[cfg(feature = "signal")]
+    SpokenPlatform {
+        platform: Platform::Signal,
+        accounts: signal::accounts,
+        setup: Some(&signal::SETUP),
     },
     #[cfg(feature = "webhook")]
     SpokenPlatform {
