@@ -227,7 +227,7 @@ fn inside(plan: &CagePlan) -> Result<(Option<u8>, Option<TcpListener>), StepFail
     }
     seal::drop_capabilities()?;
     // Landlock needs no_new_privs, and its own calls before the filter judges calls.
-    let ourselves = plan.in_container.then_some(Path::new("/proc/self/exe"));
+    let ourselves = plan.program_is_file.then_some(Path::new("/proc/self/exe"));
     let landlock = landlock::restrict(&view::writable(plan), ourselves)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hide the warden's memory")?;
     syscalls::filter(FilterOptions {
