@@ -2,7 +2,8 @@
 //!
 //! Within the process: [`chat::FakeChat`], [`backend::StandInBackend`], [`clock::ManualClock`] and
 //! [`model::ScriptedModel`] take the places of a platform, a backend, the wall clock and a model. On the
-//! wire: [`telegram::TelegramServer`] and [`model::ScriptedServer`] are spoken to as the real ones are.
+//! wire: [`slack::SlackServer`], [`telegram::TelegramServer`] and [`model::ScriptedServer`] are spoken to as
+//! the real ones are.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +12,7 @@ pub mod chat;
 pub mod clock;
 pub mod model;
 pub mod npm;
+pub mod slack;
 pub mod telegram;
 pub mod traffic;
 
