@@ -2,8 +2,8 @@
 //!
 //! Within the process: [`chat::FakeChat`], [`backend::StandInBackend`], [`clock::ManualClock`] and
 //! [`model::ScriptedModel`] take the places of a platform, a backend, the wall clock and a model. On the
-//! wire: [`telegram::TelegramServer`], [`signal_server::SignalServer`] and [`model::ScriptedServer`] are
-//! spoken to as the real ones are.
+//! wire: the servers in [`signal_server`], [`slack`], [`telegram`] and [`model`] are spoken to as the real
+//! ones are.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ pub mod clock;
 pub mod model;
 pub mod npm;
 pub mod signal_server;
+pub mod slack;
 pub mod telegram;
 pub mod traffic;
 
