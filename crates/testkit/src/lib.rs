@@ -2,7 +2,8 @@
 //!
 //! Within the process: [`chat::FakeChat`], [`backend::StandInBackend`], [`clock::ManualClock`] and
 //! [`model::ScriptedModel`] take the places of a platform, a backend, the wall clock and a model. On the
-//! wire: [`telegram::TelegramServer`] and [`model::ScriptedServer`] are spoken to as the real ones are.
+//! wire: [`telegram::TelegramServer`], [`whatsapp::WhatsAppServer`] and [`model::ScriptedServer`] are spoken
+//! to as the real ones are.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +14,7 @@ pub mod model;
 pub mod npm;
 pub mod telegram;
 pub mod traffic;
+pub mod whatsapp;
 
 /// Whether tests live through their long forms, as `cargo xtask test --long` has them do.
 pub fn long() -> bool {
