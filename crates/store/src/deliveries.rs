@@ -1,19 +1,16 @@
 //! Replies on their way out. None is lost; one that may have been sent before is marked so.
 
 use hermetic_types::Timestamp;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqlitePool};
 
+use crate::database::Durability::{OnDisk, Soon};
+use crate::database::WithoutRoom::Wait;
+use crate::database::{Database, DatabaseError, Row, Statement, Written};
 use crate::inbox;
-use crate::write::Durability::{OnDisk, Soon};
-use crate::write::WithoutRoom::Wait;
-use crate::write::{Statement, Writer};
 use crate::{End, MessageRow, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct Deliveries {
-    reader: SqlitePool,
-    writer: Writer,
+    database: Database,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,8 +55,8 @@ pub enum Tried {
 }
 
 impl Deliveries {
-    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
-        Self { reader, writer }
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
     }
 
     /// Writes the reply to a message down and how the message ended, both or neither.
@@ -73,13 +70,11 @@ impl Deliveries {
         let reply = insert(message, (account, address, text), now);
         let both = vec![reply, inbox::ended(message, end, None, now)];
         let doing = "queue a reply";
-        let written = self.writer.write(doing, (Soon, Wait), both).await?;
+        let written = self.database.write(doing, (Soon, Wait), both).await?;
         written
             .first()
-            .and_then(|insert| insert.rows.first())
-            .ok_or(sqlx::Error::RowNotFound)
-            .and_then(|row| row.try_get(0))
-            .map(DeliveryRow)
+            .ok_or_else(DatabaseError::no_row)
+            .and_then(row_of)
             .map_err(StoreError::while_doing(doing))
     }
 
@@ -107,12 +102,11 @@ impl Deliveries {
         };
         let mut all = vec![end];
         all.extend(next.iter().map(|next| insert_next(row, next, now)));
-        let written = self.writer.write(doing, (OnDisk, Wait), all).await?;
+        let written = self.database.write(doing, (OnDisk, Wait), all).await?;
         written
             .iter()
             .skip(1)
-            .map(|insert| insert.rows.first().ok_or(sqlx::Error::RowNotFound))
-            .map(|row| row?.try_get(0).map(DeliveryRow))
+            .map(row_of)
             .collect::<Result<_, _>>()
             .map_err(StoreError::while_doing(doing))
     }
@@ -120,7 +114,7 @@ impl Deliveries {
     /// On the disk before anything is sent: found so after a crash or a power cut, it is sent again and
     /// marked. Everything that led to the reply is on the disk with it.
     pub async fn begin(&self, row: DeliveryRow) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "begin a delivery",
                 (OnDisk, Wait),
@@ -134,7 +128,7 @@ impl Deliveries {
     }
 
     pub async fn sent(&self, row: DeliveryRow, now: Timestamp) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "note a delivery",
                 (Soon, Wait),
@@ -157,24 +151,26 @@ impl Deliveries {
 
     /// Replies that were not seen to arrive, in the order they were written.
     pub async fn due(&self) -> Result<Vec<Due>, StoreError> {
-        sqlx::query("SELECT * FROM deliveries WHERE state IN ('pending', 'sending') ORDER BY id")
-            .fetch_all(&self.reader)
+        let query = Statement::new(
+            "SELECT * FROM deliveries WHERE state IN ('pending', 'sending') ORDER BY id",
+        );
+        self.database
+            .read("read the replies that are due", query, due)
             .await
-            .and_then(|rows| rows.iter().map(due).collect())
-            .map_err(StoreError::while_doing("read the replies that are due"))
     }
 
     /// Whether a reply to this message was ever written.
     pub async fn any_for(&self, message: MessageRow) -> Result<bool, StoreError> {
-        sqlx::query_scalar::<_, bool>("SELECT EXISTS (SELECT 1 FROM deliveries WHERE message = ?)")
-            .bind(message.0)
-            .fetch_one(&self.reader)
+        let query = Statement::new("SELECT EXISTS (SELECT 1 FROM deliveries WHERE message = ?)")
+            .bind(message.0);
+        let exists = |row: &Row| row.get(0);
+        self.database
+            .read_only("look for a reply", query, exists)
             .await
-            .map_err(StoreError::while_doing("look for a reply"))
     }
 
     async fn note(&self, row: DeliveryRow, state: &str, note: &str) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "note a failed delivery",
                 (Soon, Wait),
@@ -207,7 +203,7 @@ fn insert(
 /// To the same message as the one before it.
 fn insert_next(before: DeliveryRow, next: &NextDelivery<'_>, now: Timestamp) -> Statement {
     let (state, attempts) = match next.tried {
-        Tried::Never => ("pending", 0),
+        Tried::Never => ("pending", 0_u32),
         Tried::NotSent => ("pending", 1),
         Tried::MaybeSent => ("sending", 1),
     };
@@ -224,17 +220,23 @@ fn insert_next(before: DeliveryRow, next: &NextDelivery<'_>, now: Timestamp) -> 
     .bind(now.millis())
 }
 
-fn due(row: &SqliteRow) -> Result<Due, sqlx::Error> {
-    let state: String = row.try_get("state")?;
+/// The row that an insert has made.
+fn row_of(insert: &Written) -> Result<DeliveryRow, DatabaseError> {
+    let row = insert.first_row().ok_or_else(DatabaseError::no_row)?;
+    row.get(0).map(DeliveryRow)
+}
+
+fn due(row: &Row) -> Result<Due, DatabaseError> {
+    let state: String = row.get("state")?;
     Ok(Due {
-        row: DeliveryRow(row.try_get("id")?),
-        message: row.try_get::<Option<i64>, _>("message")?.map(MessageRow),
-        account: row.try_get("account")?,
-        address: row.try_get("address")?,
-        text: row.try_get("text")?,
-        attempts: row.try_get("attempts")?,
+        row: DeliveryRow(row.get("id")?),
+        message: row.get::<Option<i64>>("message")?.map(MessageRow),
+        account: row.get("account")?,
+        address: row.get("address")?,
+        text: row.get("text")?,
+        attempts: row.get("attempts")?,
         maybe_sent: state == "sending",
-        queued_at: Timestamp::from_millis(row.try_get("queued_at")?),
+        queued_at: row.moment("queued_at")?,
     })
 }
 

@@ -1,19 +1,15 @@
 //! Background processes that a later gateway has to find again.
 
 use hermetic_types::{ConversationKey, RunId, SandboxId, Timestamp};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqlitePool};
 
 use crate::StoreError;
-use crate::ledger::parsed;
-use crate::write::Durability::{OnDisk, Soon};
-use crate::write::WithoutRoom::Fail;
-use crate::write::{Statement, Writer};
+use crate::database::Durability::{OnDisk, Soon};
+use crate::database::WithoutRoom::Fail;
+use crate::database::{Database, DatabaseError, Row, Statement};
 
 #[derive(Clone, Debug)]
 pub struct Processes {
-    reader: SqlitePool,
-    writer: Writer,
+    database: Database,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,13 +23,13 @@ pub struct ProcessRow {
 }
 
 impl Processes {
-    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
-        Self { reader, writer }
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
     }
 
     /// Names a process that is about to be started.
     pub async fn name(&self, row: &ProcessRow) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "write a process down",
                 (OnDisk, Fail),
@@ -53,7 +49,7 @@ impl Processes {
 
     /// Strikes out a process of which nobody wants to know anything more.
     pub async fn forget(&self, id: &RunId) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "strike a process out",
                 (Soon, Fail),
@@ -64,7 +60,7 @@ impl Processes {
     }
 
     pub async fn forget_all_of(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "strike out a conversation's processes",
                 (Soon, Fail),
@@ -77,21 +73,20 @@ impl Processes {
 
     /// In the order they were begun.
     pub async fn all(&self) -> Result<Vec<ProcessRow>, StoreError> {
-        sqlx::query("SELECT * FROM processes ORDER BY begun_at, id")
-            .fetch_all(&self.reader)
+        let query = Statement::new("SELECT * FROM processes ORDER BY begun_at, id");
+        self.database
+            .read("read the processes", query, process)
             .await
-            .and_then(|rows| rows.iter().map(process).collect())
-            .map_err(StoreError::while_doing("read the processes"))
     }
 }
 
-fn process(row: &SqliteRow) -> Result<ProcessRow, sqlx::Error> {
+fn process(row: &Row) -> Result<ProcessRow, DatabaseError> {
     Ok(ProcessRow {
-        id: parsed(row, "id", |text| text.parse().ok())?,
-        conversation: ConversationKey::new(row.try_get::<String, _>("conversation")?),
-        sandbox: parsed(row, "sandbox", |text| text.parse().ok())?,
-        terms: row.try_get("terms")?,
-        begun_at: Timestamp::from_millis(row.try_get("begun_at")?),
+        id: row.parsed("id", |text| text.parse().ok())?,
+        conversation: ConversationKey::new(row.get::<String>("conversation")?),
+        sandbox: row.parsed("sandbox", |text| text.parse().ok())?,
+        terms: row.get("terms")?,
+        begun_at: row.moment("begun_at")?,
     })
 }
 

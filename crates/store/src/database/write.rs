@@ -1,6 +1,6 @@
 //! The one way by which anything is written.
 //!
-//! A write is a list of statements. It is handed to a task, the [`committer`], which takes all that
+//! A write is a list of statements. It is handed to a task, the [`Committer`](super::committer::Committer), which takes all that
 //! wait at that moment into one transaction, and the answer comes after that transaction's commit: a
 //! row is never seen before it is certain. Nothing else can write: the connections for reading are
 //! opened with `query_only`.
@@ -9,23 +9,13 @@
 //! by checksums, and what is lost is always its end. So a write waits for the disk only if something
 //! happens outside right after it, and then everything that was written before it is safe as well.
 
-mod committer;
-mod failure;
-mod statement;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hermetic_types::HealthReport;
-use sqlx::sqlite::SqliteRow;
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use committer::Committer;
-pub(crate) use failure::has_damage;
-use failure::{Failure, in_words};
-pub(crate) use statement::Statement;
-
-use crate::StoreError;
+use super::{DatabaseError, Row, Statement};
 
 /// What has to be true of a write when its caller goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,69 +42,42 @@ pub(crate) enum WithoutRoom {
 /// What one statement of a write came to.
 #[derive(Debug)]
 pub(crate) struct Written {
-    pub(crate) rows: Vec<SqliteRow>,
-    pub(crate) affected: u64,
+    pub(super) rows: Vec<Row>,
+    pub(super) affected: u64,
 }
 
 /// The callers' end. Clones share one committer, which ends when the last of them is gone.
 #[derive(Clone, Debug)]
-pub(crate) struct Writer {
-    jobs: mpsc::UnboundedSender<Job>,
-    waits: Arc<AtomicBool>,
-    health: HealthReport,
+pub(super) struct Writer {
+    pub(super) jobs: mpsc::UnboundedSender<Job>,
+    pub(super) waits: Arc<AtomicBool>,
+    pub(super) health: HealthReport,
 }
 
 #[derive(Debug)]
-pub(crate) struct Job {
-    statements: Vec<Statement>,
-    durability: Durability,
-    without_room: WithoutRoom,
-    answer: oneshot::Sender<Result<Vec<Written>, sqlx::Error>>,
+pub(super) struct Job {
+    pub(super) statements: Vec<Statement>,
+    pub(super) durability: Durability,
+    pub(super) without_room: WithoutRoom,
+    pub(super) answer: oneshot::Sender<Result<Vec<Written>, sqlx::Error>>,
 }
 
 impl Writer {
     /// Whether writes that may wait for room do.
-    pub(crate) fn set_waiting(&self, waits: bool) {
+    pub(super) fn set_waiting(&self, waits: bool) {
         self.waits.store(waits, Ordering::SeqCst);
     }
 
-    pub(crate) fn health(&self) -> HealthReport {
+    pub(super) fn health(&self) -> HealthReport {
         self.health.clone()
     }
 
-    /// One statement; how many rows it changed.
-    pub(crate) async fn change(
-        &self,
-        doing: &'static str,
-        (durability, without_room): (Durability, WithoutRoom),
-        statement: Statement,
-    ) -> Result<u64, StoreError> {
-        let terms = (durability, without_room);
-        let written = self.write(doing, terms, vec![statement]).await?;
-        Ok(written.first().map_or(0, |written| written.affected))
-    }
-
-    /// One statement that says what it wrote; its first row, if it wrote one.
-    pub(crate) async fn returning(
-        &self,
-        doing: &'static str,
-        terms: (Durability, WithoutRoom),
-        statement: Statement,
-    ) -> Result<Option<SqliteRow>, StoreError> {
-        let written = self.write(doing, terms, vec![statement]).await?;
-        Ok(written
-            .into_iter()
-            .next()
-            .and_then(|written| written.rows.into_iter().next()))
-    }
-
     /// All of these statements or none.
-    pub(crate) async fn write(
+    pub(super) async fn write(
         &self,
-        doing: &'static str,
         (durability, without_room): (Durability, WithoutRoom),
         statements: Vec<Statement>,
-    ) -> Result<Vec<Written>, StoreError> {
+    ) -> Result<Vec<Written>, DatabaseError> {
         let (answer, answered) = oneshot::channel();
         let job = Job {
             statements,
@@ -127,6 +90,18 @@ impl Writer {
             Ok(()) => answered.await.unwrap_or(Err(sqlx::Error::PoolClosed)),
             Err(_) => Err(sqlx::Error::PoolClosed),
         };
-        written.map_err(StoreError::while_doing(doing))
+        written.map_err(DatabaseError::from)
+    }
+}
+
+impl Written {
+    /// How many rows it changed.
+    pub(crate) fn affected(&self) -> u64 {
+        self.affected
+    }
+
+    /// The first row that it says it wrote.
+    pub(crate) fn first_row(&self) -> Option<&Row> {
+        self.rows.first()
     }
 }

@@ -16,7 +16,7 @@ mod code {
 
 /// Whose fault a failed write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(super) enum Failure {
     /// The rows contradict each other: the statement's own fault, and the store is well.
     Statement,
     /// There is no room.
@@ -28,7 +28,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    pub(crate) fn of(error: &sqlx::Error) -> Self {
+    pub(super) fn of(error: &sqlx::Error) -> Self {
         match error {
             sqlx::Error::Database(error) => match primary(error.as_ref()) {
                 Some(code::CONSTRAINT) => Self::Statement,
@@ -44,7 +44,7 @@ impl Failure {
 }
 
 /// For the operator.
-pub(crate) fn in_words(error: &sqlx::Error) -> String {
+pub(super) fn in_words(error: &sqlx::Error) -> String {
     let sqlx::Error::Database(database) = error else {
         return error.to_string();
     };
@@ -60,7 +60,7 @@ pub(crate) fn in_words(error: &sqlx::Error) -> String {
     format!("{what} ({})", database.message())
 }
 
-pub(crate) fn has_damage(error: &sqlx::Error) -> bool {
+pub(super) fn has_damage(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else {
         return false;
     };

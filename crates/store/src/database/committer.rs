@@ -13,17 +13,18 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures::TryStreamExt;
-use hermetic_types::HealthReport;
+use hermetic_types::{HealthReport, SharedClock};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, Either, Executor, Row, SqliteConnection};
+use sqlx::{ConnectOptions, Connection, Either, Executor, Row as _, SqliteConnection};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::failure::is_failed_sync;
-use super::{Durability, Failure, Job, Statement, WithoutRoom, Writer, Written, in_words};
+use super::failure::{Failure, in_words, is_failed_sync};
+use super::write::{Durability, Job, WithoutRoom, Writer, Written};
+use super::{Row, Statement};
 
 /// More than this many writes are never in one transaction.
 const MOST_AT_ONCE: usize = 256;
@@ -35,7 +36,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(500);
 const SETTLE: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-pub(crate) struct Committer {
+pub(super) struct Committer {
     options: SqliteConnectOptions,
     log: PathBuf,
     on_disk: Option<SqliteConnection>,
@@ -45,6 +46,8 @@ pub(crate) struct Committer {
     waiting: Vec<Job>,
     may_wait: Arc<AtomicBool>,
     health: HealthReport,
+    /// Tells since when the store is in trouble.
+    clock: SharedClock,
     in_trouble: Option<Instant>,
     /// Since when something is committed and not synced.
     unsynced: Option<Instant>,
@@ -58,7 +61,11 @@ type Outcome = Result<Vec<Written>, sqlx::Error>;
 
 impl Committer {
     /// `first` waits for the disk. The queue has no bound of its own: each caller waits for its write.
-    pub(crate) fn start(options: SqliteConnectOptions, first: SqliteConnection) -> Writer {
+    pub(super) fn start(
+        options: SqliteConnectOptions,
+        first: SqliteConnection,
+        clock: SharedClock,
+    ) -> Writer {
         let (hand_in, jobs) = mpsc::unbounded_channel();
         let writer = Writer {
             jobs: hand_in,
@@ -76,6 +83,7 @@ impl Committer {
             waiting: Vec::new(),
             may_wait: Arc::clone(&writer.waits),
             health: writer.health.clone(),
+            clock,
             in_trouble: None,
             unsynced: None,
             log_is_doubtful: false,
@@ -234,7 +242,7 @@ impl Committer {
 
     fn fail(&mut self, job: Job, error: sqlx::Error) {
         let why = in_words(&error);
-        if self.health.degraded(&why, SystemTime::now().into()) {
+        if self.health.degraded(&why, self.clock.now()) {
             tracing::error!(why, "the store cannot be written");
         }
         self.in_trouble = Some(Instant::now() + TRY_AGAIN);
@@ -278,7 +286,7 @@ impl Committer {
             self.log_is_doubtful = true;
             self.in_trouble = Some(Instant::now());
             let why = format!("the disk answers with an error ({error})");
-            if self.health.degraded(&why, SystemTime::now().into()) {
+            if self.health.degraded(&why, self.clock.now()) {
                 tracing::error!(why, "the store cannot be written");
             }
         }
@@ -336,11 +344,7 @@ async fn run(
     connection: &mut SqliteConnection,
     statement: &Statement,
 ) -> Result<Written, sqlx::Error> {
-    if statement.unfit {
-        return Err(sqlx::Error::Encode("a value without a form".into()));
-    }
-    let query = sqlx::query_with(statement.sql, statement.arguments.clone());
-    let mut steps = connection.fetch_many(query);
+    let mut steps = connection.fetch_many(statement.query());
     let mut written = Written {
         rows: Vec::new(),
         affected: 0,
@@ -348,7 +352,7 @@ async fn run(
     while let Some(step) = steps.try_next().await? {
         match step {
             Either::Left(done) => written.affected += done.rows_affected(),
-            Either::Right(row) => written.rows.push(row),
+            Either::Right(row) => written.rows.push(Row::new(row)),
         }
     }
     Ok(written)
