@@ -12,6 +12,7 @@ pub mod chat;
 pub mod clock;
 pub mod model;
 pub mod npm;
+pub mod pypi;
 pub mod telegram;
 pub mod traffic;
 pub mod whatsapp;

@@ -128,6 +128,7 @@ async fn look_up(
                 "id": node,
                 "display_phone_number": DISPLAY_NUMBER,
                 "verified_name": "Hermetic",
+                "quality_rating": "GREEN",
             }))
             .into_response(),
         };

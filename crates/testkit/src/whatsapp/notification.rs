@@ -47,7 +47,13 @@ pub(super) fn status(id: &str, sent: &Value, failed: Option<i64>) -> Value {
             "error_data": { "details": "as Meta details it" },
         }]);
     }
-    change(json!({ "statuses": [status] }))
+    let mut contact = json!({ "profile": { "name": "somebody" } });
+    for (from, to) in [("to", "wa_id"), ("recipient", "user_id")] {
+        if let Some(value) = sent.get(from) {
+            contact[to] = value.clone();
+        }
+    }
+    change(json!({ "contacts": [contact], "statuses": [status] }))
 }
 
 fn change(mut value: Value) -> Value {
