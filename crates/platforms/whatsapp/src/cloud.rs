@@ -1,5 +1,6 @@
 //! A business number, by Meta's Cloud API.
 
+mod check;
 mod config;
 mod files;
 mod graph;
@@ -22,15 +23,14 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    AttachmentStream, Backoff, ButtonLimits, Capabilities, Chat, ChatState, DownloadError,
-    HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply, ReplyRule,
-    SendError, SendFailure, TextLimit,
+    AccountCheck, AttachmentStream, Backoff, ButtonLimits, Capabilities, Chat, ChatState,
+    CheckError, DownloadError, HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received,
+    Redelivery, Reply, ReplyRule, SendError, SendFailure, TextLimit,
 };
 use hermetic_types::{
     AccountId, Attachment, ChatId, ChatKind, MessageId, Place, Press, Secret, SharedClock, UserId,
 };
 use jiff::Timestamp;
-use serde::Deserialize;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard, mpsc};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -90,6 +90,7 @@ pub struct WhatsAppCloud {
     app_secret: Secret,
     verify_token: Option<Secret>,
     webhook_path: String,
+    version: GraphVersion,
     template: Option<MessageTemplate>,
     hearing: Hearing,
     timing: CloudTiming,
@@ -104,13 +105,6 @@ pub struct WhatsAppCloud {
     last: Mutex<Recent<ChatId, LastMessage>>,
     hand_in: mpsc::Sender<Received>,
     take_out: AsyncMutex<mpsc::Receiver<Received>>,
-}
-
-/// What Meta says of the number.
-#[derive(Debug, Deserialize)]
-struct RawNumber {
-    display_phone_number: Option<String>,
-    verified_name: Option<String>,
 }
 
 impl WhatsAppCloud {
@@ -133,6 +127,7 @@ impl WhatsAppCloud {
             app_secret: config.app_secret,
             verify_token: config.verify_token,
             webhook_path: config.webhook_path,
+            version: config.version,
             template: config.template,
             hearing: config.hearing,
             timing: config.timing,
@@ -205,14 +200,6 @@ impl WhatsAppCloud {
             sleep(backoff.next_wait()).await;
         }
     }
-
-    async fn number(&self) -> Result<RawNumber, CallError> {
-        let path = format!(
-            "{}?fields=display_phone_number,verified_name",
-            self.phone_number_id
-        );
-        self.graph.get(&path).await
-    }
 }
 
 enum Stage<'a> {
@@ -233,6 +220,10 @@ impl Chat for WhatsAppCloud {
     fn state(&self) -> ChatState {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.clone()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {
+        self.check_account().boxed()
     }
 
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {

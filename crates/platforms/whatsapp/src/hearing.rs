@@ -12,14 +12,23 @@ pub struct Hearing {
     pub free_response_chats: BTreeSet<ChatId>,
     /// `mention_patterns`: words that count as our name, in lower case.
     pub names: Vec<String>,
+    /// `dm_policy: disabled`.
+    pub private_disabled: bool,
+    /// `group_policy: disabled`.
+    pub groups_disabled: bool,
 }
 
 impl Hearing {
     /// Why something that was said there is not for us.
     pub(crate) fn ignores(&self, place: &Place, mentions_us: bool) -> Option<&'static str> {
-        let free = place.kind == ChatKind::Dm
-            || !self.require_mention
-            || self.free_response_chats.contains(&place.chat);
+        let is_private = place.kind == ChatKind::Dm;
+        match is_private {
+            true if self.private_disabled => return Some("private messages are switched off"),
+            false if self.groups_disabled => return Some("groups are switched off"),
+            _ => {}
+        }
+        let free =
+            is_private || !self.require_mention || self.free_response_chats.contains(&place.chat);
         (!free && !mentions_us).then_some("it does not mention us")
     }
 
@@ -53,6 +62,24 @@ pub(crate) fn passed_on(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_switched_off_is_not_heard() {
+        let place = |kind| Place {
+            chat: ChatId::from(1),
+            kind,
+            thread: None,
+        };
+        let hearing = Hearing {
+            private_disabled: true,
+            groups_disabled: true,
+            ..Hearing::default()
+        };
+        for kind in [ChatKind::Dm, ChatKind::Group] {
+            assert!(hearing.ignores(&place(kind), true).is_some());
+            assert_eq!(Hearing::default().ignores(&place(kind), false), None);
+        }
+    }
 
     #[test]
     fn a_name_is_a_word_and_not_a_part_of_one() {

@@ -125,9 +125,10 @@ impl WhatsAppCloud {
                 return Ok(None);
             }
         };
-        let place = place(&event);
-        self.note_last(&place.chat, &message);
-        self.undelivered.heard_from(&place.chat).await?;
+        if let Some(place) = said_in(&event) {
+            self.note_last(&place.chat, &message);
+            self.undelivered.heard_from(&place.chat).await?;
+        }
         let (receipt, counterfoil) = Receipt::pair();
         Ok(Some((Received { event, receipt }, counterfoil)))
     }
@@ -143,9 +144,11 @@ impl WhatsAppCloud {
     }
 }
 
-fn place(event: &Event) -> &Place {
+/// Where something was said that opens the window for an answer.
+fn said_in(event: &Event) -> Option<&Place> {
     match event {
-        Event::Message(message) => &message.place,
-        Event::Press(press) => &press.place,
+        Event::Message(message) => Some(&message.place),
+        Event::Press(press) => Some(&press.place),
+        Event::Deleted(_) => None,
     }
 }

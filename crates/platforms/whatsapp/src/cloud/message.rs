@@ -2,8 +2,8 @@
 
 use hermetic_chat::Event;
 use hermetic_types::{
-    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Incoming, MessageId,
-    Place, Press, Quoted, Sender, UpdateId, UserId,
+    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, DeletedMessage,
+    Incoming, MessageId, Place, Press, Quoted, Sender, UpdateId, UserId,
 };
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -54,6 +54,13 @@ pub(crate) struct RawMessage {
     sticker: Option<RawMedia>,
     location: Option<RawLocation>,
     contacts: Option<Vec<RawCard>>,
+    revoke: Option<RawRevoke>,
+}
+
+/// Only numbers that are also used in the WhatsApp Business app are told of it.
+#[derive(Debug, Deserialize)]
+struct RawRevoke {
+    original_message_id: MessageId,
 }
 
 #[derive(Debug, Deserialize)]
@@ -143,6 +150,13 @@ impl Posted {
             is_bot: false,
         };
         let place = self.place(origin.private);
+        if let Some(revoked) = self.message.revoke.take() {
+            return Ok(Event::Deleted(DeletedMessage {
+                account: reader.account.clone(),
+                chat: place.chat,
+                message: revoked.original_message_id,
+            }));
+        }
         let context = self.message.context.take();
         if let Some(pressed) = self.pressed() {
             let message = context.and_then(|context| context.id);

@@ -7,4 +7,11 @@
 )]
 
 mod conformance;
+mod delivery;
+mod files;
+mod inbound;
+mod intake;
 mod lab;
+mod outbound;
+mod people;
+mod pywa;
