@@ -6,6 +6,7 @@
     reason = "a test that panics is a test that failed"
 )]
 
+mod bridge;
 mod conformance;
 mod delivery;
 mod files;
