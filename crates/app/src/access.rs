@@ -162,7 +162,12 @@ pub(crate) fn warn_of_approvers(config: &Config) {
 pub(crate) fn approvers(config: &Config) -> Vec<(AccountId, UserId)> {
     let platforms = config.platforms();
     let telegram = platforms.telegram.accounts.keys();
-    let telegram = asked_on(config, &platforms.telegram.platform, Platform::Telegram, telegram);
+    let telegram = asked_on(
+        config,
+        &platforms.telegram.platform,
+        Platform::Telegram,
+        telegram,
+    );
     let signal = platforms.signal.accounts.keys();
     let signal = asked_on(config, &platforms.signal.platform, Platform::Signal, signal);
     telegram.into_iter().chain(signal).collect()

@@ -32,7 +32,8 @@ impl Signal {
 
 fn not_asked() -> Shortcoming {
     Shortcoming {
-        problem: "a daemon on a socket is not asked: it would hand messages to whoever asks".to_owned(),
+        problem: "a daemon on a socket is not asked: it would hand messages to whoever asks"
+            .to_owned(),
         remedy: "`hermetic status` shows whether the gateway is connected; start the daemon with \
                  --receive-mode=on-connection"
             .to_owned(),

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use crate::endpoint::Endpoint;
@@ -18,6 +19,9 @@ use crate::{SignalConfig, SignalConfigError};
 
 /// What comes over a stream of events is bounded: Signal's own bound for a text is 64 KiB.
 pub(crate) const LONGEST_EVENT: usize = 4 << 20;
+
+/// For asking whether messages are received, before we listen: they should not wait for it long.
+const PROBING: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Daemon {
@@ -53,10 +57,9 @@ pub(crate) enum Events {
 impl Daemon {
     pub(crate) fn new(config: &SignalConfig) -> Result<Self, SignalConfigError> {
         let link = match &config.endpoint {
-            Endpoint::Http(url) => Link::Http(HttpDaemon::new(
-                url.clone(),
-                config.endpoint.is_loopback(),
-            )?),
+            Endpoint::Http(url) => {
+                Link::Http(HttpDaemon::new(url.clone(), config.endpoint.is_loopback())?)
+            }
             Endpoint::Tcp(_) | Endpoint::Unix(_) => {
                 Link::Socket(SocketDaemon::new(config.endpoint.clone()))
             }
@@ -75,7 +78,8 @@ impl Daemon {
     }
 
     pub(crate) async fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
-        self.call_within(method, params, self.request, LONGEST_EVENT).await
+        self.call_within(method, params, self.request, LONGEST_EVENT)
+            .await
     }
 
     /// A call for our account, whose answer is not longer than this.
@@ -108,10 +112,14 @@ impl Daemon {
     /// away are lost. Nothing is received by asking, because no message is what is asked for.
     pub(crate) async fn receives_without_us(&self) -> Result<bool, CallError> {
         let nothing = json!({ "timeout": 0, "maxMessages": 0 });
-        let asked = match self.call("receive", nothing.clone()).await {
+        let asked = match self
+            .call_within("receive", nothing.clone(), PROBING, LONGEST_EVENT)
+            .await
+        {
             // A daemon for one account does not know the parameter here.
             Err(error) if error.says_unknown_parameter() => {
-                self.call_plainly("receive", &nothing, self.request, LONGEST_EVENT).await
+                self.call_plainly("receive", &nothing, PROBING, LONGEST_EVENT)
+                    .await
             }
             asked => asked,
         };
@@ -137,6 +145,13 @@ impl Daemon {
         }
     }
 
+    /// Has the daemon hand nothing over any more, where it can be told.
+    pub(crate) async fn hang_up(&self) {
+        if let Link::Socket(socket) = &self.link {
+            socket.hang_up().await;
+        }
+    }
+
     /// Asks for something small that only a daemon with our account answers.
     pub(crate) async fn ping(&self) -> Result<Value, CallError> {
         self.call("version", json!({})).await
@@ -149,6 +164,21 @@ impl Events {
         match self {
             Self::Http(events) => events.next().await,
             Self::Socket(events) => events.next().await,
+        }
+    }
+
+    /// What is here already, or comes before the daemon has ended the connection that it was told to end.
+    pub(crate) async fn rest(&mut self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        loop {
+            let next = match self {
+                Self::Http(events) => events.next().now_or_never(),
+                Self::Socket(events) => Some(events.next().await),
+            };
+            match next {
+                Some(Ok(frame)) => frames.push(frame),
+                Some(Err(_)) | None => return frames,
+            }
         }
     }
 

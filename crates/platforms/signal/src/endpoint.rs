@@ -39,13 +39,18 @@ impl FromStr for Endpoint {
         let wrong = || SignalConfigError::Address;
         if let Some(path) = text.strip_prefix("unix://") {
             let path = PathBuf::from(path);
-            return path.is_absolute().then_some(Self::Unix(path)).ok_or_else(wrong);
+            return path
+                .is_absolute()
+                .then_some(Self::Unix(path))
+                .ok_or_else(wrong);
         }
         if let Some(address) = text.strip_prefix("tcp://") {
             let address = address.trim_end_matches('/');
             let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
             let fits = !host.is_empty() && !address.contains('/') && port.parse::<u16>().is_ok();
-            return fits.then(|| Self::Tcp(address.to_owned())).ok_or_else(wrong);
+            return fits
+                .then(|| Self::Tcp(address.to_owned()))
+                .ok_or_else(wrong);
         }
         let url = Url::parse(text.trim_end_matches('/')).map_err(|_| wrong())?;
         let fits = matches!(url.scheme(), "http" | "https")
@@ -61,7 +66,12 @@ impl fmt::Display for Endpoint {
         match self {
             // Without what may stand before the host: a proxy in front may want a password.
             Self::Http(url) => {
-                write!(f, "{}://{}", url.scheme(), url.host_str().unwrap_or_default())?;
+                write!(
+                    f,
+                    "{}://{}",
+                    url.scheme(),
+                    url.host_str().unwrap_or_default()
+                )?;
                 url.port().map_or(Ok(()), |port| write!(f, ":{port}"))
             }
             Self::Tcp(address) => write!(f, "tcp://{address}"),
@@ -86,13 +96,32 @@ mod tests {
             ("http://me:secret@signal:8080", "http://signal:8080", false),
             ("tcp://localhost:7583", "tcp://localhost:7583", true),
             ("tcp://[::1]:7583/", "tcp://[::1]:7583", true),
-            ("unix:///run/signal-cli/socket", "unix:///run/signal-cli/socket", true),
+            (
+                "unix:///run/signal-cli/socket",
+                "unix:///run/signal-cli/socket",
+                true,
+            ),
         ] {
             let endpoint: Endpoint = text.parse().unwrap();
-            assert_eq!((endpoint.to_string().as_str(), endpoint.is_loopback()), (shown, loopback));
+            assert_eq!(
+                (endpoint.to_string().as_str(), endpoint.is_loopback()),
+                (shown, loopback)
+            );
         }
-        for text in ["", "127.0.0.1:8080", "ftp://a", "tcp://:1", "tcp://a:x", "unix://x", "http://a/?b"] {
-            assert_eq!(text.parse::<Endpoint>(), Err(SignalConfigError::Address), "{text:?}");
+        for text in [
+            "",
+            "127.0.0.1:8080",
+            "ftp://a",
+            "tcp://:1",
+            "tcp://a:x",
+            "unix://x",
+            "http://a/?b",
+        ] {
+            assert_eq!(
+                text.parse::<Endpoint>(),
+                Err(SignalConfigError::Address),
+                "{text:?}"
+            );
         }
     }
 }

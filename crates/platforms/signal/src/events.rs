@@ -1,20 +1,26 @@
 //! What the gateway is told of an event.
 
+use std::time::Duration;
+
 use hermetic_chat::{Event, SendError, SendFailure};
 use hermetic_types::{
-    ChatId, ChatKind, DeletedMessage, Incoming, MessageId, Place, Press, Quoted, Sender, UpdateId, UserId,
+    ChatId, ChatKind, DeletedMessage, Incoming, MessageId, Place, Press, Quoted, Sender, UpdateId,
+    UserId,
 };
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
 use crate::Signal;
 use crate::hear::{self, Act, Heard, Listener, Quote, Said};
+use crate::leftovers;
 use crate::names;
 use crate::people;
 use crate::rpc::CallError;
 use crate::send::{message_id, not_ours};
 
+const LOOKING_UP: Duration = Duration::from_secs(10);
 /// What is kept of a message to be quoted: phones show two lines of it.
 const QUOTED_LETTERS: usize = 200;
 
@@ -121,12 +127,9 @@ impl Signal {
     }
 
     pub(crate) fn note_stored(&self, event: &Event) {
-        let update = match event {
-            Event::Message(message) => &message.update,
-            Event::Press(press) => &press.update,
-            Event::Deleted(_) => return,
-        };
-        self.seen.note(update.clone(), ());
+        if let Some(update) = leftovers::update(event) {
+            self.seen.note(update.clone(), ());
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -139,18 +142,25 @@ impl Signal {
         let version = answer["version"].as_str().unwrap_or("unknown");
         info!(account = %self.account, version, "signal-cli answers");
         // Over a socket we would see ourselves.
-        let receives = !self.daemon.is_socket() && self.daemon.receives_without_us().await.unwrap_or(false);
+        let receives =
+            !self.daemon.is_socket() && self.daemon.receives_without_us().await.unwrap_or(false);
         if receives {
             warn!(
                 account = %self.account,
                 "signal-cli receives messages while nobody listens, and those are lost: start its daemon with \
-                 --receive-mode=on-connection"
+                 --receive-mode=on-connection; if it was, it has not noticed yet that an earlier connection is gone"
             );
         }
         if let Err(error) = self.choices.tidy(self.clock.now()).await {
             debug!(%error, "old questions could not be forgotten");
         }
-        self.people.look_up(&self.daemon).await;
+        // Signal may take its time for that, and messages are not to wait for it.
+        if timeout(LOOKING_UP, self.people.look_up(&self.daemon))
+            .await
+            .is_err()
+        {
+            debug!("it took too long to ask whose the listed numbers are");
+        }
         Ok(())
     }
 

@@ -50,7 +50,8 @@ impl Signal {
         params["attachments"] = json!([data_uri(&file.name, &file.bytes)]);
         let call = || {
             let params = params.clone();
-            self.daemon.call_within("send", params, TRANSFER, LONGEST_ATTACHMENT_ANSWER)
+            self.daemon
+                .call_within("send", params, TRANSFER, LONGEST_ATTACHMENT_ANSWER)
         };
         let sent = self.patiently(&place.chat, call).await;
         let timestamp = self.note_sent(&sent.map_err(SendFailure::from)?)?;
@@ -68,7 +69,10 @@ impl Signal {
         }
         let asked = json!({ "id": attachment.id });
         let longest = usize::try_from(limit / 3 + 1).unwrap_or(usize::MAX) * 4 + 4096;
-        let answer = self.daemon.call_within("getAttachment", asked, TRANSFER, longest).await;
+        let answer = self
+            .daemon
+            .call_within("getAttachment", asked, TRANSFER, longest)
+            .await;
         let answer = answer.map_err(failed)?;
         let bytes = decoded(&answer)?;
         if bytes.len() as u64 > limit {
@@ -82,7 +86,9 @@ fn decoded(answer: &Value) -> Result<Bytes, DownloadError> {
     // A bare text is what versions before 0.13 answered with.
     let text = answer["data"].as_str().or(answer.as_str());
     let text = text.ok_or_else(|| failed(CallError::Garbled))?;
-    let bytes = STANDARD.decode(text).map_err(|error| DownloadError::Failed(Box::new(error)))?;
+    let bytes = STANDARD
+        .decode(text)
+        .map_err(|error| DownloadError::Failed(Box::new(error)))?;
     Ok(bytes.into())
 }
 
@@ -152,7 +158,10 @@ mod tests {
             data_uri("../a;b,c=d é.PNG", b"hi"),
             "data:image/png;filename=a%3Bb%2Cc%3Dd%20%C3%A9.PNG;base64,aGk="
         );
-        assert_eq!(data_uri("a\\", b""), "data:application/octet-stream;filename=file;base64,");
+        assert_eq!(
+            data_uri("a\\", b""),
+            "data:application/octet-stream;filename=file;base64,"
+        );
     }
 
     #[test]

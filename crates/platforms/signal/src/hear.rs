@@ -14,7 +14,10 @@ pub(crate) enum Heard {
     /// Not for us, with the reason.
     Nothing(&'static str),
     /// A message that the daemon could not read.
-    Unreadable { from: Option<Address>, why: String },
+    Unreadable {
+        from: Option<Address>,
+        why: String,
+    },
     Malformed(String),
 }
 

@@ -44,7 +44,9 @@ impl HttpDaemon {
         longest: usize,
     ) -> Result<Value, CallError> {
         let request = self.client.post(self.path("api/v1/rpc"));
-        let request = request.timeout(limit).json(&rpc::request(id, method, params));
+        let request = request
+            .timeout(limit)
+            .json(&rpc::request(id, method, params));
         let response = request.send().await.map_err(of_request)?;
         self.see_status(&response).await?;
         let body = read(response, longest).await?;

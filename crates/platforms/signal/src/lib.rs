@@ -16,6 +16,7 @@ mod events;
 mod files;
 mod hear;
 mod http;
+mod leftovers;
 mod lines;
 mod mentions;
 mod names;
@@ -52,6 +53,7 @@ use tokio_util::sync::CancellationToken;
 
 use choices::KeptChoices;
 use daemon::Daemon;
+use leftovers::Leftovers;
 use pace::Pace;
 use people::People;
 use presence::Presence;
@@ -132,7 +134,9 @@ pub struct Timing {
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum SignalConfigError {
-    #[error("the address of signal-cli's daemon is none: expected http://host:port, tcp://host:port or unix:///path")]
+    #[error(
+        "the address of signal-cli's daemon is none: expected http://host:port, tcp://host:port or unix:///path"
+    )]
     Address,
     #[error("the account is no number with its country, as in +4915112345678")]
     Number,
@@ -151,6 +155,7 @@ pub struct Signal {
     pace: Pace,
     presence: Presence,
     choices: KeptChoices,
+    leftovers: Leftovers,
     clock: SharedClock,
     state: Mutex<ChatState>,
     /// Events taken over lately: a daemon that was asked twice says everything twice.
@@ -169,6 +174,7 @@ impl Signal {
         Ok(Self {
             daemon: Daemon::new(&config)?,
             people: People::new(&config.number, &config.listed, Arc::clone(&config.state)),
+            leftovers: Leftovers::new(Arc::clone(&config.state)),
             choices: KeptChoices::new(config.state),
             account: config.account,
             number: config.number,

@@ -71,9 +71,15 @@ mod tests {
     #[test]
     fn names_stand_where_they_were_put() {
         let both = json!([of(US, 0), of(OTHER, 11)]);
-        assert_eq!(read("\u{fffc} 😀 hello \u{fffc}!", both), format!("😀 hello @{OTHER}!"));
+        assert_eq!(
+            read("\u{fffc} 😀 hello \u{fffc}!", both),
+            format!("😀 hello @{OTHER}!")
+        );
         assert_eq!(read("\u{fffc} /status", json!([of(US, 0)])), "/status");
-        assert_eq!(read("ask \u{fffc}", json!([of(US, 4)])), format!("ask @{US}"));
+        assert_eq!(
+            read("ask \u{fffc}", json!([of(US, 4)])),
+            format!("ask @{US}")
+        );
     }
 
     #[test]

@@ -132,14 +132,17 @@ impl People {
 
     /// Asks Signal whose these numbers are.
     pub(crate) async fn ask(&self, daemon: &Daemon, numbers: &[String]) -> Result<(), CallError> {
-        let answer = daemon.call("getUserStatus", json!({ "recipient": numbers })).await?;
+        let answer = daemon
+            .call("getUserStatus", json!({ "recipient": numbers }))
+            .await?;
         for status in answer.as_array().into_iter().flatten() {
             let Ok(status) = RawStatus::deserialize(status) else {
                 continue;
             };
             let asked = status.number.or(status.recipient);
             let address = Address::new(status.uuid, asked);
-            let Some((Some(uuid), Some(number))) = address.map(|known| (known.uuid, known.number)) else {
+            let Some((Some(uuid), Some(number))) = address.map(|known| (known.uuid, known.number))
+            else {
                 continue;
             };
             if number == self.number {

@@ -8,7 +8,10 @@ const ALICE_ID: &str = "11111111-1111-4111-8111-111111111111";
 const MALLORY_ID: &str = "22222222-2222-4222-8222-222222222222";
 
 fn people(listed: &[&str], state: &Arc<InMemoryState>) -> People {
-    let listed: Vec<_> = listed.iter().map(|name| UserId::new(*name).unwrap()).collect();
+    let listed: Vec<_> = listed
+        .iter()
+        .map(|name| UserId::new(*name).unwrap())
+        .collect();
     People::new(OURS, &listed, Arc::clone(state) as Arc<dyn AdapterState>)
 }
 
@@ -38,15 +41,29 @@ async fn a_person_goes_by_the_name_they_are_listed_with() {
 async fn a_listed_number_stays_with_whom_it_belonged_to() {
     let state = Arc::default();
     let before = people(&[ALICE], &state);
-    assert_eq!(called(&before, Some(ALICE_ID), None).await, ALICE_ID, "not known yet");
+    assert_eq!(
+        called(&before, Some(ALICE_ID), None).await,
+        ALICE_ID,
+        "not known yet"
+    );
     assert_eq!(called(&before, Some(ALICE_ID), Some(ALICE)).await, ALICE);
-    assert_eq!(called(&before, Some(ALICE_ID), None).await, ALICE, "hidden, and known");
+    assert_eq!(
+        called(&before, Some(ALICE_ID), None).await,
+        ALICE,
+        "hidden, and known"
+    );
     // Also after a restart.
     let after = people(&[ALICE], &state);
-    assert_eq!(called(&after, Some(MALLORY_ID), Some(ALICE)).await, MALLORY_ID);
+    assert_eq!(
+        called(&after, Some(MALLORY_ID), Some(ALICE)).await,
+        MALLORY_ID
+    );
     assert_eq!(called(&after, Some(ALICE_ID), None).await, ALICE);
     // A new number does not make another person of her.
-    assert_eq!(called(&after, Some(ALICE_ID), Some("+4915100000009")).await, ALICE);
+    assert_eq!(
+        called(&after, Some(ALICE_ID), Some("+4915100000009")).await,
+        ALICE
+    );
 }
 
 #[tokio::test]

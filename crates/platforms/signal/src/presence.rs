@@ -111,7 +111,10 @@ impl Signal {
     /// be a stranger's.
     async fn tell_read(&self, place: &Place, answered: Option<&MessageId>) {
         let (reader, read) = match place.kind {
-            ChatKind::Dm => (place.chat.as_str().to_owned(), self.presence.take_unread(&place.chat)),
+            ChatKind::Dm => (
+                place.chat.as_str().to_owned(),
+                self.presence.take_unread(&place.chat),
+            ),
             _ => match answered.and_then(MessageName::read) {
                 Some(MessageName {
                     timestamp,

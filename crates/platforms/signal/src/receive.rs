@@ -1,20 +1,23 @@
 //! Events in.
 //!
 //! The daemon hands an event over once. Until its receipt is signed it is kept here and handed out again,
-//! for as long as the process lives; Signal has no history to read it from afterwards.
+//! and what is not stored when listening ends is kept for the next start. What a crash takes is lost: Signal
+//! has no history to read it from.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{BoxFuture, FutureExt, join};
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use hermetic_chat::{Backoff, ChatState, Event, Receipt, ReceiveError, Received};
+use hermetic_types::UpdateId;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::Signal;
 use crate::daemon::{Events, Frame};
+use crate::leftovers;
 use crate::rpc::CallError;
 
 /// Events that were handed out and are not stored yet. When they are this many, no more are read.
@@ -33,10 +36,12 @@ pub(crate) fn stream(
         ping_at: Instant::now(),
         backoff: Backoff::new(signal.timing.retry.0, signal.timing.retry.1),
         has_looked_around: false,
+        left: HashSet::new(),
     };
     stream::unfold((receiver, stop), |(mut receiver, stop)| async move {
         let next = stop.run_until_cancelled(receiver.next()).await;
         if next.is_none() {
+            receiver.leave().await;
             receiver.signal.set_state(ChatState::Stopped {
                 why: "asked to".to_owned(),
             });
@@ -57,6 +62,8 @@ struct Receiver<'a> {
     ping_at: Instant,
     backoff: Backoff,
     has_looked_around: bool,
+    /// Events of an earlier process that are not stored yet.
+    left: HashSet<UpdateId>,
 }
 
 /// What became of an event.
@@ -139,6 +146,7 @@ impl Receiver<'_> {
         if !self.has_looked_around {
             self.signal.look_around().await?;
             self.has_looked_around = true;
+            self.take_leftovers().await;
         }
         let events = self.signal.daemon.events().await?;
         self.alive();
@@ -158,7 +166,9 @@ impl Receiver<'_> {
         self.backoff.reset();
         match frame {
             Frame::Alive => {}
-            Frame::Malformed => warn!(account = %self.signal.account, "signal-cli sent something malformed; skipped"),
+            Frame::Malformed => {
+                warn!(account = %self.signal.account, "signal-cli sent something malformed; skipped")
+            }
             Frame::Event(event) => self.ready.extend(self.signal.hear(&event).await),
         }
     }
@@ -166,7 +176,14 @@ impl Receiver<'_> {
     async fn settle(&mut self, settled: Option<Settled>) {
         match settled {
             None => {}
-            Some(Settled::Stored(event)) => self.signal.note_stored(&event),
+            Some(Settled::Stored(event)) => {
+                self.signal.note_stored(&event);
+                let was_left =
+                    leftovers::update(&event).is_some_and(|update| self.left.remove(update));
+                if was_left {
+                    self.signal.leftovers.forget(&event).await;
+                }
+            }
             Some(Settled::NotStored(event)) => {
                 warn!(account = %self.signal.account, "an event was not stored; handing it out again");
                 // Whatever keeps it from being stored lasts longer than a moment.
@@ -175,6 +192,41 @@ impl Receiver<'_> {
                 // Nothing was read meanwhile, which is not the daemon's silence.
                 self.alive();
             }
+        }
+    }
+
+    async fn take_leftovers(&mut self) {
+        match self.signal.leftovers.load().await {
+            Ok(events) => {
+                self.left
+                    .extend(events.iter().filter_map(leftovers::update).cloned());
+                self.ready.extend(events);
+            }
+            Err(error) => {
+                warn!(account = %self.signal.account, %error, "what an earlier process left could not be read")
+            }
+        }
+    }
+
+    /// Keeps what was received and is not stored. The daemon forgot it when it gave it to us.
+    async fn leave(&mut self) {
+        let mut left: Vec<_> = self.ready.drain(..).collect();
+        while let Some(Some(settled)) = self.open.next().now_or_never() {
+            match settled {
+                Settled::NotStored(event) => left.push(event),
+                Settled::Stored(event) => self.signal.note_stored(&event),
+            }
+        }
+        if let Some(mut events) = self.events.take() {
+            let hanging_up = self.signal.daemon.hang_up();
+            for frame in join(hanging_up, events.rest()).await.1 {
+                if let Frame::Event(event) = frame {
+                    left.extend(self.signal.hear(&event).await);
+                }
+            }
+        }
+        for event in left {
+            self.signal.leftovers.keep(event).await;
         }
     }
 

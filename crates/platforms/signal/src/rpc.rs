@@ -40,7 +40,9 @@ pub(crate) enum CallError {
     /// Whoever listens there did not take the request for one.
     #[error("{}", of_status(*status))]
     Status { status: u16 },
-    #[error("this is signal-cli-rest-api, a wrapper with another protocol: give the address of signal-cli's own daemon (signal-cli daemon --http)")]
+    #[error(
+        "this is signal-cli-rest-api, a wrapper with another protocol: give the address of signal-cli's own daemon (signal-cli daemon --http)"
+    )]
     Wrapper,
     #[error("{0}")]
     Refused(Refusal),
@@ -72,7 +74,10 @@ pub(crate) fn request(id: u64, method: &str, params: &Value) -> Value {
 /// The id of an answer and what it says.
 pub(crate) fn answer(mut answer: Value) -> (Option<u64>, Result<Value, CallError>) {
     let id = answer["id"].as_u64();
-    let error = answer.get_mut("error").map(Value::take).filter(|error| !error.is_null());
+    let error = answer
+        .get_mut("error")
+        .map(Value::take)
+        .filter(|error| !error.is_null());
     let said = match (error, answer.get_mut("result").map(Value::take)) {
         (Some(error), _) => Err(CallError::Refused(Refusal::read(&error))),
         (None, Some(result)) => Ok(result),
@@ -105,7 +110,10 @@ impl Refusal {
     }
 
     fn retry_after(&self) -> Duration {
-        let seconds = self.results.iter().filter_map(|result| result.retry_after_seconds);
+        let seconds = self
+            .results
+            .iter()
+            .filter_map(|result| result.retry_after_seconds);
         let wait = seconds.max().map_or(USUAL_RETRY, Duration::from_secs);
         wait.min(LONGEST_RETRY)
     }
@@ -173,7 +181,8 @@ impl CallError {
 
     /// Whether the formatting was not understood, as by a version that has no styles.
     pub(crate) fn is_about_styles(&self) -> bool {
-        let about = |message: &str| message.contains("textStyle") || message.contains("Invalid style");
+        let about =
+            |message: &str| message.contains("textStyle") || message.contains("Invalid style");
         matches!(self, Self::Refused(refusal) if about(&refusal.message))
     }
 
@@ -215,12 +224,13 @@ impl From<CallError> for SendFailure {
         match error {
             CallError::Refused(refusal) => refusal.failure(),
             // Whoever answers so has not read the request.
-            CallError::Unreachable(_) | CallError::Wrapper | CallError::Status { status: ..500 } => {
-                Self::NotSent(Box::new(error))
-            }
-            CallError::Broken(_) | CallError::Silent | CallError::Garbled | CallError::Status { .. } => {
-                Self::Uncertain(Box::new(error))
-            }
+            CallError::Unreachable(_)
+            | CallError::Wrapper
+            | CallError::Status { status: ..500 } => Self::NotSent(Box::new(error)),
+            CallError::Broken(_)
+            | CallError::Silent
+            | CallError::Garbled
+            | CallError::Status { .. } => Self::Uncertain(Box::new(error)),
         }
     }
 }

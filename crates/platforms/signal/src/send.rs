@@ -72,6 +72,11 @@ impl Signal {
         styled["message"] = json!(format!("{text}{words}"));
         styled["textStyle"] = json!(styles);
         plain["message"] = json!(format!("{}{words}", part.as_str()));
+        // Until what its reactions mean is kept.
+        let _asking = match choices {
+            Some(_) => Some(self.choices.ask().await),
+            None => None,
+        };
         let send = async |params: &Value| {
             self.patiently(&place.chat, || self.daemon.call("send", params.clone()))
                 .await

@@ -20,6 +20,7 @@ use crate::rpc::{self, CallError};
 use crate::sse::StreamEnded;
 
 const CONNECTING: Duration = Duration::from_secs(10);
+const HANGING_UP: Duration = Duration::from_secs(2);
 /// Events that wait to be taken. When they are many the daemon has to wait too, and Signal's servers
 /// keep the rest.
 const WAITING_EVENTS: usize = 64;
@@ -42,7 +43,7 @@ struct Connection {
     /// Taken by who listens, and left here for the next who does.
     events: Arc<AsyncMutex<mpsc::Receiver<Frame>>>,
     reader: AbortOnDropHandle<()>,
-    _writer: AbortOnDropHandle<()>,
+    writer: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug)]
@@ -95,6 +96,27 @@ impl SocketDaemon {
         })
     }
 
+    /// Ends the connection in good order: our side first, which the daemon notices at once, then what it
+    /// had said until then.
+    pub(crate) async fn hang_up(&self) {
+        let Some(connection) = self.connection.lock().await.take() else {
+            return;
+        };
+        let Connection {
+            requests,
+            reader,
+            writer,
+            ..
+        } = connection;
+        drop(requests);
+        let ended = async {
+            let _ = writer.await;
+            let _ = reader.await;
+        };
+        // Whoever does not hang up is left hanging.
+        let _ = timeout(HANGING_UP, ended).await;
+    }
+
     async fn connected<'a>(
         &self,
         connection: &'a mut Option<Connection>,
@@ -130,7 +152,7 @@ impl Connection {
             waiting,
             events: Arc::new(AsyncMutex::new(heard)),
             reader: AbortOnDropHandle::new(reader),
-            _writer: AbortOnDropHandle::new(tokio::spawn(write_lines(write, to_write))),
+            writer: AbortOnDropHandle::new(tokio::spawn(write_lines(write, to_write))),
         })
     }
 }

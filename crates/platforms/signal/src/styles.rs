@@ -160,17 +160,27 @@ mod tests {
         assert_eq!(text, "😀 bold both a b no psst");
         assert_eq!(
             styles,
-            ["8:4:ITALIC", "3:9:BOLD", "13:3:MONOSPACE", "17:2:STRIKETHROUGH", "20:4:SPOILER"]
+            [
+                "8:4:ITALIC",
+                "3:9:BOLD",
+                "13:3:MONOSPACE",
+                "17:2:STRIKETHROUGH",
+                "20:4:SPOILER"
+            ]
         );
     }
 
     #[test]
     fn blocks_links_headings_and_what_is_none_of_them() {
-        let (text, styles) = styled("# Head\n```rust\nlet a = `b`;\n\n```\n- [x](https://a.b) \\*c\\*");
+        let (text, styles) =
+            styled("# Head\n```rust\nlet a = `b`;\n\n```\n- [x](https://a.b) \\*c\\*");
         assert_eq!(text, "Head\nlet a = `b`;\n\n- x (https://a.b) *c*");
         assert_eq!(styles, ["0:4:BOLD", "5:13:MONOSPACE"]);
         let (text, styles) = styled("2 * 3 * 4 snake_case_name ```");
-        assert_eq!((text.as_str(), styles.len()), ("2 * 3 * 4 snake_case_name ```", 0));
+        assert_eq!(
+            (text.as_str(), styles.len()),
+            ("2 * 3 * 4 snake_case_name ```", 0)
+        );
     }
 
     proptest! {

@@ -51,8 +51,8 @@ def ask(host, port, method, path, kind, body):
     response = connection.getresponse()
     text = response.read()
     connection.close()
-    answer = json.loads(text) if text.strip() else None
-    return [response.status, said(answer)]
+    is_json = (response.getheader("Content-Type") or "").startswith(JSON)
+    return [response.status, said(json.loads(text)) if is_json else None]
 
 
 def said(answer):

@@ -4,6 +4,7 @@
 //! package, the reason is returned, and the test that wanted it is skipped aloud.
 
 mod aimock;
+mod signal_cli;
 mod telegram;
 
 use std::ffi::OsStr;
@@ -18,9 +19,11 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 pub use aimock::Aimock;
+pub use signal_cli::signal_cli;
 pub use telegram::TelegramTestApi;
 
-const LONGEST_INSTALL: Duration = Duration::from_secs(180);
+/// signal-cli has ninety megabytes.
+const LONGEST_INSTALL: Duration = Duration::from_secs(480);
 const LONGEST_START: Duration = Duration::from_secs(60);
 
 /// A free port may be somebody else's a moment later.

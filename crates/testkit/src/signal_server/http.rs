@@ -29,7 +29,9 @@ async fn rpc(State(world): State<Arc<World>>, headers: HeaderMap, body: Bytes) -
     if !has_local_host(&headers) {
         return StatusCode::MISDIRECTED_REQUEST.into_response();
     }
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
     if !kind.is_some_and(|kind| kind.starts_with("application/json")) {
         return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
     }
@@ -84,14 +86,18 @@ impl Drop for Noticed {
 
 /// Since 0.14.4 a page in a browser cannot speak to it under a name of its own.
 fn has_local_host(headers: &HeaderMap) -> bool {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
     let host = host.map(|host| host.rsplit_once(':').map_or(host, |(host, _)| host));
     matches!(host, Some("127.0.0.1" | "localhost"))
 }
 
 fn bare(status: u16) -> Response {
     let status = StatusCode::from_u16(status);
-    status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR).into_response()
+    status
+        .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        .into_response()
 }
 
 /// An answer that ends before it said what it promised.

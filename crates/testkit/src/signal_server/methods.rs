@@ -34,12 +34,17 @@ pub(super) fn handle(world: &World, message: &Value) -> Reply {
         return single(world, message);
     };
     if batch.is_empty() {
-        return Reply::Answer(error(&Value::Null, refuse(INVALID_REQUEST, "invalid request")));
+        return Reply::Answer(error(
+            &Value::Null,
+            refuse(INVALID_REQUEST, "invalid request"),
+        ));
     }
-    let answers = batch.iter().filter_map(|message| match single(world, message) {
-        Reply::Answer(answer) => Some(answer),
-        _ => None,
-    });
+    let answers = batch
+        .iter()
+        .filter_map(|message| match single(world, message) {
+            Reply::Answer(answer) => Some(answer),
+            _ => None,
+        });
     Reply::Answer(answers.collect())
 }
 
@@ -54,8 +59,15 @@ fn single(world: &World, message: &Value) -> Reply {
     };
     let failure = world.begin(method);
     match failure {
-        Some(Failure::Refuse { code, message, data }) => {
-            let refusal = Refusal { data, ..refuse(code, message) };
+        Some(Failure::Refuse {
+            code,
+            message,
+            data,
+        }) => {
+            let refusal = Refusal {
+                data,
+                ..refuse(code, message)
+            };
             return Reply::Answer(error(id, refusal));
         }
         Some(Failure::Status(status)) => return Reply::Status(status),
@@ -66,27 +78,30 @@ fn single(world: &World, message: &Value) -> Reply {
     match (done, failure) {
         (_, Some(Failure::DropAfter)) => Reply::Break,
         _ if id.is_null() => Reply::Nothing,
-        (Ok(result), _) => {
-            Reply::Answer(json!({ "jsonrpc": "2.0", "result": result, "id": id }))
-        }
+        (Ok(result), _) => Reply::Answer(json!({ "jsonrpc": "2.0", "result": result, "id": id })),
         (Err(refusal), _) => Reply::Answer(error(id, refusal)),
     }
 }
 
 fn call(world: &World, method: &str, params: &Value) -> Result<Value, Refusal> {
     let account = params["account"].as_str();
-    if account.is_some_and(|account| account != NUMBER) || (account.is_some() && !world.is_linked()) {
+    if account.is_some_and(|account| account != NUMBER) || (account.is_some() && !world.is_linked())
+    {
         return Err(refuse(INVALID_PARAMS, "Specified account does not exist"));
     }
     if account.is_none() && !matches!(method, "listAccounts" | "version") && !world.is_linked() {
-        return Err(refuse(INVALID_PARAMS, "Method requires valid account parameter"));
+        return Err(refuse(
+            INVALID_PARAMS,
+            "Method requires valid account parameter",
+        ));
     }
     match method {
         "version" => Ok(json!({ "version": "0.14.6" })),
         "listAccounts" => Ok(json!([{ "number": NUMBER }])),
-        "receive" if world.is_receiving() => {
-            Err(refuse(USER, "Receive command cannot be used if messages are already being received."))
-        }
+        "receive" if world.is_receiving() => Err(refuse(
+            USER,
+            "Receive command cannot be used if messages are already being received.",
+        )),
         "receive" => Ok(json!([])),
         "getUserStatus" => Ok(user_status(world, params)),
         "getAttachment" => attachment(world, params),
@@ -116,9 +131,14 @@ fn send(world: &World, params: &Value) -> Result<Value, Refusal> {
         check_style(style.as_str().unwrap_or_default(), text)?;
     }
     for uri in attachments.into_iter().flatten() {
-        let known = uri.as_str().is_some_and(|uri| uri.starts_with("data:") && uri.contains(";base64,"));
+        let known = uri
+            .as_str()
+            .is_some_and(|uri| uri.starts_with("data:") && uri.contains(";base64,"));
         if !known {
-            return Err(refuse(-32603, "Failed to send message: no such file (AttachmentInvalidException)"));
+            return Err(refuse(
+                -32603,
+                "Failed to send message: no such file (AttachmentInvalidException)",
+            ));
         }
     }
     if params["quoteTimestamp"].is_u64() && params["quoteAuthor"].as_str().is_none() {
@@ -144,12 +164,17 @@ fn check_style(style: &str, text: &str) -> Result<(), Refusal> {
 
 fn target(params: &Value) -> Result<(), Refusal> {
     let to_self = params["noteToSelf"] == true;
-    let to_people = params["recipient"].as_array().is_some_and(|people| !people.is_empty());
+    let to_people = params["recipient"]
+        .as_array()
+        .is_some_and(|people| !people.is_empty());
     let group = params["groupId"].as_str();
     if let Some(group) = group
         && STANDARD.decode(group).is_err()
     {
-        return Err(refuse(USER, "Invalid group id: Failed to decode groupId (must be base64)"));
+        return Err(refuse(
+            USER,
+            "Invalid group id: Failed to decode groupId (must be base64)",
+        ));
     }
     match to_self || to_people || group.is_some() {
         true => Ok(()),
@@ -181,7 +206,8 @@ fn user_status(world: &World, params: &Value) -> Value {
 fn attachment(world: &World, params: &Value) -> Result<Value, Refusal> {
     let id = params["id"].as_str().unwrap_or_default();
     let file = world.file(id);
-    let file = file.ok_or_else(|| refuse(USER, &format!("Could not find attachment with ID: {id}")))?;
+    let file =
+        file.ok_or_else(|| refuse(USER, &format!("Could not find attachment with ID: {id}")))?;
     Ok(json!({ "data": STANDARD.encode(file) }))
 }
 
@@ -194,6 +220,10 @@ fn refuse(code: i64, message: &str) -> Refusal {
 }
 
 fn error(id: &Value, refusal: Refusal) -> Value {
-    let Refusal { code, message, data } = refusal;
+    let Refusal {
+        code,
+        message,
+        data,
+    } = refusal;
     json!({ "jsonrpc": "2.0", "error": { "code": code, "message": message, "data": data }, "id": id })
 }

@@ -112,7 +112,11 @@ impl SignalServer {
     /// The same, with any fields of a message.
     pub fn says_with(&self, person: Person, fields: Value) -> u64 {
         let (timestamp, message) = self.data(fields);
-        self.event(envelope(person, timestamp, json!({ "dataMessage": message })));
+        self.event(envelope(
+            person,
+            timestamp,
+            json!({ "dataMessage": message }),
+        ));
         timestamp
     }
 
@@ -192,7 +196,8 @@ impl SignalServer {
     /// The calls of this method, once there are at least `count`.
     pub async fn wait_for(&self, method: &str, count: usize) -> Vec<Call> {
         let look = || Some(self.calls(method)).filter(|calls| calls.len() >= count);
-        self.wait_until(&format!("{count} calls of {method}"), look).await
+        self.wait_until(&format!("{count} calls of {method}"), look)
+            .await
     }
 
     /// Waits until so many connections take events.
@@ -247,7 +252,8 @@ pub fn reaction(message: u64, emoji: &str) -> Value {
 
 /// The fields of a message in a group.
 pub fn in_group(group: &str, text: &str) -> Value {
-    let info = json!({ "groupId": group, "groupName": "a group", "revision": 1, "type": "DELIVER" });
+    let info =
+        json!({ "groupId": group, "groupName": "a group", "revision": 1, "type": "DELIVER" });
     json!({ "message": text, "groupInfo": info })
 }
 

@@ -50,7 +50,11 @@ async fn serve(
                         None => break,
                     }
                 }
-                _ => break,
+                // It hung up, and hears what was said before that.
+                _ => {
+                    flush(&mut write, events.as_mut(), subscribed).await;
+                    break;
+                }
             },
             event = next(&mut events) => match event {
                 Some(Sent::Event(event)) => notification(&event, subscribed),
@@ -58,12 +62,28 @@ async fn serve(
                 None => break,
             },
         };
-        if write.write_all(format!("{line}\n").as_bytes()).await.is_err() {
+        if write
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .is_err()
+        {
             break;
         }
     }
     drop(events);
     world.note_change();
+}
+
+async fn flush(
+    write: &mut (impl AsyncWrite + Unpin),
+    events: Option<&mut mpsc::UnboundedReceiver<Sent>>,
+    subscribed: bool,
+) {
+    let Some(events) = events else { return };
+    while let Ok(Sent::Event(event)) = events.try_recv() {
+        let line = notification(&event, subscribed);
+        let _ = write.write_all(format!("{line}\n").as_bytes()).await;
+    }
 }
 
 async fn next(events: &mut Option<mpsc::UnboundedReceiver<Sent>>) -> Option<Sent> {

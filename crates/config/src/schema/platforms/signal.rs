@@ -2,9 +2,7 @@
 
 use crate::shape::{Field, LoneValues, Shape};
 
-use super::{
-    ALL_USERS, FILE_ONLY, FLAG, HOME, LIST, Platform, TEXT, USERS, mention, reactions,
-};
+use super::{ALL_USERS, FILE_ONLY, FLAG, HOME, LIST, Platform, TEXT, USERS, mention, reactions};
 
 pub(super) const SIGNAL: Platform = Platform {
     name: "signal",

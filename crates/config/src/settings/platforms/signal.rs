@@ -36,7 +36,10 @@ pub(super) fn signal(at: &Section<'_>, problems: &mut Vec<Problem>) -> Signal {
     let platform = at.platform(&needed, problems);
     let listed = at.texts("group_allowed_users");
     // Groups are written in base64 of whole words, so they end in a sign that no person's name has.
-    let (groups, people) = listed.iter().cloned().partition(|entry| entry.ends_with('='));
+    let (groups, people) = listed
+        .iter()
+        .cloned()
+        .partition(|entry| entry.ends_with('='));
     let mut people: Vec<String> = people;
     let all_groups = people.iter().any(|entry| entry == "*");
     people.retain(|entry| entry != "*");
@@ -61,7 +64,9 @@ fn accounts(at: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<AccountNa
     for (name, record) in at.pick.table(&at.path("accounts")) {
         let number = field(record, "account").map(with_plus);
         let http_url = field(record, "http_url").or_else(|| shared.clone());
-        let account = number.zip(http_url).map(|(number, http_url)| SignalAccount { number, http_url });
+        let account = number
+            .zip(http_url)
+            .map(|(number, http_url)| SignalAccount { number, http_url });
         match (name.parse::<AccountName>(), account) {
             (Err(error), _) => problems.push(at.wrong("accounts", error.to_string())),
             (Ok(_), None) => problems.push(
@@ -71,7 +76,9 @@ fn accounts(at: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<AccountNa
             // Both would be handed every message, and answer twice.
             (Ok(name), Some(account))
                 if accounts.contains_key(&name)
-                    || accounts.values().any(|other| other.number == account.number) =>
+                    || accounts
+                        .values()
+                        .any(|other| other.number == account.number) =>
             {
                 problems.push(
                     at.wrong("accounts", format!("{} is there twice", name.as_str()))

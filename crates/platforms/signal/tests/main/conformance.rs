@@ -27,7 +27,9 @@ async fn socket_candidate(name: &str) -> Candidate {
 }
 
 async fn candidate(name: &str, url: fn(&SignalServer) -> String) -> Candidate {
-    let server = SignalServer::start(ReceiveMode::OnConnection).await.unwrap();
+    let server = SignalServer::start(ReceiveMode::OnConnection)
+        .await
+        .unwrap();
     let mut config = config(&url(&server));
     config.account = AccountId::new(Platform::Signal, name.parse().unwrap());
     Candidate {
@@ -73,7 +75,8 @@ impl StandIn for SignalStandIn {
 
     fn sends_garbage(&self) {
         self.server.garbage("{ not json");
-        self.server.event(json!({ "envelope": { "dataMessage": { "timestamp": "soon" } } }));
+        self.server
+            .event(json!({ "envelope": { "dataMessage": { "timestamp": "soon" } } }));
     }
 
     fn decide_next_send(&self, fate: SendFate) {

@@ -23,7 +23,11 @@ async fn answer(signal: &Signal, server: &SignalServer, inbox: &mut Inbox<'_>, t
 
 #[tokio::test]
 async fn a_socket_carries_calls_and_events_and_is_opened_again() {
-    for mode in [ReceiveMode::OnConnection, ReceiveMode::OnStart, ReceiveMode::Manual] {
+    for mode in [
+        ReceiveMode::OnConnection,
+        ReceiveMode::OnStart,
+        ReceiveMode::Manual,
+    ] {
         let server = SignalServer::start(mode).await.unwrap();
         let signal = Signal::new(config(&server.socket_url())).unwrap();
         let mut inbox = signal.receive(CancellationToken::new());
@@ -46,26 +50,22 @@ async fn a_socket_carries_calls_and_events_and_is_opened_again() {
 
 #[tokio::test]
 async fn a_unix_socket_does_as_well() {
-    let folder = tempfile();
-    let path = folder.join("socket");
-    let mut server = SignalServer::start(ReceiveMode::OnConnection).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let mut server = SignalServer::start(ReceiveMode::OnConnection)
+        .await
+        .unwrap();
     let url = server.listen_at(&path).unwrap();
     let signal = Signal::new(config(&url)).unwrap();
     let mut inbox = signal.receive(CancellationToken::new());
     answer(&signal, &server, &mut inbox, "hello").await;
-    std::fs::remove_dir_all(folder).unwrap();
-}
-
-/// A folder of our own; paths of sockets are short.
-fn tempfile() -> std::path::PathBuf {
-    let folder = std::env::temp_dir().join(format!("signal-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
 }
 
 #[tokio::test]
 async fn a_check_over_a_socket_takes_no_message() {
-    let server = SignalServer::start(ReceiveMode::OnConnection).await.unwrap();
+    let server = SignalServer::start(ReceiveMode::OnConnection)
+        .await
+        .unwrap();
     let signal = Signal::new(config(&server.socket_url())).unwrap();
     let check = signal.check().await.unwrap();
     assert!(check.shortcomings[0].problem.contains("socket"));
@@ -92,7 +92,11 @@ async fn the_wrapper_of_another_protocol_is_named() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let error = Signal::new(config(&url)).unwrap().check().await.unwrap_err();
+    let error = Signal::new(config(&url))
+        .unwrap()
+        .check()
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("signal-cli-rest-api"), "{error}");
     serving.abort();
 }
@@ -119,7 +123,9 @@ async fn a_daemon_that_is_not_there_is_waited_for() {
     drop(gone);
     for url in [format!("http://{address}"), format!("tcp://{address}")] {
         let signal = Signal::new(config(&url)).unwrap();
-        let sent = signal.send(&private(ALICE), &Reply::text(outgoing("x"))).await;
+        let sent = signal
+            .send(&private(ALICE), &Reply::text(outgoing("x")))
+            .await;
         let failure = sent.unwrap_err().failure;
         assert!(failure.is_safe_to_repeat(), "{failure:?}");
         assert_eq!(signal.state(), ChatState::Starting);
@@ -130,7 +136,14 @@ async fn a_daemon_that_is_not_there_is_waited_for() {
 fn what_is_no_number_is_no_account() {
     let state = || std::sync::Arc::new(hermetic_chat::InMemoryState::default());
     let endpoint = || "http://127.0.0.1:8080".parse().unwrap();
-    for number in ["", "4915100000001", "+49 151", "+", "alice", "+123456789012345678"] {
+    for number in [
+        "",
+        "4915100000001",
+        "+49 151",
+        "+",
+        "alice",
+        "+123456789012345678",
+    ] {
         let refused = Signal::new(SignalConfig::new(number, endpoint(), state()));
         assert_eq!(refused.err(), Some(SignalConfigError::Number), "{number:?}");
     }

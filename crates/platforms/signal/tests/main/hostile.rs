@@ -10,12 +10,24 @@ use crate::lab::{GROUP, Lab, next_message};
 #[tokio::test]
 async fn one_bad_event_holds_up_no_other() {
     let lab = Lab::new().await;
-    for text in ["", "{", "[]", "null", "7", "\"x\"", "{\"envelope\":[]}", "\u{0}"] {
+    for text in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "7",
+        "\"x\"",
+        "{\"envelope\":[]}",
+        "\u{0}",
+    ] {
         lab.server.garbage(text);
     }
     let from = |content: Value| {
         let mut envelope = json!({ "sourceUuid": ALICE.uuid });
-        envelope.as_object_mut().unwrap().extend(content.as_object().unwrap().clone());
+        envelope
+            .as_object_mut()
+            .unwrap()
+            .extend(content.as_object().unwrap().clone());
         json!({ "account": NUMBER, "envelope": envelope })
     };
     for bad in [
@@ -32,21 +44,28 @@ async fn one_bad_event_holds_up_no_other() {
         from(json!({ "dataMessage": { "timestamp": -1, "message": "x" } })),
         from(json!({ "dataMessage": { "timestamp": 1 } })),
         from(json!({ "dataMessage": { "timestamp": 1, "message": 5 } })),
-        from(json!({ "dataMessage": { "timestamp": 1, "groupInfo": { "groupId": "" }, "message": "x" } })),
+        from(
+            json!({ "dataMessage": { "timestamp": 1, "groupInfo": { "groupId": "" }, "message": "x" } }),
+        ),
         from(json!({ "dataMessage": { "timestamp": 1, "message": "x", "storyContext": {} } })),
         from(json!({ "storyMessage": { "textAttachment": { "text": "/sh id" } } })),
         from(json!({ "editMessage": { "dataMessage": { "timestamp": 1, "message": "/sh id" } } })),
         from(json!({ "typingMessage": { "action": "STARTED" } })),
         from(json!({ "receiptMessage": { "isRead": true } })),
-        from(json!({ "syncMessage": { "sentMessage": { "timestamp": 1, "message": "as if ours",
-            "destinationNumber": NUMBER } } })),
+        from(
+            json!({ "syncMessage": { "sentMessage": { "timestamp": 1, "message": "as if ours",
+            "destinationNumber": NUMBER } } }),
+        ),
         from(json!({ "syncMessage": { "readMessages": [] } })),
         from(json!({ "callMessage": {} })),
     ] {
         lab.server.event(bad);
     }
     let mut inbox = lab.listen();
-    lab.server.says_with(ALICE, json!({ "message": "odd", "quote": { "x": 1 }, "attachments": [7, {}] }));
+    lab.server.says_with(
+        ALICE,
+        json!({ "message": "odd", "quote": { "x": 1 }, "attachments": [7, {}] }),
+    );
     assert_eq!(next_message(&mut inbox).await.text, "odd");
     lab.server.says(ALICE, "and on");
     assert_eq!(next_message(&mut inbox).await.text, "and on");
@@ -65,7 +84,10 @@ async fn a_megabyte_and_strange_names_pass_through() {
     lab.server.says(strange, "hello");
     assert_eq!(next_message(&mut inbox).await.text.len(), 1_000_000);
     let heard = next_message(&mut inbox).await;
-    assert_eq!((heard.text.as_str(), heard.sender.id.as_str()), ("hello", ALICE.uuid));
+    assert_eq!(
+        (heard.text.as_str(), heard.sender.id.as_str()),
+        ("hello", ALICE.uuid)
+    );
     // Longer than anything Signal carries: it costs only itself.
     lab.server.says(ALICE, &"x".repeat(5 << 20));
     lab.server.says_with(ALICE, in_group(GROUP, "next"));

@@ -30,7 +30,9 @@ impl Lab {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut SignalConfig)) -> Self {
-        let server = SignalServer::start(ReceiveMode::OnConnection).await.unwrap();
+        let server = SignalServer::start(ReceiveMode::OnConnection)
+            .await
+            .unwrap();
         let mut config = config(&server.url());
         change(&mut config);
         let signal = Arc::new(Signal::new(config).unwrap());

@@ -13,3 +13,4 @@ mod inbound;
 mod lab;
 mod outbound;
 mod presses;
+mod real_daemon;

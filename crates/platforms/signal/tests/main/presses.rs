@@ -12,7 +12,10 @@ use crate::lab::{Lab, config, next, next_message, outgoing, private};
 fn question() -> Reply {
     let button = |label: &str, data: &str| Button::new(label, data).unwrap();
     let rows = vec![
-        vec![button("Allow once", "q:once"), button("This session", "q:session")],
+        vec![
+            button("Allow once", "q:once"),
+            button("This session", "q:session"),
+        ],
         vec![button("Deny", "q:deny")],
     ];
     Reply {
@@ -25,7 +28,10 @@ fn question() -> Reply {
 async fn a_question_says_what_each_reaction_means() {
     let lab = Lab::new().await;
     lab.signal.send(&private(ALICE), &question()).await.unwrap();
-    let text = lab.server.calls("send")[0].params["message"].as_str().unwrap().to_owned();
+    let text = lab.server.calls("send")[0].params["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let end = "/deny k7q2m\n\nOr react to this message: 👍 Allow once, 2⃣ This session, 👎 Deny";
     assert!(text.ends_with(end), "{text}");
 }
@@ -38,7 +44,10 @@ async fn a_long_question_has_room_for_its_reactions() {
     let sent = lab.signal.send(&private(ALICE), &long).await.unwrap();
     let calls = lab.server.calls("send");
     assert_eq!((sent.len(), calls.len()), (2, 2));
-    let texts: Vec<_> = calls.iter().map(|call| call.params["message"].as_str().unwrap()).collect();
+    let texts: Vec<_> = calls
+        .iter()
+        .map(|call| call.params["message"].as_str().unwrap())
+        .collect();
     assert!(texts.iter().all(|text| text.len() <= 2000));
     assert!(!texts[0].contains("react") && texts[1].contains("👎 Deny"));
 }
@@ -70,23 +79,40 @@ async fn a_reaction_is_a_press_also_after_a_restart() {
         panic!("{:?}", received.event)
     };
     assert_eq!((press.data.as_str(), &press.message), ("q:deny", &asked[0]));
-    assert_eq!((press.sender.id.as_str(), &press.place), (ALICE.uuid, &private(ALICE)));
-    reborn.answer_press(&press, &outgoing("refused")).await.unwrap();
+    assert_eq!(
+        (press.sender.id.as_str(), &press.place),
+        (ALICE.uuid, &private(ALICE))
+    );
+    reborn
+        .answer_press(&press, &outgoing("refused"))
+        .await
+        .unwrap();
     let notice = &lab.server.calls("send")[1].params;
-    assert_eq!((notice["message"].as_str(), notice["quoteTimestamp"].as_u64()), (Some("refused"), Some(message)));
+    assert_eq!(
+        (
+            notice["message"].as_str(),
+            notice["quoteTimestamp"].as_u64()
+        ),
+        (Some("refused"), Some(message))
+    );
 }
 
 #[tokio::test]
 async fn the_owner_reacts_in_their_own_notes() {
     let lab = Lab::new().await;
     let mut inbox = lab.listen();
-    lab.server.owner_writes(serde_json::json!({ "message": "do it" }));
+    lab.server
+        .owner_writes(serde_json::json!({ "message": "do it" }));
     let note = next_message(&mut inbox).await;
     let asked = lab.signal.send(&note.place, &question()).await.unwrap();
-    lab.server.owner_writes(reaction(asked[0].as_str().parse().unwrap(), "👍"));
+    lab.server
+        .owner_writes(reaction(asked[0].as_str().parse().unwrap(), "👍"));
     let received = next(&mut inbox).await;
     let Event::Press(press) = received.event else {
         panic!("{:?}", received.event)
     };
-    assert_eq!((press.data.as_str(), press.sender.id.as_str()), ("q:once", OWNER.uuid));
+    assert_eq!(
+        (press.data.as_str(), press.sender.id.as_str()),
+        ("q:once", OWNER.uuid)
+    );
 }
