@@ -26,3 +26,4 @@ mod processes;
 mod restarts;
 mod smart;
 mod streaming;
+mod whatsapp;
