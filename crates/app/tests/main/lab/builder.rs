@@ -14,6 +14,9 @@ use hermetic_testkit::clock::ManualClock;
 use hermetic_testkit::model::{Reply, ScriptedServer};
 use hermetic_testkit::signal_server;
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
+use hermetic_testkit::whatsapp::{
+    APP_SECRET, PHONE_NUMBER_ID, TOKEN as WHATSAPP_TOKEN, VERIFY_TOKEN, WhatsAppServer,
+};
 use hermetic_types::{BackendKind, Platform};
 
 use super::{KEY, Lab};
@@ -91,6 +94,21 @@ impl Builder {
             "SIGNAL_HTTP_URL={url}\nSIGNAL_ACCOUNT={}\nSIGNAL_ALLOWED_USERS={}",
             signal_server::NUMBER,
             signal_server::ALICE.number.unwrap_or_default()
+        );
+        builder
+    }
+
+    /// WhatsApp's Cloud API, spoken to over the wire. Who may write is said before this.
+    pub(crate) fn whatsapp(self, server: &WhatsAppServer) -> Self {
+        let config = format!(
+            "platforms: {{whatsapp_cloud: {{base_url: '{}', webhook_host: 127.0.0.1, webhook_port: 0}}}}\n",
+            server.url()
+        );
+        let mut builder = self.configured_chats().config(&config);
+        builder.access = format!(
+            "WHATSAPP_CLOUD_PHONE_NUMBER_ID={PHONE_NUMBER_ID}\nWHATSAPP_CLOUD_ACCESS_TOKEN={WHATSAPP_TOKEN}\n\
+             WHATSAPP_CLOUD_APP_SECRET={APP_SECRET}\nWHATSAPP_CLOUD_VERIFY_TOKEN={VERIFY_TOKEN}\n{}",
+            builder.access
         );
         builder
     }
