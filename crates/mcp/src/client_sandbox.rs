@@ -97,7 +97,7 @@ impl Inner {
                 .create(&spec)
                 .await
                 .map_err(|error| in_full(&error))?;
-            let sandbox = Sandbox::greet(&spec.id, backend.kind(), link).await;
+            let sandbox = Sandbox::greet(&spec.id, backend.description(), link).await;
             sandbox.map_err(|error| in_full(&error))
         };
         match made.await {

@@ -157,7 +157,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
                 spec.env = gate.env(&spec.conversation, PROXY_PORT);
             }
             let link = backend.create(&spec).await?;
-            let ran = match Sandbox::greet(&spec.id, kind, link).await {
+            let ran = match Sandbox::greet(&spec.id, backend.description(), link).await {
                 Ok(sandbox) => run_leaving(&sandbox, &spec, gate.as_ref(), cleared, args.tty).await,
                 Err(error) => Err(Failure::caused(
                     &error,

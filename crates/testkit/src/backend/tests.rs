@@ -3,7 +3,7 @@ use super::*;
 use std::collections::BTreeMap;
 
 use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Spec, SystemView};
-use hermetic_types::{ConversationKey, InstallationId, Limits};
+use hermetic_types::{BackendDescription, BackendKind, ConversationKey, InstallationId, Limits};
 use hermetic_warden::client::{Event, Warden};
 use hermetic_warden::protocol::{Cut, Ended, Kill, Shell, Status};
 
@@ -49,7 +49,10 @@ async fn commands_print_what_was_scripted_and_endless_ones_can_be_ended() {
         "wait" => Printed::Endless,
         _ => Printed::failure("what?", 127),
     };
-    let backend = StandInBackend::new(BackendKind::Native, Commands::scripted(script));
+    let backend = StandInBackend::new(
+        BackendDescription::sealed(BackendKind::Native),
+        Commands::scripted(script),
+    );
     let warden = warden(&backend, &spec()).await;
     let (output, ended) = run(&warden, "ls").await;
     assert_eq!(
@@ -72,7 +75,10 @@ async fn commands_print_what_was_scripted_and_endless_ones_can_be_ended() {
 
 #[tokio::test]
 async fn a_sandbox_of_bash_has_files_of_its_own_until_it_is_destroyed() {
-    let backend = StandInBackend::new(BackendKind::Native, Commands::bash());
+    let backend = StandInBackend::new(
+        BackendDescription::sealed(BackendKind::Native),
+        Commands::bash(),
+    );
     let (alices, bobs) = (spec(), spec());
     let alice = warden(&backend, &alices).await;
     let bob = warden(&backend, &bobs).await;
@@ -87,7 +93,10 @@ async fn a_sandbox_of_bash_has_files_of_its_own_until_it_is_destroyed() {
 
 #[tokio::test]
 async fn creating_fails_and_hangs_as_ordered() {
-    let backend = StandInBackend::new(BackendKind::Native, Commands::Silent);
+    let backend = StandInBackend::new(
+        BackendDescription::sealed(BackendKind::Native),
+        Commands::Silent,
+    );
     backend.fail_creates(true);
     assert!(backend.create(&spec()).await.is_err());
     backend.fail_creates(false);

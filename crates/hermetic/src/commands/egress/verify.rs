@@ -80,7 +80,7 @@ pub(super) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 async fn try_all(config: &Config, args: &Args) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for kind in kinds(config, args)? {
-        if kind.boundary() == Boundary::Judged {
+        if app::boundary(kind) == Boundary::Judged {
             rows.push(Row {
                 backend: kind,
                 tried: "the seal".to_owned(),
@@ -152,7 +152,7 @@ async fn said_inside(
 ) -> Result<String, Failure> {
     let again = "try again; if it persists, report it";
     let link = backend.create(spec).await?;
-    let sandbox = Sandbox::greet(&spec.id, backend.kind(), link)
+    let sandbox = Sandbox::greet(&spec.id, backend.description(), link)
         .await
         .map_err(|error| Failure::caused(&error, again))?;
     let (works, stop) = (TaskTracker::new(), CancellationToken::new());

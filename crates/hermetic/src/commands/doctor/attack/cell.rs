@@ -59,7 +59,7 @@ impl Cell {
             lifetime: LONGEST,
         };
         let link = backend.create(&spec).await?;
-        match Sandbox::greet(&spec.id, kind, link).await {
+        match Sandbox::greet(&spec.id, backend.description(), link).await {
             Ok(sandbox) => Ok(Self { sandbox }),
             Err(error) => {
                 backend.destroy(&spec.id).await?;

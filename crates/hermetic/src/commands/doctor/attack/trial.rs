@@ -14,7 +14,7 @@ use super::greed;
 use crate::failure::Failure;
 
 pub(super) async fn findings(config: &Config, kind: BackendKind) -> Result<Vec<Finding>, Failure> {
-    if kind.boundary() == Boundary::Judged {
+    if app::boundary(kind) == Boundary::Judged {
         let detail = "commands run with the rights of a user of that machine";
         return Ok(vec![Finding::new("the seal", State::Open, detail)]);
     }
