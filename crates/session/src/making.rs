@@ -37,8 +37,7 @@ impl Sandboxes {
 
         let begun = Instant::now();
         let made = async {
-            let link = backend.create(&spec).await?;
-            let sandbox = Sandbox::greet(&spec.id, backend.description(), link).await?;
+            let sandbox = Sandbox::create(backend.as_ref(), &spec).await?;
             Ok::<_, LeaseError>(Arc::new(sandbox.with_way_back(backend)))
         };
         match made.await {

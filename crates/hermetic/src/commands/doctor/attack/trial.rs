@@ -49,9 +49,8 @@ async fn attack(
 async fn destroy(backend: &dyn Backend, cells: Vec<Cell>) -> Result<Finding, Failure> {
     const ATTEMPT: &str = "something that outlives its sandbox";
     let ids: Vec<_> = cells.iter().map(|cell| cell.id().clone()).collect();
-    drop(cells);
-    for id in &ids {
-        backend.destroy(id).await?;
+    for cell in cells {
+        cell.destroy().await?;
     }
     let left = backend.list().await?;
     Ok(
