@@ -168,7 +168,7 @@ impl Builder {
 }
 
 fn stand_in(kind: BackendKind) -> Arc<StandInBackend> {
-    let backend = StandInBackend::new(kind, Commands::bash());
+    let backend = StandInBackend::new(hermetic_app::description(kind), Commands::bash());
     // As the configuration has it where nothing is written.
     backend.keep_files(true);
     Arc::new(backend)
