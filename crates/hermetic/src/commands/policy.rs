@@ -33,10 +33,10 @@ Example:
     Explain {
         /// The shell text
         command: String,
-        /// As this backend would judge it
+        /// Judge it as this backend would
         #[arg(long, default_value = "local")]
         backend: BackendKind,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -47,7 +47,7 @@ Reads lines of {\"cmd\": …} and writes {\"cmd\": …, \"verdict\": \"safe\"|\"
 Example:
   echo '{\"cmd\": \"ls\"}' | hermetic policy judge --jsonl")]
     Judge {
-        /// JSON lines in and out, the one format there is
+        /// Read and write JSON lines (the only format)
         #[arg(long, required = true)]
         jsonl: bool,
     },

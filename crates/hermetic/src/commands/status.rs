@@ -22,7 +22,7 @@ use crate::output::{self, BOLD};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -14,10 +14,10 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Ends with 78 if there is an error; warnings and unused keys are no errors."
+    after_help = "Exits with 78 if there is an error; warnings and unused keys are not errors."
 )]
 pub(crate) struct Args {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -31,10 +31,10 @@ use crate::output::{self, BOLD};
 Nothing is sent to any host: a sandbox that has a route fails at once, and names are answered by this
 program. Exit code 0 means that everything held.")]
 pub(super) struct Args {
-    /// Try this backend, instead of those the configuration names
+    /// Try this backend, instead of the configured ones
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
