@@ -83,22 +83,21 @@ async fn a_question_is_answered_by_a_reaction_of_who_may_answer() {
 }
 
 #[tokio::test]
-async fn a_message_that_was_taken_over_is_answered_after_a_restart() {
+async fn a_turn_that_a_restart_cuts_is_told_and_the_next_message_is_answered() {
     let daemon = daemon().await;
     let script = [crate::lab::stalls(), Reply::streams(&["here it is"])];
-    let mut lab = Lab::builder()
-        .script(script)
-        .signal(&daemon.socket_url())
-        .start()
-        .await;
+    let builder = Lab::builder().script(script);
+    let mut lab = builder.signal(&daemon.socket_url()).start().await;
     daemon.says(ALICE, "take your time");
     lab.model_asked(1).await;
-    lab.restart().await;
-    let calls = sent(&daemon, 1).await;
-    assert!(
-        calls.iter().any(|call| text(call).contains("here it is")),
-        "{calls:?}"
-    );
+    lab.stop().await;
+    // Nobody is connected: it waits at Signal's servers.
+    daemon.wait_for_listeners(0).await;
+    daemon.says(ALICE, "and now?");
+    lab.start().await;
+    let calls = sent(&daemon, 2).await;
+    assert!(text(&calls[0]).contains("being stopped"), "{calls:?}");
+    assert!(text(&calls[1]).contains("here it is"), "{calls:?}");
 }
 
 #[tokio::test]

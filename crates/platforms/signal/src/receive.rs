@@ -109,6 +109,8 @@ impl Receiver<'_> {
         if self.events.is_none() {
             let events = self.connect().await?;
             self.events = Some(events);
+            // What an earlier process left goes first.
+            return Ok(());
         }
         match self.wait().await {
             Next::Settled(settled) => self.settle(settled).await,
