@@ -1,9 +1,10 @@
-//! Servers that others wrote, from npm: they do not share our reading of a specification.
+//! Servers and clients that others wrote, from npm: they do not share our reading of a specification.
 //!
 //! Each package is installed once into the target folder. Where there is no node, no npm or no
 //! package, the reason is returned, and the test that wanted it is skipped aloud.
 
 mod aimock;
+mod slack;
 mod telegram;
 
 use std::ffi::OsStr;
@@ -18,6 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 pub use aimock::Aimock;
+pub use slack::{BoltBot, EmulatedSlack};
 pub use telegram::TelegramTestApi;
 
 const LONGEST_INSTALL: Duration = Duration::from_secs(180);
