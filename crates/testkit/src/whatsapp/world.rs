@@ -30,7 +30,7 @@ pub enum Failure {
     DropAfter,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct World {
     inner: Mutex<Inner>,
     changed: Arc<Notify>,
@@ -152,14 +152,5 @@ impl World {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Default for World {
-    fn default() -> Self {
-        Self {
-            inner: Mutex::default(),
-            changed: Arc::default(),
-        }
     }
 }
