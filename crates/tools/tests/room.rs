@@ -117,7 +117,7 @@ impl Lab {
             lifetime: Duration::from_secs(300),
         };
         let link = backend.create(&spec).await.unwrap();
-        let sandbox = Sandbox::greet(&spec.id, backend.kind(), link)
+        let sandbox = Sandbox::greet(&spec.id, backend.description(), link)
             .await
             .unwrap();
         let room = Arc::new(Room {
@@ -143,7 +143,7 @@ impl Lab {
     pub(crate) async fn restart(&mut self, wishes: &Wishes) {
         self.kit.background.close().await;
         let link = self.backend.connect(&self.spec.id).await.unwrap();
-        let sandbox = Sandbox::greet(&self.spec.id, self.backend.kind(), link).await;
+        let sandbox = Sandbox::greet(&self.spec.id, self.backend.description(), link).await;
         *self.room.sandbox.lock().unwrap() = Arc::new(sandbox.unwrap());
         let folder = self.folder.path();
         self.kit = kit(wishes, folder, &self.store, Arc::clone(&self.room));
@@ -251,7 +251,7 @@ fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> Kit {
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     let redactor = Redactor::new([Secret::new(SECRET)], hermetic_redact::Settings::default());
     let settings = Settings {
-        context: Context::new(wishes.backend, text(&workspace), text(&home)),
+        context: Context::new(reach.backend.description(), text(&workspace), text(&home)),
         timeout: wishes.timeout,
         longest_timeout: Duration::from_secs(600),
         persistent_shell: wishes.persistent_shell,
@@ -313,7 +313,9 @@ impl Reach for Room {
                 return Some(Box::new(sandbox) as Held);
             }
             let link = self.backend.connect(id).await.ok()?;
-            let again = Sandbox::greet(id, self.backend.kind(), link).await.ok()?;
+            let again = Sandbox::greet(id, self.backend.description(), link)
+                .await
+                .ok()?;
             let again = Arc::new(again);
             *self.sandbox.lock().unwrap() = Arc::clone(&again);
             Some(Box::new(again) as Held)

@@ -19,7 +19,7 @@ mod secret;
 mod timestamp;
 
 pub use account::{AccountId, AccountName, InvalidAccount};
-pub use backend::{BackendKind, Boundary, UnknownBackend};
+pub use backend::{BackendDescription, BackendKind, Boundary, UnknownBackend};
 pub use clock::{Clock, SharedClock, SystemClock};
 pub use command::{Command, Output, Program, Stdin};
 pub use health::{HealthReport, PartHealth};

@@ -27,3 +27,4 @@ mod restarts;
 mod signal;
 mod smart;
 mod streaming;
+mod whatsapp;

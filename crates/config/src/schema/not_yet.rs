@@ -114,6 +114,70 @@ const KEYS: &[(&str, &str)] = &[
         "the platform has words of its own",
     ),
     (
+        "platforms.whatsapp.bridge_script",
+        "the bridge is a program of its own, which we neither ship nor start",
+    ),
+    (
+        "platforms.whatsapp.channel_overrides",
+        "all channels have one model and one prompt",
+    ),
+    (
+        "platforms.whatsapp.gateway_restart_notification",
+        "a restart is told only where it cut something",
+    ),
+    (
+        "platforms.whatsapp.home_channel",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.whatsapp.mode",
+        "the bridge is told when it is started",
+    ),
+    (
+        "platforms.whatsapp.reply_prefix",
+        "the bridge puts it there",
+    ),
+    (
+        "platforms.whatsapp.reply_to_mode",
+        "answers quote in groups, and only their first part",
+    ),
+    (
+        "platforms.whatsapp.session_path",
+        "the bridge is told when it is started",
+    ),
+    (
+        "platforms.whatsapp.typing_status_text",
+        "the platform has words of its own",
+    ),
+    (
+        "platforms.whatsapp_cloud.app_id",
+        "the number and its token are enough",
+    ),
+    (
+        "platforms.whatsapp_cloud.channel_overrides",
+        "all channels have one model and one prompt",
+    ),
+    (
+        "platforms.whatsapp_cloud.gateway_restart_notification",
+        "a restart is told only where it cut something",
+    ),
+    (
+        "platforms.whatsapp_cloud.home_channel",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.whatsapp_cloud.reply_to_mode",
+        "answers quote in groups, and only their first part",
+    ),
+    (
+        "platforms.whatsapp_cloud.typing_status_text",
+        "the platform has words of its own",
+    ),
+    (
+        "platforms.whatsapp_cloud.waba_id",
+        "the number and its token are enough",
+    ),
+    (
         "privacy.redact_pii",
         "secrets are redacted, names and addresses are not",
     ),

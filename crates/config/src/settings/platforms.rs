@@ -69,6 +69,14 @@ pub enum Stranger {
 
 words!(Stranger { "pair" => Pair, "ignore" => Ignore });
 
+impl Platform {
+    /// The platform that it is a section of: WhatsApp has two, one for each way to it.
+    pub fn kind(&self) -> Option<hermetic_types::Platform> {
+        let name = self.name.strip_suffix("_cloud").unwrap_or(self.name);
+        name.parse().ok()
+    }
+}
+
 impl Platforms {
     pub fn all(&self) -> [&Platform; 8] {
         [

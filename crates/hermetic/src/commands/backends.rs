@@ -81,7 +81,7 @@ async fn look(config: &Config, installation: &InstallationId, kind: BackendKind)
     };
     Row {
         backend: kind,
-        boundary: kind.boundary(),
+        boundary: app::boundary(kind),
         available,
         notes,
         used_by: used_by(config, kind),

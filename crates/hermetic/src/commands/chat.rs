@@ -90,7 +90,7 @@ async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         progress: output::progress,
     };
     let mut desk = app::keyboard_chat(&config, kind, &conversation, person, redactor).await?;
-    if kind.boundary() == Boundary::Sealed {
+    if app::boundary(kind) == Boundary::Sealed {
         let reach = desk.sandboxes.reach_of(&conversation).await;
         desk.facts.network = hermetic_gateway::network(reach);
     }

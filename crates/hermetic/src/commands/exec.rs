@@ -15,7 +15,8 @@ use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_egress::Egress;
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{
-    Backend, FoundState, Lifeline, Mount, MountMode, Network, Sandbox, Spec, SystemView,
+    Backend, FoundState, Lifeline, Mount, MountMode, Network, PassingSandbox, Sandbox, Spec,
+    SystemView,
 };
 use hermetic_session::{LeaseError, Outlet, PROXY_PORT};
 use hermetic_types::{BackendKind, Command, ConversationKey, SandboxId, Stdin};
@@ -156,15 +157,9 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
                 spec.network = Network::Proxied { port: PROXY_PORT };
                 spec.env = gate.env(&spec.conversation, PROXY_PORT);
             }
-            let link = backend.create(&spec).await?;
-            let ran = match Sandbox::greet(&spec.id, kind, link).await {
-                Ok(sandbox) => run_leaving(&sandbox, &spec, gate.as_ref(), cleared, args.tty).await,
-                Err(error) => Err(Failure::caused(
-                    &error,
-                    "try again; if it persists, report it",
-                )),
-            };
-            backend.destroy(&spec.id).await?;
+            let sandbox = PassingSandbox::create(&backend, &spec).await?;
+            let ran = run_leaving(&sandbox, &spec, gate.as_ref(), cleared, args.tty).await;
+            sandbox.destroy().await?;
             sweep(backend.as_ref()).await;
             ran
         }

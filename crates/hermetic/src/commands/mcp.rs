@@ -71,7 +71,7 @@ async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let spec = spec(&config, args, kind, installation)?;
     let most = config.gateway().max_sandboxes;
     let most = most.unwrap_or_else(|| app::SandboxBounds::of(&config).all.min(MOST));
-    let gate = match kind.boundary() {
+    let gate = match app::boundary(kind) {
         Boundary::Sealed => app::gate(&config, None)?,
         Boundary::Judged => None,
     };

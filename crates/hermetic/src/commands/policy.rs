@@ -8,7 +8,7 @@ use clap::Subcommand;
 use hermetic_app as app;
 use hermetic_config::Config;
 use hermetic_policy::{Context, Explanation, explain, judge_line};
-use hermetic_types::{BackendKind, Command};
+use hermetic_types::{BackendDescription, BackendKind, Command};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -118,7 +118,7 @@ fn context(config: &Config, backend: BackendKind) -> Context {
 fn context_here() -> Context {
     let here = env::current_dir().map_or_else(|_| "/".into(), |path| path.display().to_string());
     let home = env::var("HOME").unwrap_or_else(|_| "/root".to_owned());
-    Context::new(BackendKind::Local, here, home)
+    Context::new(BackendDescription::judged(BackendKind::Local), here, home)
 }
 
 fn as_text(explanation: &Explanation) -> String {

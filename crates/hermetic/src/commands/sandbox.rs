@@ -198,8 +198,9 @@ async fn logs(row: &Row, run: Option<&RunId>, json: bool) -> Result<(), Failure>
 }
 
 async fn reach(row: &Row) -> Result<Sandbox, Failure> {
-    let link = row.backend()?.connect(&row.id).await?;
-    Sandbox::greet(&row.id, row.kind, link)
+    let backend = row.backend()?;
+    let link = backend.connect(&row.id).await?;
+    Sandbox::greet(&row.id, backend.description(), link)
         .await
         .map_err(|error| {
             Failure::caused(&error, "destroy it: a sandbox that does not answer is lost")

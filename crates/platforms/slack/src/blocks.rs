@@ -31,7 +31,10 @@ impl Body {
                 blocks: Vec::new(),
             };
         }
-        let section = |text: &String| json!({ "type": "section", "expand": true, "text": { "type": "mrkdwn", "text": text } });
+        let section = |text: &String| {
+            let text = json!({ "type": "mrkdwn", "text": text });
+            json!({ "type": "section", "expand": true, "text": text })
+        };
         let blocks = sections(&mrkdwn)
             .iter()
             .map(section)

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use hermetic_chat::Event;
-use hermetic_types::ChatId;
+use hermetic_types::{ChatId, DeletedMessage};
 use jiff::Timestamp;
 use serde_json::Value;
 use tracing::{debug, warn};
@@ -54,7 +54,16 @@ impl Listening {
     ) {
         match self.reader(slack).read(message, channel) {
             Heard::Message(heard) => self.take(*heard, channel, acknowledgement).await,
-            Heard::Deleted(_) => acknowledgement.give(),
+            Heard::Deleted(ts) => {
+                let deleted = DeletedMessage {
+                    account: slack.account.clone(),
+                    chat: channel.clone(),
+                    message: ts.message_id(),
+                };
+                // Worth nothing after a restart, when nothing of it runs any more: not waited for.
+                self.inbox.tell(Event::Deleted(deleted)).await;
+                acknowledgement.give();
+            }
             Heard::Nothing(why) => {
                 debug!(account = %slack.account, %channel, why, "a message is not for us");
                 self.pass_over(message, channel).await;

@@ -93,7 +93,9 @@ impl EventInbox {
         at: HistoryPlace,
         acknowledgement: Acknowledgement,
     ) {
-        let update = update_of(&event).clone();
+        let Some(update) = update_of(&event).cloned() else {
+            return;
+        };
         if !self.begin(&update, acknowledgement) {
             return;
         }
@@ -125,6 +127,12 @@ impl EventInbox {
         };
         // Nobody settles any more when listening ended: the event comes again.
         let _ = self.to_settle.send(unsettled);
+    }
+
+    /// Hands out something that is not stored.
+    pub(crate) async fn tell(&self, event: Event) {
+        // Signed or not: it does not come again.
+        let _ = self.hand_out(event).await;
     }
 
     /// Moves the channel's position past something that is not for us.
@@ -272,9 +280,11 @@ impl Drop for Begun<'_> {
     }
 }
 
-fn update_of(event: &Event) -> &UpdateId {
+/// A deletion has no name of its own: it is told, and not taken.
+fn update_of(event: &Event) -> Option<&UpdateId> {
     match event {
-        Event::Message(message) => &message.update,
-        Event::Press(press) => &press.update,
+        Event::Message(message) => Some(&message.update),
+        Event::Press(press) => Some(&press.update),
+        Event::Deleted(_) => None,
     }
 }

@@ -9,6 +9,7 @@
 mod account;
 mod acknowledgement;
 mod blocks;
+mod check;
 mod config;
 mod download;
 mod events_api;
@@ -41,9 +42,9 @@ use std::time::Duration;
 use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
-    AdapterState, AttachmentStream, Button, ButtonLimits, Capabilities, Chat, ChatState,
-    DownloadError, HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply,
-    ReplyRule, SendError, TextLimit,
+    AccountCheck, AdapterState, AttachmentStream, Button, ButtonLimits, Capabilities, Chat,
+    ChatState, CheckError, DownloadError, HttpIntake, Outgoing, OutgoingFile, ReceiveError,
+    Received, Redelivery, Reply, ReplyRule, SendError, TextLimit,
 };
 use hermetic_types::{AccountId, Attachment, MessageId, Place, Press, UserId};
 use tokio_util::sync::CancellationToken;
@@ -79,7 +80,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 /// One bot in one workspace.
 #[derive(Debug)]
 pub struct Slack {
-    slack: Arc<SlackAccount>,
+    account: Arc<SlackAccount>,
 }
 
 impl Slack {
@@ -88,14 +89,14 @@ impl Slack {
         config: SlackConfig,
         state: Arc<dyn AdapterState>,
     ) -> Result<Self, SlackConfigError> {
-        let slack = Arc::new(SlackAccount::new(config, state)?);
-        Ok(Self { slack })
+        let account = Arc::new(SlackAccount::new(config, state)?);
+        Ok(Self { account })
     }
 }
 
 impl Chat for Slack {
     fn account(&self) -> &AccountId {
-        &self.slack.account
+        &self.account.account
     }
 
     fn capabilities(&self) -> &Capabilities {
@@ -103,18 +104,22 @@ impl Chat for Slack {
     }
 
     fn state(&self) -> ChatState {
-        self.slack.state()
+        self.account.state()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {
+        self.account.check_account().boxed()
     }
 
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
-        listening::stream(&self.slack, stop)
+        listening::stream(&self.account, stop)
     }
 
     fn intake(self: Arc<Self>) -> Option<HttpIntake> {
-        let Intake::EventsApi { url, .. } = &self.slack.intake else {
+        let Intake::EventsApi { url, .. } = &self.account.intake else {
             return None;
         };
-        let router = events_api::router(Arc::clone(&self.slack));
+        let router = events_api::router(Arc::clone(&self.account));
         Some(HttpIntake::at_url(url, router))
     }
 
@@ -123,7 +128,7 @@ impl Chat for Slack {
         place: &'a Place,
         reply: &'a Reply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
-        self.slack.send_reply(place, reply).boxed()
+        self.account.send_reply(place, reply).boxed()
     }
 
     fn edit<'a>(
@@ -133,7 +138,7 @@ impl Chat for Slack {
         text: &'a Outgoing,
         buttons: &'a [Vec<Button>],
     ) -> BoxFuture<'a, Result<(), SendError>> {
-        self.slack
+        self.account
             .edit_message(place, message, text, buttons)
             .boxed()
     }
@@ -144,15 +149,15 @@ impl Chat for Slack {
         message: &'a MessageId,
         text: &'a Outgoing,
     ) -> BoxFuture<'a, Result<(), SendError>> {
-        self.slack.refresh_message(place, message, text).boxed()
+        self.account.refresh_message(place, message, text).boxed()
     }
 
     fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
-        self.slack.show_typing(place).boxed()
+        self.account.show_typing(place).boxed()
     }
 
     fn acknowledge_press<'a>(&'a self, press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
-        self.slack.acknowledge(press);
+        self.account.acknowledge(press);
         future::ready(Ok(())).boxed()
     }
 
@@ -161,7 +166,7 @@ impl Chat for Slack {
         press: &'a Press,
         notice: &'a Outgoing,
     ) -> BoxFuture<'a, Result<(), SendError>> {
-        self.slack.answer(press, notice).boxed()
+        self.account.answer(press, notice).boxed()
     }
 
     fn send_file<'a>(
@@ -169,7 +174,7 @@ impl Chat for Slack {
         place: &'a Place,
         file: &'a OutgoingFile,
     ) -> BoxFuture<'a, Result<MessageId, SendError>> {
-        self.slack.send_file(place, file).boxed()
+        self.account.send_file(place, file).boxed()
     }
 
     fn download<'a>(
@@ -177,10 +182,10 @@ impl Chat for Slack {
         attachment: &'a Attachment,
         limit: u64,
     ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
-        self.slack.download(attachment, limit).boxed()
+        self.account.download(attachment, limit).boxed()
     }
 
     fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
-        self.slack.open_private(user).boxed()
+        self.account.open_private(user).boxed()
     }
 }

@@ -9,8 +9,8 @@ use hermetic_session::{DiskBounds, Holder, Lease, LeaseError, Plan, Sandboxes};
 use hermetic_store::{LedgerState, Owner, Store};
 use hermetic_testkit::backend::{Commands, StandInBackend};
 use hermetic_types::{
-    BackendKind, ConversationKey, InstallationId, Limits, Platform, SandboxId, SystemClock,
-    Timestamp,
+    BackendDescription, BackendKind, ConversationKey, InstallationId, Limits, Platform, SandboxId,
+    SystemClock, Timestamp,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -219,7 +219,7 @@ impl Lab {
 }
 
 fn stand_in(kind: BackendKind, persistence: Persistence) -> Arc<StandInBackend> {
-    let backend = StandInBackend::new(kind, Commands::Silent);
+    let backend = StandInBackend::new(BackendDescription::sealed(kind), Commands::Silent);
     backend.keep_files(persistence == Persistence::Kept);
     Arc::new(backend)
 }

@@ -1,10 +1,11 @@
-//! Servers that others wrote, from npm: they do not share our reading of a specification.
+//! Servers and clients that others wrote, from npm: they do not share our reading of a specification.
 //!
 //! Each package is installed once into the target folder. Where there is no node, no npm or no
 //! package, the reason is returned, and the test that wanted it is skipped aloud.
 
 mod aimock;
 mod signal_cli;
+mod slack;
 mod telegram;
 
 use std::ffi::OsStr;
@@ -20,6 +21,7 @@ use tokio::time::timeout;
 
 pub use aimock::Aimock;
 pub use signal_cli::signal_cli;
+pub use slack::{BoltBot, EmulatedSlack};
 pub use telegram::TelegramTestApi;
 
 /// signal-cli has ninety megabytes.

@@ -16,9 +16,6 @@ use super::params::{read, text, token};
 use super::world::{Failure, World};
 use super::{APP_TOKEN, BOT_ID, BOT_TOKEN, BOT_USER, TEAM, files};
 
-/// What the token may do.
-const SCOPES: &str = "app_mentions:read,channels:history,channels:read,chat:write,commands,files:read,files:write,groups:history,groups:read,im:history,im:read,im:write,mpim:history,mpim:read";
-
 type Done = Result<Value, &'static str>;
 
 pub(super) fn router(world: Arc<World>) -> Router {
@@ -69,7 +66,7 @@ async fn call(
         Ok(mut answer) => {
             world.note_call(&method, params);
             answer["ok"] = json!(true);
-            ([("x-oauth-scopes", SCOPES)], Json(answer)).into_response()
+            ([("x-oauth-scopes", world.scopes())], Json(answer)).into_response()
         }
         Err(error) => refuse(error),
     }

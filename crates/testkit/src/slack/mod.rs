@@ -71,6 +71,11 @@ impl SlackServer {
         self.world.lock().while_away = away;
     }
 
+    /// Takes a scope away from the bot token.
+    pub fn revoke_scope(&self, scope: &str) {
+        self.world.lock().revoked.push(scope.to_owned());
+    }
+
     /// The next call of this method fails like this. Failures queue up.
     pub fn fail_next(&self, method: &str, failure: Failure) {
         self.world.fail_next(method, failure);
@@ -144,6 +149,11 @@ impl SlackServer {
     /// The texts that people see in a channel, each as it was changed last.
     pub fn shown(&self, channel: &str) -> Vec<String> {
         self.world.shown(channel)
+    }
+
+    /// The bot's messages in a channel by their times, each as people see it now.
+    pub fn messages(&self, channel: &str) -> Vec<(String, String)> {
+        self.world.own_messages(channel)
     }
 
     /// A message of a channel or thread, as the history has it.

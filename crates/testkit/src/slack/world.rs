@@ -11,6 +11,24 @@ use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::mpsc::UnboundedSender;
 
+/// What the bot token may do.
+const SCOPES: [&str; 14] = [
+    "app_mentions:read",
+    "channels:history",
+    "channels:read",
+    "chat:write",
+    "commands",
+    "files:read",
+    "files:write",
+    "groups:history",
+    "groups:read",
+    "im:history",
+    "im:read",
+    "im:write",
+    "mpim:history",
+    "mpim:read",
+];
+
 /// How a call fails.
 #[derive(Clone, Debug)]
 pub enum Failure {
@@ -68,6 +86,8 @@ pub(super) struct Inner {
     pub(super) unacknowledged: BTreeMap<String, (usize, Value)>,
     pub(super) waiting: VecDeque<Value>,
     pub(super) files: HashMap<String, StoredFile>,
+    /// What the bot token may not do.
+    pub(super) revoked: Vec<String>,
     /// The page size of histories.
     pub(super) page: usize,
     calls: HashMap<String, Vec<Value>>,
@@ -126,6 +146,15 @@ impl World {
         format!("{seconds}.{:06}", number * 10)
     }
 
+    /// What the bot token may do, as Slack tells it.
+    pub(super) fn scopes(&self) -> String {
+        let inner = self.lock();
+        let granted = SCOPES
+            .iter()
+            .filter(|scope| !inner.revoked.iter().any(|one| one == *scope));
+        granted.copied().collect::<Vec<_>>().join(",")
+    }
+
     pub(super) fn put(&self, channel: &str, ts: &str, message: Value) {
         let mut inner = self.lock();
         let messages = inner.channels.entry(channel.to_owned()).or_default();
@@ -133,10 +162,16 @@ impl World {
     }
 
     pub(super) fn shown(&self, channel: &str) -> Vec<String> {
+        let messages = self.own_messages(channel).into_iter();
+        messages.map(|(_, text)| text).collect()
+    }
+
+    pub(super) fn own_messages(&self, channel: &str) -> Vec<(String, String)> {
         let inner = self.lock();
         let messages = inner.channels.get(channel).into_iter().flatten();
-        let ours = messages.filter(|(_, message)| message["bot_id"].is_string());
-        ours.map(|(_, message)| visible_text(message)).collect()
+        let own = messages.filter(|(_, message)| message["bot_id"].is_string());
+        own.map(|(ts, message)| (ts.clone(), visible_text(message)))
+            .collect()
     }
 
     pub(super) fn fail_next(&self, method: &str, failure: Failure) {

@@ -14,6 +14,9 @@ use hermetic_testkit::clock::ManualClock;
 use hermetic_testkit::model::{Reply, ScriptedServer};
 use hermetic_testkit::signal_server;
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
+use hermetic_testkit::whatsapp::{
+    APP_SECRET, PHONE_NUMBER_ID, TOKEN as WHATSAPP_TOKEN, VERIFY_TOKEN, WhatsAppServer,
+};
 use hermetic_types::{BackendKind, Platform};
 
 use super::{KEY, Lab};
@@ -95,6 +98,21 @@ impl Builder {
         builder
     }
 
+    /// WhatsApp's Cloud API, spoken to over the wire. Who may write is said before this.
+    pub(crate) fn whatsapp(self, server: &WhatsAppServer) -> Self {
+        let config = format!(
+            "platforms: {{whatsapp_cloud: {{base_url: '{}', webhook_host: 127.0.0.1, webhook_port: 0}}}}\n",
+            server.url()
+        );
+        let mut builder = self.configured_chats().config(&config);
+        builder.access = format!(
+            "WHATSAPP_CLOUD_PHONE_NUMBER_ID={PHONE_NUMBER_ID}\nWHATSAPP_CLOUD_ACCESS_TOKEN={WHATSAPP_TOKEN}\n\
+             WHATSAPP_CLOUD_APP_SECRET={APP_SECRET}\nWHATSAPP_CLOUD_VERIFY_TOKEN={VERIFY_TOKEN}\n{}",
+            builder.access
+        );
+        builder
+    }
+
     /// The backends that the configuration names, instead of the stand-in.
     pub(crate) fn configured_backends(mut self) -> Self {
         self.configured_backends = true;
@@ -150,7 +168,7 @@ impl Builder {
 }
 
 fn stand_in(kind: BackendKind) -> Arc<StandInBackend> {
-    let backend = StandInBackend::new(kind, Commands::bash());
+    let backend = StandInBackend::new(hermetic_app::description(kind), Commands::bash());
     // As the configuration has it where nothing is written.
     backend.keep_files(true);
     Arc::new(backend)

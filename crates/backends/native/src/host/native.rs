@@ -15,7 +15,7 @@ use hermetic_sandbox::{
     Backend, BackendError, Found, FoundState, Link, OwnProgram, Persistence, Readiness, Spec,
     try_command, try_to_say,
 };
-use hermetic_types::{BackendKind, InstallationId, SandboxId};
+use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 
 use super::children::ChildSandboxes;
 use super::disk_use::disk_use;
@@ -245,9 +245,14 @@ pub(super) enum StartKind {
     Again,
 }
 
+impl NativeBackend {
+    /// What runs in a sandbox can hurt only that sandbox.
+    pub const DESCRIPTION: BackendDescription = BackendDescription::sealed(BackendKind::Native);
+}
+
 impl Backend for NativeBackend {
-    fn kind(&self) -> BackendKind {
-        BackendKind::Native
+    fn description(&self) -> BackendDescription {
+        Self::DESCRIPTION
     }
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {

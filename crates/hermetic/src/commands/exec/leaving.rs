@@ -36,7 +36,7 @@ impl Leaving {
         if !self.is_asked_for() {
             return Ok(None);
         }
-        if kind.boundary() == Boundary::Judged {
+        if app::boundary(kind) == Boundary::Judged {
             return Err(Failure::new(
                 format!("the {kind} backend has no way out of its own: it has the machine's"),
                 "leave --allow, --preset and --egress out, or use a sealed backend",

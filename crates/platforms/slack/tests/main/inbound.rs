@@ -1,7 +1,8 @@
 //! What is heard, from whom, where, and once.
 
+use hermetic_chat::{Chat, CheckError, Event};
 use hermetic_slack::{Bots, SlackConfig};
-use hermetic_testkit::slack::{BOT_USER, CHANNEL, TEAM};
+use hermetic_testkit::slack::{BOT_USER, CHANNEL, Failure, TEAM};
 use hermetic_types::{AttachmentKind, ChatId, ChatKind};
 use serde_json::json;
 
@@ -241,4 +242,59 @@ async fn an_event_is_acknowledged_when_it_is_stored_and_not_before() {
     again.receipt.stored();
     assert_eq!(message(again.event).text, "one");
     lab.server.wait_until_acknowledged().await;
+}
+
+#[tokio::test]
+async fn a_deletion_is_told_by_the_name_of_its_message() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    let said = [lab.server.says(ALICE, "one"), lab.server.says(ALICE, "two")];
+    let heard = [
+        next_message(&mut inbox).await,
+        next_message(&mut inbox).await,
+    ];
+    lab.server.deletes(ALICES_CHANNEL, &said[0]);
+    // A message that had replies leaves a stone behind.
+    lab.server.event(json!({
+        "type": "message", "subtype": "message_changed", "channel": ALICES_CHANNEL, "hidden": true,
+        "ts": "1700000000.000300", "message": { "subtype": "tombstone", "ts": said[1] },
+    }));
+    for message in heard {
+        let Event::Deleted(deleted) = next(&mut inbox).await.event else {
+            panic!("expected a deletion");
+        };
+        assert_eq!(
+            (deleted.chat, deleted.message),
+            (message.place.chat, message.message)
+        );
+    }
+    lab.server.wait_until_acknowledged().await;
+}
+
+#[tokio::test]
+async fn a_check_names_the_workspace_and_the_scope_that_is_missing() {
+    let lab = Lab::new().await;
+    let checked = lab.slack.check().await.unwrap();
+    assert_eq!(checked.name.as_deref(), Some("Home"));
+    assert_eq!(checked.shortcomings, []);
+    lab.server.revoke_scope("files:read");
+    lab.server
+        .fail_next("apps.connections.open", Failure::Refuse("missing_scope"));
+    let shortcomings = lab.slack.check().await.unwrap().shortcomings;
+    assert!(
+        shortcomings[0].remedy.contains("files:read"),
+        "{shortcomings:?}"
+    );
+    assert!(
+        shortcomings[1].remedy.contains("connections:write"),
+        "{shortcomings:?}"
+    );
+    assert_eq!(lab.server.open_sockets(), 0);
+    lab.server
+        .fail_next("auth.test", Failure::Refuse("invalid_auth"));
+    let refused = lab.slack.check().await;
+    assert!(
+        matches!(refused, Err(CheckError::Unauthorized { .. })),
+        "{refused:?}"
+    );
 }

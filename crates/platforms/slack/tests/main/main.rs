@@ -16,3 +16,4 @@ mod outbound;
 mod presses;
 mod reconnects;
 mod sweeps;
+mod vendors;

@@ -82,7 +82,7 @@ impl WhatsAppCloud {
         reply_to: Option<&MessageId>,
     ) -> Result<MessageId, SendFailure> {
         let recipient = Recipient::of(place)?;
-        let status = self.statuses.expect();
+        let status = self.statuses.expect(&place.chat);
         let body = requests::message(&recipient, content, reply_to, Some(status.mark()));
         let taken = self
             .patiently(&place.chat, || {

@@ -3,8 +3,8 @@
 //! Taken is not delivered: that a message failed is told later, by a notification. A send therefore
 //! waits a moment for the first word about its message, which also keeps messages in order (Meta
 //! promises none for what is sent before the one ahead has left). What is told after that moment is
-//! said to the person when they write again. Each message carries a mark of ours that comes back with
-//! its statuses, so that ours are known, also after a restart.
+//! said to the person when they write again. Each message carries a mark of ours that names its chat and
+//! comes back with its statuses, so that ours are known, also after a restart.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,8 +27,6 @@ const SILENT_MESSAGES: u32 = 3;
 #[derive(Debug, Deserialize)]
 pub(crate) struct RawStatus {
     status: String,
-    recipient_id: Option<String>,
-    recipient_user_id: Option<String>,
     biz_opaque_callback_data: Option<String>,
     #[serde(default)]
     errors: Vec<RawError>,
@@ -63,12 +61,13 @@ pub(crate) struct LateFailure {
 
 impl Statuses {
     /// Begun before the message is sent: its status may be faster than the answer.
-    pub(crate) fn expect(&self) -> FirstStatus<'_> {
+    pub(crate) fn expect(&self, chat: &ChatId) -> FirstStatus<'_> {
         let (tell, told) = oneshot::channel();
         let mut open = self.lock();
         open.last += 1;
         // Without random numbers a mark may be one of an earlier process, whose messages are old.
-        let mark = format!("{MARK}{:x}-{:x}", getrandom::u64().unwrap_or(0), open.last);
+        let random = getrandom::u64().unwrap_or(0);
+        let mark = format!("{MARK}{random:x}-{:x}:{chat}", open.last);
         open.waiting.insert(mark.clone(), tell);
         drop(open);
         FirstStatus {
@@ -82,7 +81,7 @@ impl Statuses {
     pub(crate) fn hear(&self, status: RawStatus) -> Option<LateFailure> {
         let mark = status.biz_opaque_callback_data.as_deref()?;
         // Other programs may send from the same number.
-        let mark = mark.starts_with(MARK).then_some(mark)?;
+        let (_, chat) = mark.strip_prefix(MARK)?.split_once(':')?;
         let failed = status.failure();
         let waiting = {
             let mut open = self.lock();
@@ -96,7 +95,6 @@ impl Statuses {
             }
         }
         let refusal = failed?;
-        let chat = status.recipient_user_id.or(status.recipient_id)?;
         let chat = ChatId::new(chat).ok()?;
         Some(LateFailure { chat, refusal })
     }
@@ -148,7 +146,7 @@ mod tests {
 
     fn status(mark: &str, status: &str) -> RawStatus {
         let status = json!({
-            "id": "wamid.1", "status": status, "recipient_user_id": "US.1",
+            "id": "wamid.1", "status": status,
             "biz_opaque_callback_data": mark, "errors": [{ "code": 131_047 }],
         });
         serde_json::from_value(status).unwrap()
@@ -157,7 +155,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_failure_is_told_to_the_send_and_a_late_one_is_given_back() {
         let statuses = Statuses::default();
-        let (one, two) = (statuses.expect(), statuses.expect());
+        let chat = ChatId::new("US.1").unwrap();
+        let (one, two) = (statuses.expect(&chat), statuses.expect(&chat));
         let mark = two.mark().to_owned();
         assert_eq!(statuses.hear(status(one.mark(), "sent")), None);
         assert_eq!(statuses.hear(status(&mark, "failed")), None);
@@ -175,13 +174,14 @@ mod tests {
         let statuses = Statuses::default();
         let begun = tokio::time::Instant::now();
         let limit = Duration::from_secs(5);
+        let chat = ChatId::new("US.1").unwrap();
         for _ in 0..10 {
-            assert_eq!(statuses.expect().wait(limit).await, Ok(()));
+            assert_eq!(statuses.expect(&chat).wait(limit).await, Ok(()));
         }
         assert_eq!(begun.elapsed(), limit * SILENT_MESSAGES);
         assert!(statuses.lock().waiting.is_empty());
-        statuses.hear(status("hermetic:0-0", "delivered"));
-        let _ = statuses.expect().wait(limit).await;
+        statuses.hear(status("hermetic:0-0:US.1", "delivered"));
+        let _ = statuses.expect(&chat).wait(limit).await;
         assert_eq!(begun.elapsed(), limit * (SILENT_MESSAGES + 1));
     }
 }

@@ -78,7 +78,7 @@ async fn a_failure_that_is_told_late_is_said_also_after_a_restart() {
     let lab = Lab::with(|config| config.state = state).await;
     let status = |mark: &serde_json::Value| {
         let status = json!({
-            "id": lost.id, "status": "failed", "recipient_user_id": ALICE.id,
+            "id": lost.id, "status": "failed", "recipient_id": ALICE.number,
             "biz_opaque_callback_data": mark, "errors": [{ "code": 131_026 }],
         });
         let metadata = json!({ "phone_number_id": hermetic_testkit::whatsapp::PHONE_NUMBER_ID });
