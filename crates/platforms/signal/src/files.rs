@@ -18,9 +18,10 @@ use crate::{MESSAGE, Signal};
 /// The daemon's JSON reader takes no text longer than 20 million letters, and a file is one.
 pub(crate) const UPLOAD_BYTES: usize = 14 << 20;
 /// Held in memory twice while it is decoded.
-pub(crate) const DOWNLOAD_BYTES: u64 = 32 << 20;
+pub(crate) const DOWNLOAD_BYTES: u64 = LARGEST_DOWNLOAD as u64;
+const LARGEST_DOWNLOAD: usize = 32 << 20;
 /// The largest file in base64, and what stands around it.
-pub(crate) const LONGEST_ATTACHMENT_ANSWER: usize = (DOWNLOAD_BYTES as usize / 3 + 1) * 4 + 4096;
+pub(crate) const LONGEST_ATTACHMENT_ANSWER: usize = (LARGEST_DOWNLOAD / 3 + 1) * 4 + 4096;
 const TRANSFER: Duration = Duration::from_secs(300);
 /// A file is handed on in pieces of this size.
 const PIECE: usize = 64 << 10;

@@ -68,8 +68,8 @@ struct Receiver<'a> {
 
 /// What became of an event.
 enum Settled {
-    Stored(Event),
-    NotStored(Event),
+    Stored(Box<Event>),
+    NotStored(Box<Event>),
 }
 
 /// What happens next.
@@ -94,7 +94,7 @@ impl Receiver<'_> {
 
     fn hand_out(&mut self, event: Event) -> Received {
         let (receipt, counterfoil) = Receipt::pair();
-        let kept = event.clone();
+        let kept = Box::new(event.clone());
         let settled = async move {
             match counterfoil.signed().await {
                 true => Settled::Stored(kept),
@@ -169,7 +169,7 @@ impl Receiver<'_> {
         match frame {
             Frame::Alive => {}
             Frame::Malformed => {
-                warn!(account = %self.signal.account, "signal-cli sent something malformed; skipped")
+                warn!(account = %self.signal.account, "signal-cli sent something malformed; skipped");
             }
             Frame::Event(event) => self.ready.extend(self.signal.hear(&event).await),
         }
@@ -190,7 +190,7 @@ impl Receiver<'_> {
                 warn!(account = %self.signal.account, "an event was not stored; handing it out again");
                 // Whatever keeps it from being stored lasts longer than a moment.
                 sleep(self.backoff.next_wait()).await;
-                self.ready.push_back(event);
+                self.ready.push_back(*event);
                 // Nothing was read meanwhile, which is not the daemon's silence.
                 self.alive();
             }
@@ -205,7 +205,7 @@ impl Receiver<'_> {
                 self.ready.extend(events);
             }
             Err(error) => {
-                warn!(account = %self.signal.account, %error, "what an earlier process left could not be read")
+                warn!(account = %self.signal.account, %error, "what an earlier process left could not be read");
             }
         }
     }
@@ -215,7 +215,7 @@ impl Receiver<'_> {
         let mut left: Vec<_> = self.ready.drain(..).collect();
         while let Some(Some(settled)) = self.open.next().now_or_never() {
             match settled {
-                Settled::NotStored(event) => left.push(event),
+                Settled::NotStored(event) => left.push(*event),
                 Settled::Stored(event) => self.signal.note_stored(&event),
             }
         }

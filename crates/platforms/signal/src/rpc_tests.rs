@@ -1,7 +1,8 @@
 use super::*;
 
 fn refused(code: i64, message: &str, results: Value) -> SendFailure {
-    let data = json!({ "response": { "timestamp": 1, "results": results } });
+    let mut data = json!({ "response": { "timestamp": 1 } });
+    data["response"]["results"] = results;
     let error = json!({ "code": code, "message": message, "data": data });
     let (_, said) = answer(json!({ "jsonrpc": "2.0", "id": 1, "error": error }));
     said.unwrap_err().into()

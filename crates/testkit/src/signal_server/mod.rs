@@ -112,7 +112,7 @@ impl SignalServer {
     /// The same, with any fields of a message.
     pub fn says_with(&self, person: Person, fields: Value) -> u64 {
         let (timestamp, message) = self.data(fields);
-        self.event(envelope(
+        self.event(&envelope(
             person,
             timestamp,
             json!({ "dataMessage": message }),
@@ -131,12 +131,12 @@ impl SignalServer {
         let mut sent = json!({ "destinationNumber": NUMBER, "destinationUuid": UUID });
         extend(&mut sent, message);
         let sync = json!({ "syncMessage": { "sentMessage": sent } });
-        self.event(envelope(OWNER, timestamp, sync));
+        self.event(&envelope(OWNER, timestamp, sync));
         timestamp
     }
 
     /// Anything at all, as an event.
-    pub fn event(&self, event: Value) {
+    pub fn event(&self, event: &Value) {
         self.world.push(event.to_string());
     }
 

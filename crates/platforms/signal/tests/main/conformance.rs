@@ -70,13 +70,13 @@ impl StandIn for SignalStandIn {
     }
 
     fn repeats(&self) {
-        self.server.event(self.last.lock().unwrap().clone());
+        self.server.event(&self.last.lock().unwrap());
     }
 
     fn sends_garbage(&self) {
         self.server.garbage("{ not json");
         self.server
-            .event(json!({ "envelope": { "dataMessage": { "timestamp": "soon" } } }));
+            .event(&json!({ "envelope": { "dataMessage": { "timestamp": "soon" } } }));
     }
 
     fn decide_next_send(&self, fate: SendFate) {

@@ -59,7 +59,7 @@ async fn one_bad_event_holds_up_no_other() {
         from(json!({ "syncMessage": { "readMessages": [] } })),
         from(json!({ "callMessage": {} })),
     ] {
-        lab.server.event(bad);
+        lab.server.event(&bad);
     }
     let mut inbox = lab.listen();
     lab.server.says_with(
@@ -103,11 +103,11 @@ async fn events_out_of_order_and_twice_are_each_heard_once() {
             "dataMessage": { "timestamp": timestamp, "message": timestamp.to_string() } } })
     };
     for timestamp in [30, 10, 20] {
-        lab.server.event(event(timestamp));
+        lab.server.event(&event(timestamp));
         assert_eq!(next_message(&mut inbox).await.text, timestamp.to_string());
     }
     for timestamp in [10, 30, 20, 40] {
-        lab.server.event(event(timestamp));
+        lab.server.event(&event(timestamp));
     }
     assert_eq!(next_message(&mut inbox).await.text, "40");
 }

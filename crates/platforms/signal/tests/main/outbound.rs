@@ -21,10 +21,12 @@ async fn send(lab: &Lab, reply: &Reply) -> Result<Vec<MessageId>, SendError> {
 }
 
 fn refusal(code: i64, results: Value) -> Failure {
+    let mut data = json!({ "response": { "timestamp": 1 } });
+    data["response"]["results"] = results;
     Failure::Refuse {
         code,
         message: "Failed to send message",
-        data: json!({ "response": { "timestamp": 1, "results": results } }),
+        data,
     }
 }
 
