@@ -54,10 +54,11 @@ pub(super) fn oom(context: &mut StoryContext) -> StoryResult {
     })
 }
 
-/// Shared memory, page by page: of no process's data segment, whose own limit would refuse it before the
-/// group's is reached.
-const TAKE_A_GIGABYTE: &str = "import mmap; m = mmap.mmap(-1, 1 << 30); \
-    any(m.__setitem__(at, 1) for at in range(0, 1 << 30, 4096)); print('has-it' + '-all')";
+/// Shared memory (1), which is of no process's data segment, whose own limit would refuse it before the
+/// group's is reached. And all of it within one system call (`MAP_POPULATE`, 0x8000): a program that takes it
+/// page by page has its own code thrown out and read again for minutes before the kernel gives up.
+const TAKE_A_GIGABYTE: &str =
+    "import mmap; m = mmap.mmap(-1, 1 << 30, 0x8001); print('has-it' + '-all')";
 
 /// How often the kernel has ended a process because its group had no memory left.
 fn kills_by_limit(context: &StoryContext) -> Result<u32, StoryError> {
