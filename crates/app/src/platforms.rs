@@ -6,6 +6,8 @@
 mod check;
 mod listeners;
 mod setup;
+#[cfg(feature = "slack")]
+mod slack;
 #[cfg(feature = "telegram")]
 mod telegram;
 #[cfg(feature = "webhook")]
@@ -44,6 +46,12 @@ const PLATFORMS: &[SpokenPlatform] = &[
         platform: Platform::Telegram,
         accounts: telegram::accounts,
         setup: Some(&telegram::SETUP),
+    },
+    #[cfg(feature = "slack")]
+    SpokenPlatform {
+        platform: Platform::Slack,
+        accounts: slack::accounts,
+        setup: Some(&slack::SETUP),
     },
     #[cfg(feature = "webhook")]
     SpokenPlatform {
