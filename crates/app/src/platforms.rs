@@ -8,6 +8,8 @@ mod listeners;
 mod setup;
 #[cfg(feature = "signal")]
 mod signal;
+#[cfg(feature = "slack")]
+mod slack;
 #[cfg(feature = "telegram")]
 mod telegram;
 #[cfg(feature = "webhook")]
@@ -50,6 +52,12 @@ const PLATFORMS: &[SpokenPlatform] = &[
         platform: Platform::Telegram,
         accounts: telegram::accounts,
         setup: Some(&telegram::SETUP),
+    },
+    #[cfg(feature = "slack")]
+    SpokenPlatform {
+        platform: Platform::Slack,
+        accounts: slack::accounts,
+        setup: Some(&slack::SETUP),
     },
     #[cfg(feature = "whatsapp")]
     SpokenPlatform {

@@ -84,6 +84,34 @@ const KEYS: &[(&str, &str)] = &[
         "the platform has words of its own",
     ),
     (
+        "platforms.slack.channel_overrides",
+        "all channels have one model and one prompt",
+    ),
+    (
+        "platforms.slack.gateway_restart_notification",
+        "a restart is told only where it cut something",
+    ),
+    (
+        "platforms.slack.home_channel",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.slack.mention_patterns",
+        "only the bot's own name is a mention",
+    ),
+    (
+        "platforms.slack.reactions",
+        "progress shows as a status in threads",
+    ),
+    (
+        "platforms.slack.reply_to_mode",
+        "answers stand in the thread of the question",
+    ),
+    (
+        "platforms.slack.typing_status_text",
+        "the platform has words of its own",
+    ),
+    (
         "platforms.telegram.channel_overrides",
         "all channels have one model and one prompt",
     ),

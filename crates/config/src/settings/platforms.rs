@@ -10,7 +10,7 @@ mod whatsapp;
 pub use discord::Discord;
 pub use listener::Webhook;
 pub use signal::{Signal, SignalAccount};
-pub use slack::Slack;
+pub use slack::{Slack, SlackAccount, SlackIntake};
 pub use telegram::{Telegram, TelegramAccount, TelegramWebhook};
 pub use whatsapp::{WhatsApp, WhatsAppCloud};
 

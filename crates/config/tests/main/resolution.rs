@@ -1,6 +1,6 @@
 //! Where chats run their commands.
 
-use hermetic_config::{Choice, resolve_cli_backend, resolve_gateway_backend};
+use hermetic_config::{Choice, SlackIntake, resolve_cli_backend, resolve_gateway_backend};
 use hermetic_types::{BackendKind, Boundary};
 
 use crate::lab::Lab;
@@ -235,4 +235,53 @@ fn boundary(kind: BackendKind) -> Boundary {
         BackendKind::Local | BackendKind::Ssh => Boundary::Judged,
         _ => Boundary::Sealed,
     }
+}
+
+#[test]
+fn each_workspace_of_slack_has_an_app_of_its_own() {
+    let lab = Lab::with(
+        "slack:\n  token: xoxb-own\n  app_token: xapp-own\n  base_url: http://stand-in\n  accounts:\n    \
+         club: {token: xoxb-club, app_token: xapp-club}\n    \
+         shop: {token: xoxb-shop, events_url: 'https://bot.example/shop', signing_secret: s, events_port: 3001}\n",
+    );
+    let config = lab.config();
+    let slack = &config.platforms().slack;
+    assert!(slack.platform.enabled);
+    let names: Vec<_> = slack.accounts.keys().map(|name| name.as_str()).collect();
+    assert_eq!(names, ["club", "default", "shop"]);
+    for (name, account) in &slack.accounts {
+        assert_eq!(account.base_url.as_deref(), Some("http://stand-in"));
+        let by_requests = matches!(account.intake, SlackIntake::EventsApi { port: 3001, .. });
+        assert_eq!(by_requests, name.as_str() == "shop");
+    }
+    for (accounts, wrong) in [
+        (
+            "{token: xoxb-2, app_token: xapp-own}",
+            "the bot two has a token of another",
+        ),
+        (
+            "{token: xoxb-own, app_token: xapp-2}",
+            "the bot two has a token of another",
+        ),
+        (
+            "{token: xoxb-2}",
+            "the bot two has neither app_token nor events_url",
+        ),
+        (
+            "{token: xoxb-2, events_url: 'https://a.example'}",
+            "without a signing secret",
+        ),
+    ] {
+        let text = format!(
+            "slack: {{token: xoxb-own, app_token: xapp-own, accounts: {{two: {accounts}}}}}\n"
+        );
+        let errors = Lab::with(text).errors();
+        assert!(errors.contains(wrong), "{errors}");
+    }
+    // By requests alone no app token is needed.
+    let lab = Lab::new().dotenv(
+        "SLACK_BOT_TOKEN=xoxb-own\nSLACK_EVENTS_URL=https://bot.example/slack\nSLACK_SIGNING_SECRET=s\n",
+    );
+    assert_eq!(lab.config().platforms().slack.accounts.len(), 1);
+    assert!(lab.config().platforms().slack.platform.enabled);
 }

@@ -112,20 +112,21 @@ impl SlackAccount {
         text: &Outgoing,
         buttons: &[Vec<Button>],
     ) -> Result<(), SendError> {
-        let body = edited_body(text, buttons)?;
+        let (ts, body) = (message_ts(message)?, edited_body(text, buttons)?);
         let edit = async |body: &Body| {
-            let params = edit_params(&place.chat, message, body)?;
+            let params = edit_params(&place.chat, ts, body);
             let call = || self.wire.call::<Value>("chat.update", &params);
-            let edited = self.patiently(|| Tier::Update, call).await;
-            edited.map_err(EditError::Call)
+            self.patiently(|| Tier::Update, call).await
         };
-        match edit(&body).await {
-            Err(EditError::Call(error)) if is_about_blocks(&error) && buttons.is_empty() => {
-                edit(&body.without_blocks()).await?;
+        let edited = match edit(&body).await {
+            Err(error) if is_about_blocks(&error) && buttons.is_empty() => {
+                edit(&body.without_blocks()).await
             }
-            edited => drop(edited?),
-        }
-        Ok(())
+            edited => edited,
+        };
+        edited
+            .map(drop)
+            .map_err(|error| SendFailure::from(error).into())
     }
 
     /// Neither waits nor tries again.
@@ -135,7 +136,8 @@ impl SlackAccount {
         message: &MessageId,
         text: &Outgoing,
     ) -> Result<(), SendError> {
-        let params = edit_params(&place.chat, message, &edited_body(text, &[])?)?;
+        let (ts, body) = (message_ts(message)?, edited_body(text, &[])?);
+        let params = edit_params(&place.chat, ts, &body);
         let retry_after = self.pace.reserve_refresh();
         if !retry_after.is_zero() {
             return Err(SendFailure::Throttled { retry_after }.into());
@@ -269,15 +271,18 @@ pub(crate) fn message_params(chat: &ChatId, thread: Option<Ts>, body: &Body) -> 
     params
 }
 
-fn edit_params(chat: &ChatId, message: &MessageId, body: &Body) -> Result<Value, SendFailure> {
-    let ts = Ts::of_message(message).ok_or_else(|| not_ours("message", message.as_str()))?;
-    Ok(json!({
+fn message_ts(message: &MessageId) -> Result<Ts, SendFailure> {
+    Ts::of_message(message).ok_or_else(|| not_ours("message", message.as_str()))
+}
+
+fn edit_params(chat: &ChatId, ts: Ts, body: &Body) -> Value {
+    json!({
         "channel": chat,
         "ts": ts.to_string(),
         "text": body.text,
         // Without any, Slack would leave the old ones, and their buttons with them.
         "blocks": body.blocks,
-    }))
+    })
 }
 
 fn edited_body(text: &Outgoing, buttons: &[Vec<Button>]) -> Result<Body, SendFailure> {
@@ -288,27 +293,6 @@ fn edited_body(text: &Outgoing, buttons: &[Vec<Button>]) -> Result<Body, SendFai
         return Err(too_long(MESSAGE.length));
     }
     Ok(Body::new(to_mrkdwn(text.as_str()), buttons))
-}
-
-/// Why an edit was not made.
-enum EditError {
-    Params(SendFailure),
-    Call(CallError),
-}
-
-impl From<SendFailure> for EditError {
-    fn from(failure: SendFailure) -> Self {
-        Self::Params(failure)
-    }
-}
-
-impl From<EditError> for SendError {
-    fn from(error: EditError) -> Self {
-        match error {
-            EditError::Params(failure) => failure.into(),
-            EditError::Call(error) => SendFailure::from(error).into(),
-        }
-    }
 }
 
 impl Body {

@@ -1,7 +1,10 @@
 //! Slack.
 
+use crate::shape::{Field, LoneValues, Shape};
+
 use super::{
-    ALL_USERS, BOTS, FLAG, HOME, LIST, PATTERNS, Platform, SECRET, USERS, mention, reactions,
+    ALL_USERS, BOTS, FILE_ONLY, FLAG, HOME, LIST, PATTERNS, PORT, Platform, SECRET, TEXT, USERS,
+    mention, reactions,
 };
 
 pub(super) const SLACK: Platform = Platform {
@@ -10,8 +13,42 @@ pub(super) const SLACK: Platform = Platform {
     own: &[
         ("token", "BOT_TOKEN", SECRET, "", "bot token (xoxb)"),
         ("app_token", "", SECRET, "", "app token (xapp)"),
+        (
+            "accounts",
+            FILE_ONLY,
+            Shape::Table {
+                fields: ACCOUNT,
+                lone_values: LoneValues::Refused,
+            },
+            "",
+            "more workspaces, each by a name and with an app of its own",
+        ),
         USERS,
         ALL_USERS,
+        ("proxy", "", TEXT, "", "proxy for its API"),
+        ("base_url", "", TEXT, "", "another address for its API"),
+        (
+            "events_url",
+            "",
+            TEXT,
+            "",
+            "public address for its events; Socket Mode if not written",
+        ),
+        (
+            "signing_secret",
+            "",
+            SECRET,
+            "",
+            "tells its events from forged ones; needed with events_url",
+        ),
+        (
+            "events_host",
+            "",
+            TEXT,
+            "127.0.0.1",
+            "address it listens on, behind something with a certificate",
+        ),
+        ("events_port", "", PORT, "3000", "port it listens on"),
         mention("true"),
         ("strict_mention", "", FLAG, "false", "also inside threads"),
         (
@@ -34,3 +71,55 @@ pub(super) const SLACK: Platform = Platform {
         HOME,
     ],
 };
+
+/// What may differ from one workspace to the next.
+const ACCOUNT: &[Field] = &[
+    Field {
+        name: "token",
+        shape: SECRET,
+        required: true,
+        about: "bot token (xoxb), best as ${A_VARIABLE_OF_DOTENV}",
+    },
+    Field {
+        name: "app_token",
+        shape: SECRET,
+        required: false,
+        about: "app token (xapp) of an app of its own",
+    },
+    Field {
+        name: "events_url",
+        shape: TEXT,
+        required: false,
+        about: "public address for its events; Socket Mode if not written",
+    },
+    Field {
+        name: "signing_secret",
+        shape: SECRET,
+        required: false,
+        about: "needed with events_url",
+    },
+    Field {
+        name: "events_host",
+        shape: TEXT,
+        required: false,
+        about: "address it listens on; two may share one",
+    },
+    Field {
+        name: "events_port",
+        shape: PORT,
+        required: false,
+        about: "port it listens on; two may share one",
+    },
+    Field {
+        name: "base_url",
+        shape: TEXT,
+        required: false,
+        about: "another address for its API",
+    },
+    Field {
+        name: "proxy",
+        shape: TEXT,
+        required: false,
+        about: "proxy for its API",
+    },
+];

@@ -1,40 +1,197 @@
 //! Slack.
 
-use hermetic_types::Secret;
+use std::collections::BTreeMap;
 
+use hermetic_types::{AccountName, Secret};
+
+use super::super::pick::field;
 use super::{Platform, Section};
 use crate::problem::Problem;
+use crate::value::{Record, Value};
 
 #[derive(Clone, Debug)]
 pub struct Slack {
     pub platform: Platform,
-    pub bot_token: Option<Secret>,
-    pub app_token: Option<Secret>,
+    /// Every workspace by its name; the platform's own is called `default`.
+    pub accounts: BTreeMap<AccountName, SlackAccount>,
     pub require_mention: bool,
     pub strict_mention: bool,
     pub free_response_channels: Vec<String>,
     pub allowed_channels: Vec<String>,
-    pub mention_patterns: Vec<String>,
     pub allow_bots: String,
-    pub reactions: bool,
+}
+
+/// One workspace, and the app that is installed in it.
+#[derive(Clone, Debug)]
+pub struct SlackAccount {
+    pub bot_token: Secret,
+    pub intake: SlackIntake,
+    pub base_url: Option<String>,
+    pub proxy: Option<String>,
+}
+
+/// How its events come.
+#[derive(Clone, Debug)]
+pub enum SlackIntake {
+    SocketMode {
+        app_token: Secret,
+    },
+    EventsApi {
+        url: String,
+        signing_secret: Secret,
+        host: String,
+        port: u16,
+    },
 }
 
 pub(super) fn slack(at: &Section<'_>, problems: &mut Vec<Problem>) -> Slack {
-    let (bot_token, app_token) = (at.secret("token"), at.secret("app_token"));
+    let accounts = accounts(at, problems);
+    let has_intake = at.secret("app_token").is_some() || at.maybe_text("events_url").is_some();
+    let others = !accounts.is_empty();
     let needed = [
-        ("token", bot_token.is_some()),
-        ("app_token", app_token.is_some()),
+        ("token", others || at.secret("token").is_some()),
+        ("app_token", others || has_intake),
     ];
     Slack {
         platform: at.platform(&needed, problems),
-        bot_token,
-        app_token,
+        accounts,
         require_mention: at.flag("require_mention"),
         strict_mention: at.flag("strict_mention"),
         free_response_channels: at.texts("free_response_channels"),
         allowed_channels: at.texts("allowed_channels"),
-        mention_patterns: at.texts("mention_patterns"),
         allow_bots: at.text("allow_bots"),
-        reactions: at.flag("reactions"),
+    }
+}
+
+fn accounts(at: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<AccountName, SlackAccount> {
+    let mut accounts = BTreeMap::new();
+    let own = at.secret("token").and_then(|bot_token| {
+        let events = events(
+            at,
+            &Record::default(),
+            at.maybe_text("events_url"),
+            problems,
+        );
+        let sockets = || {
+            at.secret("app_token")
+                .map(|app_token| SlackIntake::SocketMode { app_token })
+        };
+        Some(SlackAccount {
+            bot_token,
+            intake: events.or_else(sockets)?,
+            base_url: at.maybe_text("base_url"),
+            proxy: at.maybe_text("proxy"),
+        })
+    });
+    accounts.extend(own.map(|own| (AccountName::default(), own)));
+    for (name, record) in at.pick.table(&at.path("accounts")) {
+        match name.parse::<AccountName>() {
+            Ok(name) => add(at, &mut accounts, name, record, problems),
+            Err(error) => problems.push(at.wrong("accounts", error.to_string())),
+        }
+    }
+    accounts
+}
+
+fn add(
+    at: &Section<'_>,
+    accounts: &mut BTreeMap<AccountName, SlackAccount>,
+    name: AccountName,
+    record: &Record,
+    problems: &mut Vec<Problem>,
+) {
+    let mut refuse = |why: &str, help: &str| {
+        let wrong = at.wrong("accounts", format!("the bot {} {why}", name.as_str()));
+        problems.push(wrong.help(help));
+    };
+    if accounts.contains_key(&name) {
+        return refuse(
+            "is there twice",
+            "`token` beside `accounts` is the bot called default",
+        );
+    }
+    let has_address = field(record, "events_url").is_some();
+    if !has_address && secret(record, "app_token").is_none() {
+        return refuse(
+            "has neither app_token nor events_url",
+            "give it the app token of its own app",
+        );
+    }
+    let Some(bot) = account(at, record, problems) else {
+        return;
+    };
+    if shares_app(accounts, &bot) {
+        let wrong = format!("the bot {} has a token of another", name.as_str());
+        let help = "make an app for each workspace: Slack spreads the events of one app over \
+                    all of its sockets";
+        problems.push(at.wrong("accounts", wrong).help(help));
+        return;
+    }
+    accounts.insert(name, bot);
+}
+
+/// What it does not say is as for the platform's own, but for tokens.
+fn account(at: &Section<'_>, record: &Record, problems: &mut Vec<Problem>) -> Option<SlackAccount> {
+    let events = events(at, record, field(record, "events_url"), problems);
+    let sockets = || {
+        let app_token = secret(record, "app_token")?;
+        Some(SlackIntake::SocketMode { app_token })
+    };
+    Some(SlackAccount {
+        bot_token: secret(record, "token")?,
+        intake: events.or_else(sockets)?,
+        base_url: field(record, "base_url").or_else(|| at.maybe_text("base_url")),
+        proxy: field(record, "proxy").or_else(|| at.maybe_text("proxy")),
+    })
+}
+
+fn events(
+    at: &Section<'_>,
+    record: &Record,
+    url: Option<String>,
+    problems: &mut Vec<Problem>,
+) -> Option<SlackIntake> {
+    let url = url?;
+    let shared = || at.secret("signing_secret");
+    let Some(signing_secret) = secret(record, "signing_secret").or_else(shared) else {
+        problems.push(
+            at.wrong(
+                "events_url",
+                "events without a signing secret could be anybody's",
+            )
+            .help("set SLACK_SIGNING_SECRET, or leave events_url out to use Socket Mode"),
+        );
+        return None;
+    };
+    let port = match record.get("events_port") {
+        Some(Value::Whole(port)) => u16::try_from(*port).ok(),
+        _ => None,
+    };
+    Some(SlackIntake::EventsApi {
+        url,
+        signing_secret,
+        host: field(record, "events_host").unwrap_or_else(|| at.text("events_host")),
+        port: port.unwrap_or_else(|| at.port("events_port")),
+    })
+}
+
+/// Two that listen with one app would take each other's events.
+fn shares_app(accounts: &BTreeMap<AccountName, SlackAccount>, bot: &SlackAccount) -> bool {
+    let app = |account: &SlackAccount| match &account.intake {
+        SlackIntake::SocketMode { app_token } => Some(app_token.expose().to_owned()),
+        SlackIntake::EventsApi { .. } => None,
+    };
+    accounts.values().any(|other| {
+        let same_app = app(bot).is_some() && app(bot) == app(other);
+        // A token is good at the server that gave it out, and at no other.
+        let same_bot = other.bot_token.expose() == bot.bot_token.expose();
+        (same_app || same_bot) && other.base_url == bot.base_url
+    })
+}
+
+fn secret(record: &Record, name: &str) -> Option<Secret> {
+    match record.get(name) {
+        Some(Value::Secret(secret)) => Some(secret.clone()),
+        _ => None,
     }
 }
