@@ -20,6 +20,13 @@ impl Steer {
         room
     }
 
+    /// Takes back what was said, counted from the last one; `None` if the turn has taken it.
+    pub fn take_back(&self, from_last: usize) -> Option<String> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = waiting.len().checked_sub(from_last + 1)?;
+        Some(waiting.remove(place))
+    }
+
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

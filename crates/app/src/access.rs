@@ -7,7 +7,7 @@ use hermetic_access::{Access, Bots, Pairing, PlatformSettings, Settings, Unautho
 use hermetic_config::{Config, Stranger};
 use hermetic_gateway::{CommandAccess, CommandRule, PlatformCommandAccess, StoredPairings};
 use hermetic_store::Store;
-use hermetic_types::{AccountId, ChatId, Platform, UserId};
+use hermetic_types::{AccountId, AccountName, ChatId, Platform, UserId};
 use tracing::warn;
 
 pub fn pairing(store: &Store) -> Pairing {
@@ -19,6 +19,7 @@ pub(crate) fn access(config: &Config, store: &Store) -> Access {
     let settings = Settings {
         platforms: [
             (Platform::Telegram, telegram(config)),
+            (Platform::Signal, signal(config)),
             (Platform::Webhook, webhook(config)),
         ]
         .into(),
@@ -34,14 +35,6 @@ pub(crate) fn access(config: &Config, store: &Store) -> Access {
 fn telegram(config: &Config) -> PlatformSettings {
     let telegram = &config.platforms().telegram;
     let platform = &telegram.platform;
-    let written = config
-        .origin("platforms.telegram.unauthorized_dm_behavior")
-        .into_iter();
-    let written = written.chain(config.origin("unauthorized_dm_behavior"));
-    // Left to the default, pairing ends where an allowlist begins.
-    let spelled_out = written
-        .into_iter()
-        .any(|origin| *origin != hermetic_config::Origin::Default);
     warn_of_names(&[&platform.allowed_users, &telegram.group_allowed_users]);
     PlatformSettings {
         allowed_users: users(&platform.allowed_users),
@@ -54,11 +47,37 @@ fn telegram(config: &Config) -> PlatformSettings {
             _ => Bots::Refuse,
         },
         operators: operators(config, platform),
-        unauthorized_dm: spelled_out.then_some(match platform.stranger {
-            Stranger::Pair => UnauthorizedDm::Pair,
-            Stranger::Ignore => UnauthorizedDm::Ignore,
-        }),
+        unauthorized_dm: written_stranger(config, platform),
     }
+}
+
+/// A group that is listened to opens no door to its members.
+fn signal(config: &Config) -> PlatformSettings {
+    let signal = &config.platforms().signal;
+    let platform = &signal.platform;
+    PlatformSettings {
+        allowed_users: users(&platform.allowed_users),
+        group_allowed_users: users(&signal.group_allowed_users),
+        allow_all: platform.allow_all_users,
+        operators: operators(config, platform),
+        unauthorized_dm: written_stranger(config, platform),
+        ..PlatformSettings::default()
+    }
+}
+
+/// What a stranger gets, if somebody wrote it. Left to the default, pairing ends where an allowlist begins.
+fn written_stranger(
+    config: &Config,
+    platform: &hermetic_config::Platform,
+) -> Option<UnauthorizedDm> {
+    let own = format!("platforms.{}.unauthorized_dm_behavior", platform.name);
+    let written = config.origin(&own).into_iter();
+    let mut written = written.chain(config.origin("unauthorized_dm_behavior"));
+    let spelled_out = written.any(|origin| *origin != hermetic_config::Origin::Default);
+    spelled_out.then_some(match platform.stranger {
+        Stranger::Pair => UnauthorizedDm::Pair,
+        Stranger::Ignore => UnauthorizedDm::Ignore,
+    })
 }
 
 /// Names can be changed and taken over, so they are compared with nothing; who writes one should know.
@@ -123,7 +142,7 @@ pub(crate) fn warn_of_approvers(config: &Config) {
         let platform =
             account.map(|account| account.parse().map(|account: AccountId| account.platform()));
         match platform {
-            None | Some(Ok(Platform::Telegram)) => {}
+            None | Some(Ok(Platform::Telegram | Platform::Signal)) => {}
             Some(Ok(Platform::Webhook)) => warn!(
                 approver,
                 "whoever holds WEBHOOK_SECRET can say yes in this name, to questions that this name's own \
@@ -131,8 +150,8 @@ pub(crate) fn warn_of_approvers(config: &Config) {
             ),
             Some(_) => warn!(
                 approver,
-                "approvals.approvers names nobody who can be asked: questions go to telegram:<number> and \
-                 webhook:<name>"
+                "approvals.approvers names nobody who can be asked: questions go to telegram:<number>, \
+                 signal:<number> and webhook:<name>"
             ),
         }
     }
@@ -141,10 +160,24 @@ pub(crate) fn warn_of_approvers(config: &Config) {
 /// Everybody who may answer a question, and the account by which they are asked: the one they are
 /// written with, or else the platform's own or first.
 pub(crate) fn approvers(config: &Config) -> Vec<(AccountId, UserId)> {
-    let telegram = &config.platforms().telegram;
-    let of = |name| AccountId::new(Platform::Telegram, name);
-    let accounts: Vec<_> = telegram.accounts.keys().cloned().map(of).collect();
-    let own = AccountId::from(Platform::Telegram);
+    let platforms = config.platforms();
+    let telegram = platforms.telegram.accounts.keys();
+    let telegram = asked_on(config, &platforms.telegram.platform, Platform::Telegram, telegram);
+    let signal = platforms.signal.accounts.keys();
+    let signal = asked_on(config, &platforms.signal.platform, Platform::Signal, signal);
+    telegram.into_iter().chain(signal).collect()
+}
+
+/// Those of one platform, which has these accounts.
+fn asked_on<'a>(
+    config: &Config,
+    settings: &hermetic_config::Platform,
+    platform: Platform,
+    names: impl Iterator<Item = &'a AccountName>,
+) -> Vec<(AccountId, UserId)> {
+    let of = |name: &AccountName| AccountId::new(platform, name.clone());
+    let accounts: Vec<_> = names.map(of).collect();
+    let own = AccountId::from(platform);
     let Some(usual) = accounts
         .iter()
         .find(|account| **account == own)
@@ -152,7 +185,7 @@ pub(crate) fn approvers(config: &Config) -> Vec<(AccountId, UserId)> {
     else {
         return Vec::new();
     };
-    let operators = operators(config, &telegram.platform).into_iter();
+    let operators = operators(config, settings).into_iter();
     operators
         .flat_map(|user| {
             let mut asked_by = written_with(config, &user);

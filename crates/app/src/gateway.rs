@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_agent::Agent;
-use hermetic_chat::Chat;
+use hermetic_chat::{AdapterState, Chat};
 use hermetic_config::{BusyInput, Config, ResetMode, Resolved};
 use hermetic_egress::EgressMetrics;
-use hermetic_gateway::{Busy, GatewayMetrics, Parts, Resets, Settings, Streaming};
+use hermetic_gateway::{
+    Busy, GatewayMetrics, Parts, Resets, Settings, StoredAdapterState, Streaming,
+};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
 use hermetic_session::{DiskBounds, SandboxMetrics, Sandboxes, Spending};
-use hermetic_types::{InstallationId, Platform};
+use hermetic_store::Store;
+use hermetic_types::{AccountId, InstallationId, Platform};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
@@ -46,7 +49,7 @@ pub async fn gateway(
     let store = joined(store.await)?;
     let (chats, intakes) = match surroundings.chats {
         Some(given) => (given, Vec::new()),
-        None => configured_chats(config).await?,
+        None => configured_chats(config, &store).await?,
     };
     let reviewer = match &surroundings.model {
         Some(given) => approvals::reviewer_with(config, Arc::clone(given)),
@@ -126,8 +129,14 @@ async fn open_backends(
 }
 
 /// The accounts that are configured, and the ports on which platforms call us.
-async fn configured_chats(config: &Config) -> Result<(Vec<Arc<dyn Chat>>, Intakes), Failure> {
-    let accounts = platforms::accounts(config)?;
+async fn configured_chats(
+    config: &Config,
+    store: &Store,
+) -> Result<(Vec<Arc<dyn Chat>>, Intakes), Failure> {
+    let states = |account: &AccountId| -> Arc<dyn AdapterState> {
+        Arc::new(StoredAdapterState::new(store, account))
+    };
+    let accounts = platforms::accounts(config, &states)?;
     let intakes = platforms::listen(&accounts).await?;
     let chats = accounts.into_iter().map(|account| account.chat);
     Ok((chats.collect(), intakes))

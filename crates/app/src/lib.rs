@@ -61,6 +61,7 @@ pub use failure::Failure;
 pub use gateway::gateway;
 pub use installation::installation;
 pub use keyboard::{Keyboard, KeyboardChat, keyboard_chat};
+pub use platforms::{PlatformSetup, SetupValue, check_accounts, setups};
 pub use redactor::redactor;
 pub use refusals::{notices, refusals};
 pub use surroundings::Surroundings;

@@ -3,7 +3,11 @@
 //! Each stands behind a feature, so that a build can leave it out; then the configuration is told that
 //! this build does not speak it. Nothing but this folder knows which platforms exist.
 
+mod check;
 mod listeners;
+mod setup;
+#[cfg(feature = "signal")]
+mod signal;
 #[cfg(feature = "telegram")]
 mod telegram;
 #[cfg(feature = "webhook")]
@@ -11,23 +15,50 @@ mod webhook;
 
 use std::sync::Arc;
 
-use hermetic_chat::Chat;
+use hermetic_chat::{AdapterState, Chat, InMemoryState};
 use hermetic_config::Config;
-use hermetic_types::Platform;
+use hermetic_types::{AccountId, Platform};
 
 use crate::Failure;
 
+pub use check::check_accounts;
 pub(crate) use listeners::listen;
+pub use setup::{PlatformSetup, SetupValue, setups};
 
 /// Reads a platform's accounts.
-type ReadAccounts = fn(&Config) -> Result<Vec<ChatAccount>, Failure>;
+type ReadAccounts = fn(&Config, &AdapterStates<'_>) -> Result<Vec<ChatAccount>, Failure>;
 
-/// The platforms that this build speaks.
-const PLATFORMS: &[(Platform, ReadAccounts)] = &[
+/// Gives an account the place where its adapter remembers things.
+pub(crate) type AdapterStates<'a> = dyn Fn(&AccountId) -> Arc<dyn AdapterState> + Sync + 'a;
+
+/// A platform that this build speaks.
+struct SpokenPlatform {
+    platform: Platform,
+    accounts: ReadAccounts,
+    /// How one is set up in a conversation; `None` where a file says more.
+    setup: Option<&'static PlatformSetup>,
+}
+
+/// In the order in which they are shown.
+const PLATFORMS: &[SpokenPlatform] = &[
     #[cfg(feature = "telegram")]
-    (Platform::Telegram, telegram::accounts),
+    SpokenPlatform {
+        platform: Platform::Telegram,
+        accounts: telegram::accounts,
+        setup: Some(&telegram::SETUP),
+    },
+    #[cfg(feature = "signal")]
+    SpokenPlatform {
+        platform: Platform::Signal,
+        accounts: signal::accounts,
+        setup: Some(&signal::SETUP),
+    },
     #[cfg(feature = "webhook")]
-    (Platform::Webhook, webhook::accounts),
+    SpokenPlatform {
+        platform: Platform::Webhook,
+        accounts: webhook::accounts,
+        setup: None,
+    },
 ];
 
 /// One account that is in use.
@@ -47,10 +78,13 @@ pub(crate) struct ListenAddress {
 }
 
 /// Every account as it is configured, before anything is listened to.
-pub(crate) fn accounts(config: &Config) -> Result<Vec<ChatAccount>, Failure> {
+pub(crate) fn accounts(
+    config: &Config,
+    states: &AdapterStates<'_>,
+) -> Result<Vec<ChatAccount>, Failure> {
     let mut accounts = Vec::new();
-    for (_, read) in PLATFORMS {
-        accounts.extend(read(config)?);
+    for spoken in PLATFORMS {
+        accounts.extend((spoken.accounts)(config, states)?);
     }
     Ok(accounts)
 }
@@ -59,8 +93,8 @@ pub(crate) fn accounts(config: &Config) -> Result<Vec<ChatAccount>, Failure> {
 /// would be called at one address. Nothing is listened to.
 pub(crate) fn refusals(config: &Config) -> Vec<Failure> {
     let (mut accounts, mut refusals) = (Vec::new(), Vec::new());
-    for (_, read) in PLATFORMS {
-        match read(config) {
+    for spoken in PLATFORMS {
+        match (spoken.accounts)(config, &forgetful) {
             Ok(read) => accounts.extend(read),
             Err(refusal) => refusals.push(refusal),
         }
@@ -71,9 +105,15 @@ pub(crate) fn refusals(config: &Config) -> Vec<Failure> {
     refusals
 }
 
+/// For accounts that are made to be looked at, and never receive anything.
+pub(crate) fn forgetful(_: &AccountId) -> Arc<dyn AdapterState> {
+    Arc::new(InMemoryState::default())
+}
+
 /// Whether this build speaks it.
 pub(crate) fn speaks(name: &str) -> bool {
-    PLATFORMS.iter().any(|(spoken, _)| spoken.name() == name)
+    let mut spoken = PLATFORMS.iter();
+    spoken.any(|spoken| spoken.platform.name() == name)
 }
 
 #[cfg(test)]
@@ -104,7 +144,7 @@ mod tests {
     #[test]
     fn each_bot_is_an_account_and_its_token_a_secret() {
         let config = config(TWO_BOTS);
-        let accounts = accounts(&config).unwrap();
+        let accounts = accounts(&config, &forgetful).unwrap();
         let names: Vec<_> = accounts
             .iter()
             .map(|account| account.chat.account().to_string())

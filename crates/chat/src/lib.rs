@@ -11,6 +11,7 @@
 mod adapter_state;
 mod backoff;
 mod capabilities;
+mod check;
 #[cfg(feature = "conformance")]
 #[expect(clippy::panic, reason = "these are tests")]
 pub mod conformance;
@@ -27,6 +28,7 @@ pub use adapter_state::{
 };
 pub use backoff::Backoff;
 pub use capabilities::{ButtonLimits, Capabilities, Redelivery, ReplyRule, TextLimit, TextUnit};
+pub use check::{AccountCheck, CheckError, Shortcoming};
 pub use draft::Draft;
 pub use intake::HttpIntake;
 pub use outgoing::{Button, InvalidButton, Outgoing, OutgoingFile, Reply, SendKey};

@@ -8,12 +8,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::BoxStream;
-use hermetic_types::{AccountId, Attachment, Incoming, MessageId, Place, Press, UserId};
+use hermetic_types::{
+    AccountId, Attachment, DeletedMessage, Incoming, MessageId, Place, Press, UserId,
+};
 use thiserror::Error;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Button, Capabilities, HttpIntake, Outgoing, OutgoingFile, Reply};
+use crate::{
+    AccountCheck, Button, Capabilities, CheckError, HttpIntake, Outgoing, OutgoingFile, Reply,
+};
 
 /// One account on a chat platform.
 ///
@@ -35,6 +39,12 @@ pub trait Chat: Send + Sync + fmt::Debug {
     fn capabilities(&self) -> &Capabilities;
 
     fn state(&self) -> ChatState;
+
+    /// Asks the platform who this account is and what it may not do, without receiving anything. For
+    /// `doctor` and for whoever sets an account up.
+    fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {
+        future::ready(Ok(AccountCheck::default())).boxed()
+    }
 
     /// Everything that happens, until `stop`. One stream at a time.
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>>;
@@ -147,6 +157,9 @@ pub struct Received {
 pub enum Event {
     Message(Incoming),
     Press(Press),
+    /// Whatever that message asked for is not wanted any more. What deletions a platform tells at all
+    /// differs; one that is missed costs an answer nobody reads.
+    Deleted(DeletedMessage),
 }
 
 /// Signed by [`Receipt::stored`] when the event is safe. Dropped unsigned, the event comes again.

@@ -15,6 +15,7 @@ mod backend;
 mod check;
 mod config;
 mod dotenv;
+mod dotenv_edit;
 mod effective;
 mod expand;
 mod exposure;
@@ -44,11 +45,12 @@ pub use backend::{
     terminal_image,
 };
 pub use config::{Config, Unused};
+pub use dotenv_edit::{dotenv_value, set_in_dotenv};
 pub use effective::Setting;
 pub use home::Home;
 pub use inputs::{Inputs, NoHome};
 pub use json_schema::json_schema;
-pub use load::load;
+pub use load::{load, load_with_dotenv};
 pub use origin::Origin;
 pub use problem::{Problem, Problems, Severity};
 pub use settings::*;

@@ -21,6 +21,21 @@ use crate::wording;
 /// Nothing is half taken: with one error there is no configuration.
 pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
     let mut problems = Vec::new();
+    let dotenv = source(&inputs.home.dotenv_file(), &mut problems);
+    settle(inputs, dotenv.as_ref(), problems)
+}
+
+/// The same with this text for `.env`, before it is written there.
+pub fn load_with_dotenv(inputs: &Inputs, text: &str) -> Result<Config, Problems> {
+    let dotenv = Source::new(inputs.home.dotenv_file(), text);
+    settle(inputs, Some(&dotenv), Vec::new())
+}
+
+fn settle(
+    inputs: &Inputs,
+    dotenv: Option<&Source>,
+    mut problems: Vec<Problem>,
+) -> Result<Config, Problems> {
     let home = &inputs.home;
     if home.root().exists() && !home.root().is_dir() {
         let problem = Problem::error("the home is not a folder").in_file(home.root());
@@ -29,8 +44,7 @@ pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
         ));
     }
 
-    let dotenv = source(&home.dotenv_file(), &mut problems);
-    let (lines, noted) = dotenv.as_ref().map(dotenv::parse).unwrap_or_default();
+    let (lines, noted) = dotenv.map(dotenv::parse).unwrap_or_default();
     problems.extend(noted);
     let variable = |name: &str| {
         let line = lines.get(name).map(|line| line.value.clone());

@@ -16,7 +16,7 @@ pub use egress::{CredentialSource, Egress, EgressAddition, EgressCredential, Egr
 pub use gateway::{Dashboard, Gateway};
 pub use model::{Model, ModelRef, Provider};
 pub use platforms::{
-    Discord, Platform, Platforms, Signal, Slack, Stranger, Telegram, TelegramAccount,
+    Discord, Platform, Platforms, Signal, SignalAccount, Slack, Stranger, Telegram, TelegramAccount,
     TelegramWebhook, Webhook, WhatsApp, WhatsAppCloud,
 };
 pub use session::{ResetMode, Sessions};

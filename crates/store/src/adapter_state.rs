@@ -1,61 +1,50 @@
 //! What the adapters of chat accounts remember.
 
-use sqlx::{Row, SqlitePool};
-
 use crate::StoreError;
-use crate::write::Durability::{OnDisk, Soon};
-use crate::write::WithoutRoom::Fail;
-use crate::write::{Statement, Writer};
+use crate::database::Durability::{OnDisk, Soon};
+use crate::database::WithoutRoom::Fail;
+use crate::database::{Database, Row, Statement};
 
 /// One account's values. Another account's are out of reach.
 #[derive(Clone, Debug)]
 pub struct AccountState {
-    reader: SqlitePool,
-    writer: Writer,
+    database: Database,
     account: String,
 }
 
 impl AccountState {
-    pub(crate) fn new(reader: SqlitePool, writer: Writer, account: String) -> Self {
-        Self {
-            reader,
-            writer,
-            account,
-        }
+    pub(crate) fn new(database: Database, account: String) -> Self {
+        Self { database, account }
     }
 
     pub async fn load(&self, key: &str) -> Result<Option<String>, StoreError> {
-        sqlx::query_scalar("SELECT value FROM adapter_state WHERE account = ? AND key = ?")
+        let query = Statement::new("SELECT value FROM adapter_state WHERE account = ? AND key = ?")
             .bind(&self.account)
-            .bind(key)
-            .fetch_optional(&self.reader)
-            .await
-            .map_err(StoreError::while_doing("read an adapter's state"))
+            .bind(key);
+        let doing = "read an adapter's state";
+        let value = |row: &Row| row.get("value");
+        self.database.read_first(doing, query, value).await
     }
 
     /// Every key that begins so, with its value, in the order of the keys.
     pub async fn load_all(&self, prefix: &str) -> Result<Vec<(String, String)>, StoreError> {
-        sqlx::query(
+        let query = Statement::new(
             "SELECT key, value FROM adapter_state
              WHERE account = ? AND substr(key, 1, length(?)) = ? ORDER BY key",
         )
         .bind(&self.account)
         .bind(prefix)
-        .bind(prefix)
-        .fetch_all(&self.reader)
-        .await
-        .and_then(|rows| {
-            let pair = |row: &sqlx::sqlite::SqliteRow| Ok((row.try_get(0)?, row.try_get(1)?));
-            rows.iter().map(pair).collect()
-        })
-        .map_err(StoreError::while_doing("read an adapter's state"))
+        .bind(prefix);
+        let pair = |row: &Row| Ok((row.get("key")?, row.get("value")?));
+        let doing = "read an adapter's state";
+        self.database.read(doing, query, pair).await
     }
 
     /// Writes, on the disk.
     pub async fn save(&self, key: &str, value: &str) -> Result<(), StoreError> {
         let doing = "write an adapter's state";
         let put = self.put(key, value);
-        self.writer
+        self.database
             .change(doing, (OnDisk, Fail), put)
             .await
             .map(drop)
@@ -65,14 +54,17 @@ impl AccountState {
     pub async fn save_soon(&self, key: &str, value: &str) -> Result<(), StoreError> {
         let doing = "write an adapter's state";
         let put = self.put(key, value);
-        self.writer.change(doing, (Soon, Fail), put).await.map(drop)
+        self.database
+            .change(doing, (Soon, Fail), put)
+            .await
+            .map(drop)
     }
 
     pub async fn remove(&self, key: &str) -> Result<(), StoreError> {
         let delete = Statement::new("DELETE FROM adapter_state WHERE account = ? AND key = ?")
             .bind(self.account.as_str())
             .bind(key);
-        self.writer
+        self.database
             .change("forget an adapter's state", (OnDisk, Fail), delete)
             .await
             .map(drop)

@@ -8,21 +8,19 @@ mod notices;
 mod request;
 
 use hermetic_types::{ConversationKey, RequestId, Timestamp};
-use sqlx::{Row, SqlitePool};
 
 pub use notices::Notice;
 pub use request::{Given, NewRequest, Reply, Request, Scope, State, Subject};
 
-use crate::write::Durability::{OnDisk, Soon};
-use crate::write::WithoutRoom::Fail;
-use crate::write::{Statement, Writer};
-use crate::{MessageRow, StoreError};
+use crate::database::Durability::{OnDisk, Soon};
+use crate::database::WithoutRoom::Fail;
+use crate::database::{Database, DatabaseError, Row, Statement, Written};
+use crate::{MessageRow, Owner, StoreError};
 use request::request;
 
 #[derive(Clone, Debug)]
 pub struct Approvals {
-    reader: SqlitePool,
-    writer: Writer,
+    database: Database,
 }
 
 /// What became of an answer.
@@ -40,8 +38,8 @@ pub enum Outcome {
 const MOST_TRIES: usize = 16;
 
 impl Approvals {
-    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
-        Self { reader, writer }
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
     }
 
     /// Writes a question down and gives it a name.
@@ -50,8 +48,9 @@ impl Approvals {
         for _ in 0..MOST_TRIES {
             let insert = Statement::new(
                 "INSERT INTO approvals (id, subject, conversation, message, what, fingerprint,
-                                        reasons, longest, asker, asked_at, expires_at, state)
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
+                                        reasons, longest, asker, asked_at, expires_at, owner,
+                                        state)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
                  ON CONFLICT (id) DO NOTHING RETURNING *",
             )
             .bind(RequestId::random().as_str())
@@ -64,38 +63,41 @@ impl Approvals {
             .bind(new.longest.name())
             .bind(new.asker)
             .bind(new.asked_at.millis())
-            .bind(new.expires_at.millis());
+            .bind(new.expires_at.millis())
+            .bind(self.database.gateway());
             let doing = "write a question down";
-            let row = self.writer.returning(doing, (OnDisk, Fail), insert).await?;
-            if let Some(row) = row {
-                return request(&row).map_err(StoreError::while_doing(doing));
+            let terms = (OnDisk, Fail);
+            let opened = self
+                .database
+                .returning(doing, terms, insert, request)
+                .await?;
+            if let Some(opened) = opened {
+                return Ok(opened);
             }
         }
         Err(StoreError::while_doing("name a question")(
-            sqlx::Error::RowNotFound,
+            DatabaseError::no_row(),
         ))
     }
 
     pub async fn find(&self, id: &RequestId) -> Result<Option<Request>, StoreError> {
-        sqlx::query("SELECT * FROM approvals WHERE id = ?")
-            .bind(id.as_str())
-            .fetch_optional(&self.reader)
+        let query = Statement::new("SELECT * FROM approvals WHERE id = ?").bind(id.as_str());
+        self.database
+            .read_first("read a question", query, request)
             .await
-            .and_then(|row| row.as_ref().map(request).transpose())
-            .map_err(StoreError::while_doing("read a question"))
     }
 
-    /// Those that can still be answered, in the order they were asked.
-    pub async fn pending(&self, now: Timestamp) -> Result<Vec<Request>, StoreError> {
-        sqlx::query(
-            "SELECT * FROM approvals WHERE state = 'pending' AND expires_at > ?
+    /// Questions of this owner that can still be answered, in the order they were asked.
+    pub async fn pending(&self, owner: Owner, now: Timestamp) -> Result<Vec<Request>, StoreError> {
+        let query = Statement::new(
+            "SELECT * FROM approvals
+             WHERE state = 'pending' AND owner = coalesce(?, owner) AND expires_at > ?
              ORDER BY asked_at, rowid",
         )
-        .bind(now.millis())
-        .fetch_all(&self.reader)
-        .await
-        .and_then(|rows| rows.iter().map(request).collect())
-        .map_err(StoreError::while_doing("read the questions that wait"))
+        .bind(owner.filter(&self.database))
+        .bind(now.millis());
+        let doing = "read the questions that wait";
+        self.database.read(doing, query, request).await
     }
 
     /// Questions about exactly this by the same person that wait, or that were answered with a yes
@@ -105,7 +107,7 @@ impl Approvals {
         like: &NewRequest<'_>,
         answered_since: Timestamp,
     ) -> Result<Vec<Request>, StoreError> {
-        sqlx::query(
+        let query = Statement::new(
             "SELECT * FROM approvals
              WHERE conversation = ? AND subject = ? AND fingerprint = ? AND asker = ?
                AND (state = 'pending' AND expires_at > ?
@@ -117,23 +119,21 @@ impl Approvals {
         .bind(like.fingerprint)
         .bind(like.asker)
         .bind(like.asked_at.millis())
-        .bind(answered_since.millis())
-        .fetch_all(&self.reader)
-        .await
-        .and_then(|rows| rows.iter().map(request).collect())
-        .map_err(StoreError::while_doing("look for a standing question"))
+        .bind(answered_since.millis());
+        self.database
+            .read("look for a standing question", query, request)
+            .await
     }
 
     /// The last question that was asked while this message was worked on.
     pub async fn last_of(&self, message: MessageRow) -> Result<Option<Request>, StoreError> {
-        sqlx::query(
+        let query = Statement::new(
             "SELECT * FROM approvals WHERE message = ? ORDER BY asked_at DESC, rowid DESC LIMIT 1",
         )
-        .bind(message.0)
-        .fetch_optional(&self.reader)
-        .await
-        .and_then(|row| row.as_ref().map(request).transpose())
-        .map_err(StoreError::while_doing("read a message's question"))
+        .bind(message.0);
+        self.database
+            .read_first("read a message's question", query, request)
+            .await
     }
 
     /// The first answer wins; a yes for longer than once becomes a grant in the same moment. No yes is
@@ -184,10 +184,10 @@ impl Approvals {
             .scope()
             .and_then(|scope| grants::insert_if_won(id, scope, now));
         let both = std::iter::once(answer).chain(grant).collect();
-        let written = self.writer.write(doing, (OnDisk, Fail), both).await?;
+        let written = self.database.write(doing, (OnDisk, Fail), both).await?;
         written
             .first()
-            .and_then(|answer| answer.rows.first())
+            .and_then(Written::first_row)
             .map(request)
             .transpose()
             .map_err(StoreError::while_doing(doing))
@@ -200,7 +200,7 @@ impl Approvals {
         as_what: State,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "close a question",
                 (OnDisk, Fail),
@@ -218,7 +218,7 @@ impl Approvals {
 
     /// Closes every question whose time is up.
     pub async fn expire(&self, now: Timestamp) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "close questions",
                 (Soon, Fail),
@@ -241,7 +241,7 @@ impl Approvals {
         .bind(now.millis())
         .bind(id.as_str());
         let spent = self
-            .writer
+            .database
             .change("use an answer", (OnDisk, Fail), spend)
             .await?;
         Ok(spent == 1)
@@ -249,7 +249,7 @@ impl Approvals {
 
     /// Notes that the answer is in the audit record.
     pub async fn recorded(&self, id: &RequestId) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "note a recorded answer",
                 (Soon, Fail),
@@ -259,21 +259,21 @@ impl Approvals {
             .map(drop)
     }
 
-    /// Answers that a crash kept out of the audit record.
-    pub async fn unrecorded(&self) -> Result<Vec<Request>, StoreError> {
-        sqlx::query(
-            "SELECT * FROM approvals WHERE state <> 'pending' AND recorded = 0
+    /// Answers to this owner's questions that a crash kept out of the audit record.
+    pub async fn unrecorded(&self, owner: Owner) -> Result<Vec<Request>, StoreError> {
+        let query = Statement::new(
+            "SELECT * FROM approvals
+             WHERE state <> 'pending' AND recorded = 0 AND owner = coalesce(?, owner)
              ORDER BY answered_at, rowid",
         )
-        .fetch_all(&self.reader)
-        .await
-        .and_then(|rows| rows.iter().map(request).collect())
-        .map_err(StoreError::while_doing("read unrecorded answers"))
+        .bind(owner.filter(&self.database));
+        let doing = "read unrecorded answers";
+        self.database.read(doing, query, request).await
     }
 
     /// Forgets what was settled before that.
     pub async fn prune(&self, before: Timestamp) -> Result<(), StoreError> {
-        self.writer.change("forget old questions", (Soon, Fail), Statement::new("DELETE FROM approvals WHERE state <> 'pending' AND recorded = 1 AND asked_at < ?").bind(before.millis())).await.map(drop)
+        self.database.change("forget old questions", (Soon, Fail), Statement::new("DELETE FROM approvals WHERE state <> 'pending' AND recorded = 1 AND asked_at < ?").bind(before.millis())).await.map(drop)
     }
 
     /// How many questions of this conversation wait.
@@ -282,16 +282,16 @@ impl Approvals {
         conversation: &ConversationKey,
         now: Timestamp,
     ) -> Result<u32, StoreError> {
-        sqlx::query(
+        let query = Statement::new(
             "SELECT count(*) AS waiting FROM approvals
              WHERE state = 'pending' AND expires_at > ? AND conversation = ?",
         )
         .bind(now.millis())
-        .bind(conversation.as_str())
-        .fetch_one(&self.reader)
-        .await
-        .and_then(|row| row.try_get("waiting"))
-        .map_err(StoreError::while_doing("count questions"))
+        .bind(conversation.as_str());
+        let waiting = |row: &Row| row.get("waiting");
+        self.database
+            .read_only("count questions", query, waiting)
+            .await
     }
 }
 

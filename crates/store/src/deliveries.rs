@@ -1,19 +1,16 @@
 //! Replies on their way out. None is lost; one that may have been sent before is marked so.
 
 use hermetic_types::Timestamp;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqlitePool};
 
+use crate::database::Durability::{OnDisk, Soon};
+use crate::database::WithoutRoom::Wait;
+use crate::database::{Database, DatabaseError, Row, Statement, Written};
 use crate::inbox;
-use crate::write::Durability::{OnDisk, Soon};
-use crate::write::WithoutRoom::Wait;
-use crate::write::{Statement, Writer};
-use crate::{End, MessageRow, StoreError};
+use crate::{End, MessageRow, Owner, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct Deliveries {
-    reader: SqlitePool,
-    writer: Writer,
+    database: Database,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,8 +55,8 @@ pub enum Tried {
 }
 
 impl Deliveries {
-    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
-        Self { reader, writer }
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
     }
 
     /// Writes the reply to a message down and how the message ended, both or neither.
@@ -70,16 +67,14 @@ impl Deliveries {
         (account, address, text): (&str, &str, &str),
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
-        let reply = insert(message, (account, address, text), now);
+        let reply = self.insert(message, (account, address, text), now);
         let both = vec![reply, inbox::ended(message, end, None, now)];
         let doing = "queue a reply";
-        let written = self.writer.write(doing, (Soon, Wait), both).await?;
+        let written = self.database.write(doing, (Soon, Wait), both).await?;
         written
             .first()
-            .and_then(|insert| insert.rows.first())
-            .ok_or(sqlx::Error::RowNotFound)
-            .and_then(|row| row.try_get(0))
-            .map(DeliveryRow)
+            .ok_or_else(DatabaseError::no_row)
+            .and_then(row_of)
             .map_err(StoreError::while_doing(doing))
     }
 
@@ -106,13 +101,12 @@ impl Deliveries {
             }
         };
         let mut all = vec![end];
-        all.extend(next.iter().map(|next| insert_next(row, next, now)));
-        let written = self.writer.write(doing, (OnDisk, Wait), all).await?;
+        all.extend(next.iter().map(|next| self.insert_next(row, next, now)));
+        let written = self.database.write(doing, (OnDisk, Wait), all).await?;
         written
             .iter()
             .skip(1)
-            .map(|insert| insert.rows.first().ok_or(sqlx::Error::RowNotFound))
-            .map(|row| row?.try_get(0).map(DeliveryRow))
+            .map(row_of)
             .collect::<Result<_, _>>()
             .map_err(StoreError::while_doing(doing))
     }
@@ -120,7 +114,7 @@ impl Deliveries {
     /// On the disk before anything is sent: found so after a crash or a power cut, it is sent again and
     /// marked. Everything that led to the reply is on the disk with it.
     pub async fn begin(&self, row: DeliveryRow) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "begin a delivery",
                 (OnDisk, Wait),
@@ -134,7 +128,7 @@ impl Deliveries {
     }
 
     pub async fn sent(&self, row: DeliveryRow, now: Timestamp) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "note a delivery",
                 (Soon, Wait),
@@ -155,26 +149,75 @@ impl Deliveries {
         self.note(row, "failed", note).await
     }
 
-    /// Replies that were not seen to arrive, in the order they were written.
-    pub async fn due(&self) -> Result<Vec<Due>, StoreError> {
-        sqlx::query("SELECT * FROM deliveries WHERE state IN ('pending', 'sending') ORDER BY id")
-            .fetch_all(&self.reader)
-            .await
-            .and_then(|rows| rows.iter().map(due).collect())
-            .map_err(StoreError::while_doing("read the replies that are due"))
+    /// This owner's replies that were not seen to arrive, in the order they were written.
+    pub async fn due(&self, owner: Owner) -> Result<Vec<Due>, StoreError> {
+        let query = Statement::new(
+            "SELECT * FROM deliveries
+             WHERE state IN ('pending', 'sending') AND owner = coalesce(?, owner) ORDER BY id",
+        )
+        .bind(owner.filter(&self.database));
+        let doing = "read the replies that are due";
+        self.database.read(doing, query, due).await
     }
 
     /// Whether a reply to this message was ever written.
     pub async fn any_for(&self, message: MessageRow) -> Result<bool, StoreError> {
-        sqlx::query_scalar::<_, bool>("SELECT EXISTS (SELECT 1 FROM deliveries WHERE message = ?)")
-            .bind(message.0)
-            .fetch_one(&self.reader)
+        let query = Statement::new("SELECT EXISTS (SELECT 1 FROM deliveries WHERE message = ?)")
+            .bind(message.0);
+        let exists = |row: &Row| row.get(0);
+        self.database
+            .read_only("look for a reply", query, exists)
             .await
-            .map_err(StoreError::while_doing("look for a reply"))
+    }
+
+    fn insert(
+        &self,
+        message: MessageRow,
+        (account, address, text): (&str, &str, &str),
+        now: Timestamp,
+    ) -> Statement {
+        Statement::new(
+            "INSERT INTO deliveries (message, account, address, text, state, queued_at, owner)
+             VALUES (?, ?, ?, ?, 'pending', ?, ?) RETURNING id",
+        )
+        .bind(message.0)
+        .bind(account)
+        .bind(address)
+        .bind(text)
+        .bind(now.millis())
+        .bind(self.database.gateway())
+    }
+
+    /// To the same message as the one before it.
+    fn insert_next(
+        &self,
+        before: DeliveryRow,
+        next: &NextDelivery<'_>,
+        now: Timestamp,
+    ) -> Statement {
+        let (state, attempts) = match next.tried {
+            Tried::Never => ("pending", 0_u32),
+            Tried::NotSent => ("pending", 1),
+            Tried::MaybeSent => ("sending", 1),
+        };
+        Statement::new(
+            "INSERT INTO deliveries
+                 (message, account, address, text, state, attempts, queued_at, owner)
+             VALUES ((SELECT message FROM deliveries WHERE id = ?), ?, ?, ?, ?, ?, ?, ?)
+             RETURNING id",
+        )
+        .bind(before.0)
+        .bind(next.account)
+        .bind(next.address.as_str())
+        .bind(next.text)
+        .bind(state)
+        .bind(attempts)
+        .bind(now.millis())
+        .bind(self.database.gateway())
     }
 
     async fn note(&self, row: DeliveryRow, state: &str, note: &str) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "note a failed delivery",
                 (Soon, Wait),
@@ -188,53 +231,23 @@ impl Deliveries {
     }
 }
 
-fn insert(
-    message: MessageRow,
-    (account, address, text): (&str, &str, &str),
-    now: Timestamp,
-) -> Statement {
-    Statement::new(
-        "INSERT INTO deliveries (message, account, address, text, state, queued_at)
-         VALUES (?, ?, ?, ?, 'pending', ?) RETURNING id",
-    )
-    .bind(message.0)
-    .bind(account)
-    .bind(address)
-    .bind(text)
-    .bind(now.millis())
+/// The row that an insert has made.
+fn row_of(insert: &Written) -> Result<DeliveryRow, DatabaseError> {
+    let row = insert.first_row().ok_or_else(DatabaseError::no_row)?;
+    row.get(0).map(DeliveryRow)
 }
 
-/// To the same message as the one before it.
-fn insert_next(before: DeliveryRow, next: &NextDelivery<'_>, now: Timestamp) -> Statement {
-    let (state, attempts) = match next.tried {
-        Tried::Never => ("pending", 0),
-        Tried::NotSent => ("pending", 1),
-        Tried::MaybeSent => ("sending", 1),
-    };
-    Statement::new(
-        "INSERT INTO deliveries (message, account, address, text, state, attempts, queued_at)
-         VALUES ((SELECT message FROM deliveries WHERE id = ?), ?, ?, ?, ?, ?, ?) RETURNING id",
-    )
-    .bind(before.0)
-    .bind(next.account)
-    .bind(next.address.as_str())
-    .bind(next.text)
-    .bind(state)
-    .bind(attempts)
-    .bind(now.millis())
-}
-
-fn due(row: &SqliteRow) -> Result<Due, sqlx::Error> {
-    let state: String = row.try_get("state")?;
+fn due(row: &Row) -> Result<Due, DatabaseError> {
+    let state: String = row.get("state")?;
     Ok(Due {
-        row: DeliveryRow(row.try_get("id")?),
-        message: row.try_get::<Option<i64>, _>("message")?.map(MessageRow),
-        account: row.try_get("account")?,
-        address: row.try_get("address")?,
-        text: row.try_get("text")?,
-        attempts: row.try_get("attempts")?,
+        row: DeliveryRow(row.get("id")?),
+        message: row.get::<Option<i64>>("message")?.map(MessageRow),
+        account: row.get("account")?,
+        address: row.get("address")?,
+        text: row.get("text")?,
+        attempts: row.get("attempts")?,
         maybe_sent: state == "sending",
-        queued_at: Timestamp::from_millis(row.try_get("queued_at")?),
+        queued_at: row.moment("queued_at")?,
     })
 }
 
@@ -255,13 +268,13 @@ mod tests {
         let reply = ("telegram", "{}", "hi");
         let queued = deliveries.queue_and_end(message, End::Answered, reply, now);
         let row = queued.await.unwrap();
-        assert_eq!(store.inbox().open().await.unwrap(), []);
-        assert!(!deliveries.due().await.unwrap()[0].maybe_sent);
+        assert_eq!(store.inbox().open(Owner::ThisGateway).await.unwrap(), []);
+        assert!(!deliveries.due(Owner::ThisGateway).await.unwrap()[0].maybe_sent);
         deliveries.begin(row).await.unwrap();
-        assert!(deliveries.due().await.unwrap()[0].maybe_sent);
+        assert!(deliveries.due(Owner::ThisGateway).await.unwrap()[0].maybe_sent);
         deliveries.put_back(row, "refused").await.unwrap();
-        assert!(!deliveries.due().await.unwrap()[0].maybe_sent);
+        assert!(!deliveries.due(Owner::ThisGateway).await.unwrap()[0].maybe_sent);
         deliveries.sent(row, now).await.unwrap();
-        assert_eq!(deliveries.due().await.unwrap(), []);
+        assert_eq!(deliveries.due(Owner::ThisGateway).await.unwrap(), []);
     }
 }

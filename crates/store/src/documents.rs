@@ -1,16 +1,13 @@
 //! Small things with one owner each, replaced whole if nobody else did meanwhile.
 
-use sqlx::{Row, SqlitePool};
-
 use crate::StoreError;
-use crate::write::Durability::{OnDisk, Soon};
-use crate::write::WithoutRoom::Fail;
-use crate::write::{Statement, Writer};
+use crate::database::Durability::{OnDisk, Soon};
+use crate::database::WithoutRoom::Fail;
+use crate::database::{Database, Row, Statement};
 
 #[derive(Clone, Debug)]
 pub struct Documents {
-    reader: SqlitePool,
-    writer: Writer,
+    database: Database,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,26 +26,21 @@ pub enum Replaced {
 }
 
 impl Documents {
-    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
-        Self { reader, writer }
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
     }
 
     pub async fn load(&self, name: &str) -> Result<Option<Document>, StoreError> {
-        let row = sqlx::query("SELECT body, version FROM documents WHERE name = ?")
-            .bind(name)
-            .fetch_optional(&self.reader)
-            .await;
-        let document = row.and_then(|row| {
-            row.map(|row| {
-                let version: i64 = row.try_get("version")?;
-                Ok(Document {
-                    body: row.try_get("body")?,
-                    version: version.unsigned_abs(),
-                })
+        let query = Statement::new("SELECT body, version FROM documents WHERE name = ?").bind(name);
+        let document = |row: &Row| {
+            let version: i64 = row.get("version")?;
+            Ok(Document {
+                body: row.get("body")?,
+                version: version.unsigned_abs(),
             })
-            .transpose()
-        });
-        document.map_err(StoreError::while_doing("read a document"))
+        };
+        let doing = "read a document";
+        self.database.read_first(doing, query, document).await
     }
 
     /// Writes, on the disk, if the stored version is still `expected`; 0 stands for a document never written.
@@ -76,7 +68,7 @@ impl Documents {
             .bind(expected)
         };
         let changed = self
-            .writer
+            .database
             .change("write a document", (OnDisk, Fail), statement)
             .await?;
         Ok(outcome(changed))
@@ -85,7 +77,7 @@ impl Documents {
     /// Writes whatever is there: for documents with a single writer, and whose last moments may be lost
     /// in a power cut.
     pub async fn put(&self, name: &str, body: &str) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "write a document",
                 (Soon, Fail),

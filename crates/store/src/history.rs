@@ -1,22 +1,20 @@
 //! What was said in a conversation, as the agent keeps it.
 
 use hermetic_types::{ConversationKey, Timestamp};
-use sqlx::SqlitePool;
 
 use crate::StoreError;
-use crate::write::Durability::Soon;
-use crate::write::WithoutRoom::{Fail, Wait};
-use crate::write::{Statement, Writer};
+use crate::database::Durability::Soon;
+use crate::database::WithoutRoom::{Fail, Wait};
+use crate::database::{Database, DatabaseError, Row, Statement};
 
 #[derive(Clone, Debug)]
 pub struct History {
-    reader: SqlitePool,
-    writer: Writer,
+    database: Database,
 }
 
 impl History {
-    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
-        Self { reader, writer }
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
     }
 
     /// Appends a message, which is one line.
@@ -26,14 +24,14 @@ impl History {
         message: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let doing = || StoreError::while_doing("append to a conversation");
+        let doing = "append to a conversation";
         if message.contains('\n') {
-            let several = sqlx::Error::Protocol("it is several lines".to_owned());
-            return Err(doing()(several));
+            let several = DatabaseError::unfit("it is several lines");
+            return Err(StoreError::while_doing(doing)(several));
         }
-        self.writer
+        self.database
             .change(
-                "append to a conversation",
+                doing,
                 (Soon, Wait),
                 Statement::new("INSERT INTO history (conversation, message, at) VALUES (?, ?, ?)")
                     .bind(conversation.as_str())
@@ -51,22 +49,17 @@ impl History {
         most: u32,
     ) -> Result<Vec<String>, StoreError> {
         // As one row: each crosses from SQLite's thread to ours.
-        sqlx::query_scalar::<_, Option<String>>(
+        let query = Statement::new(
             "SELECT group_concat(message, char(10) ORDER BY id) FROM
                  (SELECT id, message FROM history WHERE conversation = ? ORDER BY id DESC LIMIT ?)",
         )
         .bind(conversation.as_str())
-        .bind(most)
-        .fetch_one(&self.reader)
-        .await
-        .map(|lines| {
-            lines
-                .iter()
-                .flat_map(|lines| lines.split('\n'))
-                .map(str::to_owned)
-                .collect()
-        })
-        .map_err(StoreError::while_doing("read a conversation"))
+        .bind(most);
+        let lines = |row: &Row| row.get::<Option<String>>(0);
+        let lines = self.database.read_only("read a conversation", query, lines);
+        let lines = lines.await?;
+        let lines = lines.iter().flat_map(|lines| lines.split('\n'));
+        Ok(lines.map(str::to_owned).collect())
     }
 
     /// When something was last said.
@@ -74,19 +67,18 @@ impl History {
         &self,
         conversation: &ConversationKey,
     ) -> Result<Option<Timestamp>, StoreError> {
-        sqlx::query_scalar::<_, i64>(
+        let query = Statement::new(
             "SELECT at FROM history WHERE conversation = ? ORDER BY id DESC LIMIT 1",
         )
-        .bind(conversation.as_str())
-        .fetch_optional(&self.reader)
-        .await
-        .map(|at| at.map(Timestamp::from_millis))
-        .map_err(StoreError::while_doing("look when something was said"))
+        .bind(conversation.as_str());
+        let doing = "look when something was said";
+        let at = |row: &Row| row.moment("at");
+        self.database.read_first(doing, query, at).await
     }
 
     /// Forgets conversations in which nothing was said since `before`; how many lines those were.
     pub async fn forget_silent(&self, before: Timestamp) -> Result<u64, StoreError> {
-        self.writer
+        self.database
             .change(
                 "forget silent conversations",
                 (Soon, Fail),
@@ -100,7 +92,7 @@ impl History {
     }
 
     pub async fn clear(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "clear a conversation",
                 (Soon, Fail),

@@ -1,18 +1,15 @@
 //! Messages as they came, and how each of them ended.
 
 use hermetic_types::{ConversationKey, Timestamp};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqlitePool};
 
-use crate::StoreError;
-use crate::write::Durability::{self, OnDisk, Soon};
-use crate::write::WithoutRoom::{Fail, Wait};
-use crate::write::{Statement, Writer};
+use crate::database::Durability::{self, OnDisk, Soon};
+use crate::database::WithoutRoom::{Fail, Wait};
+use crate::database::{Database, DatabaseError, Row, Statement};
+use crate::{Owner, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct Inbox {
-    reader: SqlitePool,
-    writer: Writer,
+    database: Database,
 }
 
 /// The row of one message.
@@ -41,8 +38,8 @@ pub enum End {
 }
 
 impl Inbox {
-    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
-        Self { reader, writer }
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
     }
 
     /// Writes a message down, on the disk: the platform is told next that we have it. `None` if it was
@@ -55,21 +52,21 @@ impl Inbox {
         payload: &str,
         now: Timestamp,
     ) -> Result<Option<MessageRow>, StoreError> {
-        let doing = "write a message down";
         let insert = Statement::new(
-            "INSERT INTO inbox (account, update_id, conversation, payload, state, received_at)
-             VALUES (?, ?, ?, ?, 'accepted', ?)
+            "INSERT INTO inbox (account, update_id, conversation, payload, state, received_at, owner)
+             VALUES (?, ?, ?, ?, 'accepted', ?, ?)
              ON CONFLICT (account, update_id) DO NOTHING RETURNING id",
         )
         .bind(account)
         .bind(update_id)
         .bind(conversation.as_str())
         .bind(payload)
-        .bind(now.millis());
-        let row = self.writer.returning(doing, (OnDisk, Fail), insert).await?;
-        row.map(|row| row.try_get(0).map(MessageRow))
-            .transpose()
-            .map_err(StoreError::while_doing(doing))
+        .bind(now.millis())
+        .bind(self.database.gateway());
+        let row = |row: &Row| row.get(0).map(MessageRow);
+        self.database
+            .returning("write a message down", (OnDisk, Fail), insert, row)
+            .await
     }
 
     /// Notes that a turn for it begins; the number of this attempt, from 1. Whatever the turn does
@@ -96,15 +93,15 @@ impl Inbox {
         )
         .bind(row.0);
         let terms = (durability, Wait);
-        let row = self.writer.returning(doing, terms, update).await?;
-        row.ok_or(sqlx::Error::RowNotFound)
-            .and_then(|row| row.try_get(0))
-            .map_err(StoreError::while_doing(doing))
+        let attempts = |row: &Row| row.get(0);
+        let attempts = self.database.returning(doing, terms, update, attempts);
+        let attempts = attempts.await?;
+        attempts.ok_or_else(|| StoreError::while_doing(doing)(DatabaseError::no_row()))
     }
 
     /// Notes in which message of ours the answer grows.
     pub async fn note_draft(&self, row: MessageRow, draft: &str) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "note a draft",
                 (OnDisk, Fail),
@@ -124,24 +121,26 @@ impl Inbox {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let ended = ended(row, end, note, now);
-        self.writer
+        self.database
             .change("note how a message ended", (Soon, Wait), ended)
             .await
             .map(drop)
     }
 
-    /// Messages without an end, in the order they came.
-    pub async fn open(&self) -> Result<Vec<Open>, StoreError> {
-        sqlx::query("SELECT * FROM inbox WHERE state IN ('accepted', 'working') ORDER BY id")
-            .fetch_all(&self.reader)
-            .await
-            .and_then(|rows| rows.iter().map(open).collect())
-            .map_err(StoreError::while_doing("read the open messages"))
+    /// This owner's messages without an end, in the order they came.
+    pub async fn open(&self, owner: Owner) -> Result<Vec<Open>, StoreError> {
+        let query = Statement::new(
+            "SELECT * FROM inbox
+             WHERE state IN ('accepted', 'working') AND owner = coalesce(?, owner) ORDER BY id",
+        )
+        .bind(owner.filter(&self.database));
+        let doing = "read the open messages";
+        self.database.read(doing, query, open).await
     }
 
     /// Strikes out messages that ended before `before`, with their deliveries and tool calls.
     pub async fn prune(&self, before: Timestamp) -> Result<u64, StoreError> {
-        self.writer
+        self.database
             .change(
                 "strike out old messages",
                 (Soon, Fail),
@@ -169,15 +168,15 @@ pub(crate) fn ended(row: MessageRow, end: End, note: Option<&str>, now: Timestam
         .bind(row.0)
 }
 
-fn open(row: &SqliteRow) -> Result<Open, sqlx::Error> {
+fn open(row: &Row) -> Result<Open, DatabaseError> {
     Ok(Open {
-        row: MessageRow(row.try_get("id")?),
-        account: row.try_get("account")?,
-        conversation: ConversationKey::new(row.try_get::<String, _>("conversation")?),
-        payload: row.try_get("payload")?,
-        attempts: row.try_get("attempts")?,
-        draft: row.try_get("draft")?,
-        received_at: Timestamp::from_millis(row.try_get("received_at")?),
+        row: MessageRow(row.get("id")?),
+        account: row.get("account")?,
+        conversation: ConversationKey::new(row.get::<String>("conversation")?),
+        payload: row.get("payload")?,
+        attempts: row.get("attempts")?,
+        draft: row.get("draft")?,
+        received_at: row.moment("received_at")?,
     })
 }
 
@@ -209,9 +208,14 @@ mod tests {
         assert_eq!(inbox.begin(row).await.unwrap(), 1);
         assert_eq!(inbox.begin(row).await.unwrap(), 2);
         inbox.note_draft(row, "118").await.unwrap();
-        assert_eq!(inbox.open().await.unwrap()[0].draft.as_deref(), Some("118"));
+        assert_eq!(
+            inbox.open(Owner::ThisGateway).await.unwrap()[0]
+                .draft
+                .as_deref(),
+            Some("118")
+        );
         inbox.end(row, End::Answered, None, now).await.unwrap();
-        assert_eq!(inbox.open().await.unwrap(), []);
+        assert_eq!(inbox.open(Owner::ThisGateway).await.unwrap(), []);
         assert_eq!(inbox.prune(Timestamp::from_millis(6)).await.unwrap(), 1);
     }
 }

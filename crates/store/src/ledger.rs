@@ -2,18 +2,15 @@
 
 use hermetic_types::{BackendKind, ConversationKey, SandboxId, Timestamp};
 use serde::Serialize;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqlitePool};
 
-use crate::StoreError;
-use crate::write::Durability::{OnDisk, Soon};
-use crate::write::WithoutRoom::Fail;
-use crate::write::{Statement, Writer};
+use crate::database::Durability::{OnDisk, Soon};
+use crate::database::WithoutRoom::Fail;
+use crate::database::{Database, DatabaseError, Row, Statement};
+use crate::{Owner, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    reader: SqlitePool,
-    writer: Writer,
+    database: Database,
 }
 
 /// One sandbox that exists, may exist, or still has to be seen gone.
@@ -44,8 +41,8 @@ pub enum LedgerState {
 }
 
 impl Ledger {
-    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
-        Self { reader, writer }
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
     }
 
     /// Names a sandbox that is about to be created. Fails if the conversation has one already.
@@ -57,8 +54,22 @@ impl Ledger {
         spec: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.writer.change("name a sandbox in the ledger", (OnDisk, Fail), Statement::new("INSERT INTO sandboxes (id, conversation, backend, state, spec, named_at, touched_at)
-             VALUES (?, ?, ?, 'creating', ?, ?, ?)").bind(id.as_str()) .bind(conversation.as_str()) .bind(backend.name()) .bind(spec) .bind(now.millis()) .bind(now.millis())).await.map(drop)
+        let insert = Statement::new(
+            "INSERT INTO sandboxes
+                 (id, conversation, backend, state, spec, named_at, touched_at, owner)
+             VALUES (?, ?, ?, 'creating', ?, ?, ?, ?)",
+        )
+        .bind(id.as_str())
+        .bind(conversation.as_str())
+        .bind(backend.name())
+        .bind(spec)
+        .bind(now.millis())
+        .bind(now.millis())
+        .bind(self.database.gateway());
+        self.database
+            .change("name a sandbox in the ledger", (OnDisk, Fail), insert)
+            .await
+            .map(drop)
     }
 
     pub async fn mark(&self, id: &SandboxId, state: LedgerState) -> Result<(), StoreError> {
@@ -67,7 +78,7 @@ impl Ledger {
             LedgerState::Running => OnDisk,
             _ => Soon,
         };
-        self.writer
+        self.database
             .change(
                 "change a sandbox's state in the ledger",
                 (durability, Fail),
@@ -80,7 +91,7 @@ impl Ledger {
     }
 
     pub async fn touch(&self, id: &SandboxId, now: Timestamp) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "touch a sandbox in the ledger",
                 (Soon, Fail),
@@ -100,7 +111,7 @@ impl Ledger {
         spec: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "give a sandbox to a conversation",
                 (OnDisk, Fail),
@@ -118,7 +129,7 @@ impl Ledger {
 
     /// From here on the conversation may have another sandbox; this one is kept for its files.
     pub async fn set_aside(&self, id: &SandboxId, now: Timestamp) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "set a sandbox aside in the ledger",
                 (OnDisk, Fail),
@@ -132,7 +143,7 @@ impl Ledger {
 
     /// One that was set aside is the conversation's again. Fails if the conversation has one in use.
     pub async fn take_back(&self, id: &SandboxId) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "take a sandbox back in the ledger",
                 (OnDisk, Fail),
@@ -145,7 +156,7 @@ impl Ledger {
 
     /// Notes a failure to stop or destroy; the entry stays until that has worked.
     pub async fn note_failure(&self, id: &SandboxId, failure: &str) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "note a failure in the ledger",
                 (Soon, Fail),
@@ -161,7 +172,7 @@ impl Ledger {
 
     /// Strikes out a sandbox that was seen to be gone.
     pub async fn forget(&self, id: &SandboxId) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "strike a sandbox out of the ledger",
                 (Soon, Fail),
@@ -172,25 +183,22 @@ impl Ledger {
     }
 
     pub async fn find(&self, id: &SandboxId) -> Result<Option<Entry>, StoreError> {
-        sqlx::query("SELECT * FROM sandboxes WHERE id = ?")
-            .bind(id.as_str())
-            .fetch_optional(&self.reader)
+        let query = Statement::new("SELECT * FROM sandboxes WHERE id = ?").bind(id.as_str());
+        self.database
+            .read_first("read the ledger", query, entry)
             .await
-            .and_then(|row| row.as_ref().map(entry).transpose())
-            .map_err(StoreError::while_doing("read the ledger"))
     }
 
     /// The conversation's sandbox in use: not one on its way out, and none that was set aside.
     pub async fn of(&self, conversation: &ConversationKey) -> Result<Option<Entry>, StoreError> {
-        sqlx::query(
+        let query = Statement::new(
             "SELECT * FROM sandboxes
              WHERE conversation = ? AND state <> 'destroying' AND set_aside_at IS NULL",
         )
-        .bind(conversation.as_str())
-        .fetch_optional(&self.reader)
-        .await
-        .and_then(|row| row.as_ref().map(entry).transpose())
-        .map_err(StoreError::while_doing("read the ledger"))
+        .bind(conversation.as_str());
+        self.database
+            .read_first("read the ledger", query, entry)
+            .await
     }
 
     /// The conversation's sandboxes that were set aside, the latest first.
@@ -198,25 +206,22 @@ impl Ledger {
         &self,
         conversation: &ConversationKey,
     ) -> Result<Vec<Entry>, StoreError> {
-        sqlx::query(
+        let query = Statement::new(
             "SELECT * FROM sandboxes
              WHERE conversation = ? AND state <> 'destroying' AND set_aside_at IS NOT NULL
              ORDER BY set_aside_at DESC, rowid DESC",
         )
-        .bind(conversation.as_str())
-        .fetch_all(&self.reader)
-        .await
-        .and_then(|rows| rows.iter().map(entry).collect())
-        .map_err(StoreError::while_doing("read the ledger"))
+        .bind(conversation.as_str());
+        self.database.read("read the ledger", query, entry).await
     }
 
-    /// Everything, the longest untouched first.
-    pub async fn entries(&self) -> Result<Vec<Entry>, StoreError> {
-        sqlx::query("SELECT * FROM sandboxes ORDER BY touched_at, id")
-            .fetch_all(&self.reader)
-            .await
-            .and_then(|rows| rows.iter().map(entry).collect())
-            .map_err(StoreError::while_doing("read the ledger"))
+    /// All of this owner's, the longest untouched first.
+    pub async fn entries(&self, owner: Owner) -> Result<Vec<Entry>, StoreError> {
+        let query = Statement::new(
+            "SELECT * FROM sandboxes WHERE owner = coalesce(?, owner) ORDER BY touched_at, id",
+        )
+        .bind(owner.filter(&self.database));
+        self.database.read("read the ledger", query, entry).await
     }
 }
 
@@ -244,32 +249,18 @@ impl LedgerState {
     }
 }
 
-fn entry(row: &SqliteRow) -> Result<Entry, sqlx::Error> {
+fn entry(row: &Row) -> Result<Entry, DatabaseError> {
     Ok(Entry {
-        id: parsed(row, "id", |text| text.parse().ok())?,
-        conversation: ConversationKey::new(row.try_get::<String, _>("conversation")?),
-        backend: parsed(row, "backend", |text| text.parse().ok())?,
-        state: parsed(row, "state", LedgerState::parse)?,
-        spec: row.try_get("spec")?,
-        named_at: Timestamp::from_millis(row.try_get("named_at")?),
-        touched_at: Timestamp::from_millis(row.try_get("touched_at")?),
-        failures: row.try_get("failures")?,
-        last_failure: row.try_get("last_failure")?,
-        set_aside_at: row
-            .try_get::<Option<i64>, _>("set_aside_at")?
-            .map(Timestamp::from_millis),
-    })
-}
-
-pub(crate) fn parsed<T>(
-    row: &SqliteRow,
-    column: &str,
-    parse: impl FnOnce(&str) -> Option<T>,
-) -> Result<T, sqlx::Error> {
-    let text: String = row.try_get(column)?;
-    parse(&text).ok_or_else(|| sqlx::Error::ColumnDecode {
-        index: column.to_owned(),
-        source: format!("{text:?} is not a known {column}").into(),
+        id: row.parsed("id", |text| text.parse().ok())?,
+        conversation: ConversationKey::new(row.get::<String>("conversation")?),
+        backend: row.parsed("backend", |text| text.parse().ok())?,
+        state: row.parsed("state", LedgerState::parse)?,
+        spec: row.get("spec")?,
+        named_at: row.moment("named_at")?,
+        touched_at: row.moment("touched_at")?,
+        failures: row.get("failures")?,
+        last_failure: row.get("last_failure")?,
+        set_aside_at: row.maybe_moment("set_aside_at")?,
     })
 }
 
@@ -305,7 +296,7 @@ mod tests {
         let entry = ledger.find(&id).await.unwrap().unwrap();
         assert_eq!((entry.state, entry.failures), (LedgerState::Running, 1));
         ledger.forget(&id).await.unwrap();
-        assert_eq!(ledger.entries().await.unwrap(), []);
+        assert_eq!(ledger.entries(Owner::ThisGateway).await.unwrap(), []);
     }
 
     #[tokio::test]
@@ -335,7 +326,7 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!(found.id, new);
-        assert_eq!(ledger.entries().await.unwrap().len(), 2);
+        assert_eq!(ledger.entries(Owner::ThisGateway).await.unwrap().len(), 2);
     }
     #[tokio::test]
     async fn one_that_is_set_aside_stays_in_the_ledger_and_can_be_taken_back() {
@@ -353,6 +344,6 @@ mod tests {
         ledger.set_aside(&new, now).await.unwrap();
         ledger.take_back(&old).await.unwrap();
         assert_eq!(ledger.of(&alice).await.unwrap().unwrap().id, old);
-        assert_eq!(ledger.entries().await.unwrap().len(), 2);
+        assert_eq!(ledger.entries(Owner::ThisGateway).await.unwrap().len(), 2);
     }
 }

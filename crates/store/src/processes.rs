@@ -1,19 +1,15 @@
 //! Background processes that a later gateway has to find again.
 
 use hermetic_types::{ConversationKey, RunId, SandboxId, Timestamp};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqlitePool};
 
-use crate::StoreError;
-use crate::ledger::parsed;
-use crate::write::Durability::{OnDisk, Soon};
-use crate::write::WithoutRoom::Fail;
-use crate::write::{Statement, Writer};
+use crate::database::Durability::{OnDisk, Soon};
+use crate::database::WithoutRoom::Fail;
+use crate::database::{Database, DatabaseError, Row, Statement};
+use crate::{Owner, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct Processes {
-    reader: SqlitePool,
-    writer: Writer,
+    database: Database,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,25 +23,26 @@ pub struct ProcessRow {
 }
 
 impl Processes {
-    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
-        Self { reader, writer }
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
     }
 
     /// Names a process that is about to be started.
     pub async fn name(&self, row: &ProcessRow) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "write a process down",
                 (OnDisk, Fail),
                 Statement::new(
-                    "INSERT INTO processes (id, conversation, sandbox, terms, begun_at)
-             VALUES (?, ?, ?, ?, ?)",
+                    "INSERT INTO processes (id, conversation, sandbox, terms, begun_at, owner)
+                     VALUES (?, ?, ?, ?, ?, ?)",
                 )
                 .bind(row.id.as_str())
                 .bind(row.conversation.as_str())
                 .bind(row.sandbox.as_str())
                 .bind(&row.terms)
-                .bind(row.begun_at.millis()),
+                .bind(row.begun_at.millis())
+                .bind(self.database.gateway()),
             )
             .await
             .map(drop)
@@ -53,7 +50,7 @@ impl Processes {
 
     /// Strikes out a process of which nobody wants to know anything more.
     pub async fn forget(&self, id: &RunId) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "strike a process out",
                 (Soon, Fail),
@@ -64,7 +61,7 @@ impl Processes {
     }
 
     pub async fn forget_all_of(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "strike out a conversation's processes",
                 (Soon, Fail),
@@ -75,23 +72,24 @@ impl Processes {
             .map(drop)
     }
 
-    /// In the order they were begun.
-    pub async fn all(&self) -> Result<Vec<ProcessRow>, StoreError> {
-        sqlx::query("SELECT * FROM processes ORDER BY begun_at, id")
-            .fetch_all(&self.reader)
-            .await
-            .and_then(|rows| rows.iter().map(process).collect())
-            .map_err(StoreError::while_doing("read the processes"))
+    /// All of this owner's, in the order they were begun.
+    pub async fn all(&self, owner: Owner) -> Result<Vec<ProcessRow>, StoreError> {
+        let query = Statement::new(
+            "SELECT * FROM processes WHERE owner = coalesce(?, owner) ORDER BY begun_at, id",
+        )
+        .bind(owner.filter(&self.database));
+        let doing = "read the processes";
+        self.database.read(doing, query, process).await
     }
 }
 
-fn process(row: &SqliteRow) -> Result<ProcessRow, sqlx::Error> {
+fn process(row: &Row) -> Result<ProcessRow, DatabaseError> {
     Ok(ProcessRow {
-        id: parsed(row, "id", |text| text.parse().ok())?,
-        conversation: ConversationKey::new(row.try_get::<String, _>("conversation")?),
-        sandbox: parsed(row, "sandbox", |text| text.parse().ok())?,
-        terms: row.try_get("terms")?,
-        begun_at: Timestamp::from_millis(row.try_get("begun_at")?),
+        id: row.parsed("id", |text| text.parse().ok())?,
+        conversation: ConversationKey::new(row.get::<String>("conversation")?),
+        sandbox: row.parsed("sandbox", |text| text.parse().ok())?,
+        terms: row.get("terms")?,
+        begun_at: row.moment("begun_at")?,
     })
 }
 
@@ -118,9 +116,9 @@ mod tests {
         }
         assert!(processes.name(&rows[0]).await.is_err(), "named twice");
         processes.forget(&rows[0].id).await.unwrap();
-        assert_eq!(processes.all().await.unwrap(), rows[1..]);
+        assert_eq!(processes.all(Owner::ThisGateway).await.unwrap(), rows[1..]);
         let conversation = ConversationKey::new("a");
         processes.forget_all_of(&conversation).await.unwrap();
-        assert_eq!(processes.all().await.unwrap(), rows[2..]);
+        assert_eq!(processes.all(Owner::ThisGateway).await.unwrap(), rows[2..]);
     }
 }

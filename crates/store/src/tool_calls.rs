@@ -1,18 +1,15 @@
 //! What a turn was about to do, and what came of it.
 
 use hermetic_types::Timestamp;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqlitePool};
 
-use crate::write::Durability::{OnDisk, Soon};
-use crate::write::WithoutRoom::Wait;
-use crate::write::{Statement, Writer};
+use crate::database::Durability::{OnDisk, Soon};
+use crate::database::WithoutRoom::Wait;
+use crate::database::{Database, DatabaseError, Row, Statement};
 use crate::{MessageRow, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct ToolCalls {
-    reader: SqlitePool,
-    writer: Writer,
+    database: Database,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +23,8 @@ pub struct ToolCall {
 }
 
 impl ToolCalls {
-    pub(crate) fn new(reader: SqlitePool, writer: Writer) -> Self {
-        Self { reader, writer }
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
     }
 
     pub async fn begin(
@@ -38,7 +35,7 @@ impl ToolCalls {
         arguments: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "write a tool call down",
                 (OnDisk, Wait),
@@ -63,7 +60,7 @@ impl ToolCalls {
         result: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.writer
+        self.database
             .change(
                 "note a tool call's end",
                 (Soon, Wait),
@@ -81,22 +78,22 @@ impl ToolCalls {
 
     /// In the order they were begun.
     pub async fn of(&self, message: MessageRow) -> Result<Vec<ToolCall>, StoreError> {
-        sqlx::query("SELECT * FROM tool_calls WHERE message = ? ORDER BY begun_at, rowid")
-            .bind(message.0)
-            .fetch_all(&self.reader)
+        let query =
+            Statement::new("SELECT * FROM tool_calls WHERE message = ? ORDER BY begun_at, rowid")
+                .bind(message.0);
+        self.database
+            .read("read a message's tool calls", query, tool_call)
             .await
-            .and_then(|rows| rows.iter().map(tool_call).collect())
-            .map_err(StoreError::while_doing("read a message's tool calls"))
     }
 }
 
-fn tool_call(row: &SqliteRow) -> Result<ToolCall, sqlx::Error> {
+fn tool_call(row: &Row) -> Result<ToolCall, DatabaseError> {
     Ok(ToolCall {
-        call: row.try_get("call")?,
-        tool: row.try_get("tool")?,
-        arguments: row.try_get("arguments")?,
-        begun_at: Timestamp::from_millis(row.try_get("begun_at")?),
-        result: row.try_get("result")?,
+        call: row.get("call")?,
+        tool: row.get("tool")?,
+        arguments: row.get("arguments")?,
+        begun_at: row.moment("begun_at")?,
+        result: row.get("result")?,
     })
 }
 

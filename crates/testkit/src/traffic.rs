@@ -130,6 +130,14 @@ impl Traffic {
         tally
     }
 
+    /// Reckons up everything that was ever sent: what came too late for its own stretch counts here.
+    pub fn sum(&self) -> Tally {
+        let replies = self.replies();
+        let mut tally = tally(&self.letters, &self.unconfirmed(), &replies);
+        (tally.repeated_unmarked, tally.repeated_marked) = repetitions(&self.letters, &replies);
+        tally
+    }
+
     fn unconfirmed(&self) -> BTreeSet<i64> {
         self.telegram.unconfirmed().into_iter().collect()
     }
@@ -204,7 +212,13 @@ fn fates(letters: &[Letter], replies: &[Sent]) -> Vec<Fate> {
             .filter(|index| letters[**index].replies_before <= at);
         let about = match before.clone().next().map(|index| letters[*index].kind) {
             Some(Kind::Shell) => before.next_back(),
-            _ => before.find(|index| !fates[**index].answered && !fates[**index].reported),
+            _ => {
+                let open = |index: &&usize| !fates[**index].answered && !fates[**index].reported;
+                let last = before.clone().next_back();
+                // A doubt where nothing is open is about something that was answered.
+                let doubted = last.filter(|_| sent.text.contains(DOUBT));
+                before.find(open).or(doubted)
+            }
         };
         if let Some(index) = about {
             fates[*index].reported = true;
@@ -293,6 +307,19 @@ mod tests {
         let tally = tally(&letters, &BTreeSet::new(), &replies);
         assert_eq!(tally.doubted_though_answered, ["w000002"]);
         assert_eq!((tally.answered, tally.reported), (2, 1));
+    }
+
+    #[test]
+    fn a_doubt_where_everything_was_answered_is_told() {
+        let letters = [letter(1, 7, Kind::Talk, 0), letter(2, 7, Kind::Talk, 1)];
+        let doubt = format!("It {DOUBT}.");
+        let replies = [
+            sent(7, 1, "heard: w000001"),
+            sent(7, 2, "heard: w000002"),
+            sent(7, 3, &doubt),
+        ];
+        let tally = tally(&letters, &BTreeSet::new(), &replies);
+        assert_eq!(tally.doubted_though_answered, ["w000002"]);
     }
 
     #[test]

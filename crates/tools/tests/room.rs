@@ -11,7 +11,7 @@ use futures::future::{BoxFuture, FutureExt};
 use hermetic_policy::{Context, Policy, Rules};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec};
-use hermetic_store::Store;
+use hermetic_store::{Owner, Store};
 use hermetic_tools::{
     Background, BackgroundSettings, Bounds, Code, CodeSettings, Directory, Files, Held, Kit,
     NoOneToAsk, NoSandbox, Reach, Settings, Terminal, Workplace,
@@ -224,7 +224,12 @@ impl Lab {
     }
 
     pub(crate) async fn rows(&self) -> usize {
-        self.store.processes().all().await.unwrap().len()
+        self.store
+            .processes()
+            .all(Owner::ThisGateway)
+            .await
+            .unwrap()
+            .len()
     }
 
     pub(crate) async fn close(self) {

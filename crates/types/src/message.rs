@@ -42,6 +42,14 @@ pub struct Press {
     pub received_at: Timestamp,
 }
 
+/// A message was deleted by whoever wrote it, or by whoever may delete it there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedMessage {
+    pub account: AccountId,
+    pub chat: ChatId,
+    pub message: MessageId,
+}
+
 /// Where something was said, and where an answer goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Place {

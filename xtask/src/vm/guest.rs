@@ -4,29 +4,28 @@ use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::LONGEST_BOOT;
+use super::children::{spawn, with_us};
 use super::image::{self, Image};
 use super::payload::Payload;
+use super::qemu::Hardware;
 use crate::failure::Failure;
 use crate::{program, say};
 
 /// A guest that runs as long as this does, and no longer.
 #[derive(Debug)]
 pub(crate) struct Guest {
-    kernel: PathBuf,
-    initrd: PathBuf,
-    archive: PathBuf,
+    /// In its folder are its disk and what it says on its console; the folder is removed at the end.
+    hardware: Hardware,
     key: PathBuf,
-    /// Its disk and what it says on its console; removed at the end.
-    folder: PathBuf,
     port: u16,
     qemu: Child,
-    /// One connection for each of them. A greeting costs an emulated processor seconds, so that every
-    /// command goes through these.
+    /// A greeting costs an emulated processor seconds, so that commands go through connections that are
+    /// there: both users' after the first boot, root's alone after the next ones.
     connections: Vec<Child>,
     boot: Duration,
 }
@@ -67,25 +66,22 @@ impl Guest {
         copy.args(["--sparse=always", "--reflink=auto"]);
         program::show(copy.arg(image.disk()).arg(&disk))?;
         let port = free_port()?;
-        let qemu = start(
-            &image.kernel(),
-            &image.initrd(),
-            payload.archive(),
-            &folder,
-            port,
-        )?;
-        let mut guest = Self {
+        let hardware = Hardware {
             kernel: image.kernel(),
             initrd: image.initrd(),
             archive: payload.archive().to_owned(),
-            key: image::key()?,
             folder,
+        };
+        let mut guest = Self {
+            qemu: hardware.start(port)?,
+            hardware,
+            key: image::key()?,
             port,
-            qemu,
             connections: Vec::new(),
             boot: Duration::ZERO,
         };
         guest.wait_until_up()?;
+        guest.connect(&Who::BOTH)?;
         let unpack = "tar -xf /dev/vdb -C /usr/local/bin && sync";
         let unpacked = guest.run(Who::Root, unpack, LONG)?;
         unpacked.must("carry the programs in")?;
@@ -161,8 +157,9 @@ impl Guest {
     /// Boots from the disk as it was left.
     pub(crate) fn power_on(&mut self) -> Result<(), Failure> {
         self.port = free_port()?;
-        self.qemu = self.start_qemu()?;
-        self.wait_until_up()
+        self.qemu = self.hardware.start(self.port)?;
+        self.wait_until_up()?;
+        self.connect(&[Who::Root])
     }
 
     pub(crate) fn restart(&mut self) -> Result<(), Failure> {
@@ -187,23 +184,13 @@ impl Guest {
         read.map(drop).map_err(Failure::file("read the input"))
     }
 
-    fn start_qemu(&self) -> Result<Child, Failure> {
-        start(
-            &self.kernel,
-            &self.initrd,
-            &self.archive,
-            &self.folder,
-            self.port,
-        )
-    }
-
     fn wait_until_up(&mut self) -> Result<(), Failure> {
         for boot in 1..=BOOTS {
             let begun = Instant::now();
             let ended = loop {
                 if self.answers() {
                     self.boot = begun.elapsed();
-                    return self.connect();
+                    return Ok(());
                 }
                 let ended = self.qemu.try_wait();
                 let ended = ended.map_err(Failure::file("look after QEMU"))?;
@@ -220,7 +207,7 @@ impl Guest {
             if boot < BOOTS {
                 self.cut_power()?;
                 self.port = free_port()?;
-                self.qemu = self.start_qemu()?;
+                self.qemu = self.hardware.start(self.port)?;
             }
         }
         Err(Failure::Lacking {
@@ -230,8 +217,8 @@ impl Guest {
     }
 
     /// Where ssh finds no such connection, it makes one of its own for each command.
-    fn connect(&mut self) -> Result<(), Failure> {
-        for who in Who::BOTH {
+    fn connect(&mut self, users: &[Who]) -> Result<(), Failure> {
+        for who in users {
             let mut ssh = with_us("ssh");
             ssh.args(self.ssh_words()).args(["-M", "-N", "-T"]);
             self.connections.push(spawn(ssh.arg(who.address()))?);
@@ -241,7 +228,7 @@ impl Guest {
 
     /// The last lines of the console.
     fn console(&self) -> String {
-        let said = fs::read(self.folder.join("console")).unwrap_or_default();
+        let said = fs::read(self.hardware.folder.join("console")).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let lines: Vec<_> = said.lines().rev().take(12).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n    ")
@@ -255,7 +242,7 @@ impl Guest {
             self.port.to_string(),
         ];
         // The port differs at each boot, and with it the name of the connection.
-        let connection = self.folder.join("ssh-%r-%p");
+        let connection = self.hardware.folder.join("ssh-%r-%p");
         words.extend(["-S".to_owned(), connection.display().to_string()]);
         for option in [
             "StrictHostKeyChecking=no",
@@ -264,6 +251,8 @@ impl Guest {
             // Whoever gives up early and comes again keeps a slow machine busy with greetings.
             "ConnectTimeout=80",
             "BatchMode=yes",
+            // Without the newer exchanges of keys, which take an emulated processor seconds.
+            "KexAlgorithms=curve25519-sha256",
             "ServerAliveInterval=20",
             "ServerAliveCountMax=6",
         ] {
@@ -278,8 +267,8 @@ impl Drop for Guest {
         if let Err(why) = self.cut_power() {
             say::note(&why.to_string());
         }
-        if let Err(why) = fs::remove_dir_all(&self.folder) {
-            say::note(&format!("{} stays: {why}", self.folder.display()));
+        if let Err(why) = fs::remove_dir_all(&self.hardware.folder) {
+            say::note(&format!("{} stays: {why}", self.hardware.folder.display()));
         }
     }
 }
@@ -333,67 +322,6 @@ pub(crate) fn remove_leftovers() -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn start(
-    kernel: &Path,
-    initrd: &Path,
-    archive: &Path,
-    folder: &Path,
-    port: u16,
-) -> Result<Child, Failure> {
-    let mut qemu = with_us("setsid");
-    // A session of its own: where the scheduler shares by session, a build beside it does not starve it.
-    qemu.arg("qemu-system-x86_64");
-    // One processor: of two emulated ones, each waits for the other whenever this machine is busy.
-    qemu.args(["-accel", "tcg", "-smp", "1", "-m", "2048"]);
-    // QEMU 7.2 leaves wrong flags behind after cmpxchg16b, which newer kernels use to allocate.
-    qemu.args(["-cpu", "max,la57=off,cx16=off"]);
-    qemu.args(["-nodefaults", "-no-user-config", "-no-reboot"]);
-    qemu.args(["-display", "none", "-monitor", "none"]);
-    qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(initrd);
-    // `panic` and `-no-reboot` make a kernel that is lost an end of QEMU, which is seen at once.
-    // On a busy machine the timer looks dead to a kernel that waits ten ticks for it.
-    let words = [
-        "root=/dev/vda rw console=ttyS0 quiet",
-        "panic=1 no_timer_check",
-        "systemd.unified_cgroup_hierarchy=1",
-        // What costs an emulator much and is not what is tried here.
-        "mitigations=off random.trust_cpu=on nokaslr audit=0",
-    ];
-    qemu.args(["-append", &words.join(" ")]);
-    let disk = folder.join("disk");
-    let disk = format!("file={},if=virtio,format=raw", disk.display());
-    let archive = format!(
-        "file={},if=virtio,format=raw,readonly=on",
-        archive.display()
-    );
-    qemu.args(["-drive", &disk, "-drive", &archive]);
-    let network = format!("user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22");
-    qemu.args(["-netdev", &network]);
-    qemu.args(["-device", "virtio-net-pci,netdev=net,romfile="]);
-    qemu.args(["-device", "virtio-rng-pci"]);
-    let console = format!("file:{}", folder.join("console").display());
-    qemu.args(["-serial", &console]);
-    spawn(&mut qemu)
-}
-
-/// A program that the kernel ends when we end, whatever ends us.
-pub(crate) fn with_us(program: &str) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--", program]);
-    command
-}
-
-fn spawn(command: &mut Command) -> Result<Child, Failure> {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .map_err(|source| Failure::Start {
-            line: program::line(command),
-            source,
-        })
 }
 
 fn free_port() -> Result<u16, Failure> {

@@ -52,6 +52,9 @@ const AFTER: &str = r#"
     echo '/dev/vda / ext4 defaults,errors=remount-ro 0 1' >"$1/etc/fstab"
     # ssh makes a session for every command; nobody is to be turned away for being quick.
     printf 'UseDNS no\nMaxStartups 50\nMaxSessions 50\n' >"$1/etc/ssh/sshd_config.d/machine.conf"
+    # After a power cut a journal on the disk is read through and set aside, at every boot a longer one.
+    mkdir -p "$1/etc/systemd/journald.conf.d"
+    printf '[Journal]\nStorage=volatile\n' >"$1/etc/systemd/journald.conf.d/machine.conf"
     chroot "$1" systemctl mask MASKED
     chroot "$1" useradd -m -s /bin/bash -u 1000 person
     mkdir -p "$1/var/lib/systemd/linger"

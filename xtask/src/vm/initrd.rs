@@ -24,7 +24,13 @@ for unit in systemd-udevd.service systemd-udevd-control.socket systemd-udevd-ker
     modprobe@configfs.service modprobe@dm_mod.service modprobe@drm.service \
     modprobe@efi_pstore.service modprobe@fuse.service modprobe@loop.service \
     kmod-static-nodes.service systemd-sysusers.service systemd-hwdb-update.service \
-    ldconfig.service sys-kernel-config.mount sys-fs-fuse-connections.mount; do
+    ldconfig.service sys-kernel-config.mount sys-fs-fuse-connections.mount \
+    systemd-remount-fs.service systemd-random-seed.service systemd-modules-load.service \
+    systemd-journal-catalog-update.service systemd-journal-flush.service \
+    systemd-machine-id-commit.service systemd-update-done.service systemd-boot-random-seed.service \
+    systemd-tpm2-setup-early.service systemd-tpm2-setup.service systemd-pcrmachine.service \
+    systemd-pcrphase-sysinit.service systemd-pcrphase.service systemd-tmpfiles-clean.timer \
+    proc-sys-fs-binfmt_misc.automount dev-mqueue.mount; do
     ln -s /dev/null $unit
 done
 cat >network.service <<'END'

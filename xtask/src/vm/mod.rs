@@ -5,11 +5,13 @@
 //! seen here. Emulation is slow and needs nothing of this machine: no KVM, no loop device, no
 //! network but a port on loopback.
 
+mod children;
 mod guest;
 mod image;
 mod initrd;
 mod payload;
 mod platform;
+mod qemu;
 mod stories;
 mod table;
 

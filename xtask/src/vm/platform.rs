@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
-use super::guest::{Guest, with_us};
+use super::children::with_us;
+use super::guest::Guest;
 use super::payload::Payload;
 use crate::failure::Failure;
 use crate::program;

@@ -7,11 +7,29 @@ use hermetic_config::{Config, TelegramAccount};
 use hermetic_telegram::{Hearing, Intake, Telegram, TelegramConfig};
 use hermetic_types::{AccountId, AccountName, Platform};
 
-use super::{ChatAccount, ListenAddress};
+use super::{AdapterStates, ChatAccount, ListenAddress, PlatformSetup, SetupValue};
 use crate::Failure;
 
+/// How a first bot is set up.
+pub(super) const SETUP: PlatformSetup = PlatformSetup {
+    platform: Platform::Telegram,
+    title: "Telegram",
+    guide: "docs/guides/telegram.md",
+    values: &[SetupValue {
+        variable: "TELEGRAM_BOT_TOKEN",
+        what: "the bot's token; write /newbot to @BotFather to get one",
+        is_secret: true,
+    }],
+    fixed: &[],
+    allowlist: "TELEGRAM_ALLOWED_USERS",
+    person: "numeric ids, such as 4711; @userinfobot tells you yours",
+};
+
 /// Every bot that is in use.
-pub(super) fn accounts(config: &Config) -> Result<Vec<ChatAccount>, Failure> {
+pub(super) fn accounts(
+    config: &Config,
+    _: &AdapterStates<'_>,
+) -> Result<Vec<ChatAccount>, Failure> {
     let settings = &config.platforms().telegram;
     let in_use = settings.platform.enabled;
     let accounts = settings.accounts.iter().filter(|_| in_use);

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use hermetic_config::Config;
 use hermetic_webhook::{Webhook, WebhookConfig};
 
-use super::{ChatAccount, ListenAddress};
+use super::{AdapterStates, ChatAccount, ListenAddress};
 use crate::Failure;
 
 /// Its one account, where it is used.
-pub(super) fn accounts(config: &Config) -> Result<Vec<ChatAccount>, Failure> {
+pub(super) fn accounts(
+    config: &Config,
+    _: &AdapterStates<'_>,
+) -> Result<Vec<ChatAccount>, Failure> {
     let settings = &config.platforms().webhook;
     let secret = settings.secret.clone();
     let Some(secret) = secret.filter(|_| settings.platform.enabled) else {

@@ -148,6 +148,32 @@ async fn a_second_message_interrupts_the_first_and_both_are_answered() {
 }
 
 #[tokio::test]
+async fn a_deleted_message_ends_its_turn_and_one_that_waits_is_never_answered() {
+    let script = [stalls(), Reply::streams(&["third"])];
+    let lab = Lab::builder()
+        .script(script)
+        .config("display: {busy_input_mode: queue}\n")
+        .start()
+        .await;
+    let first = lab.chat().says(ALICE, "first");
+    lab.model_asked(1).await;
+    let second = lab.chat().says(ALICE, "second");
+    lab.says(ALICE, "third");
+    // Somebody else's deletion in another chat, of a message with the same number.
+    lab.chat().deletes(BOB, &lab.chat().message_of(first));
+    lab.chat().deletes(ALICE, &lab.chat().message_of(second));
+    lab.chat().all_signed().await;
+    assert_eq!(lab.sent_to(ALICE), 0, "the turn goes on");
+    lab.chat().deletes(ALICE, &lab.chat().message_of(first));
+    assert_eq!(
+        lab.replies(ALICE, 2).await,
+        ["[Interrupted.]", "third"],
+        "the second is not answered"
+    );
+    assert!(!lab.asked()[1].contains("second"), "{}", lab.asked()[1]);
+}
+
+#[tokio::test]
 async fn a_message_steers_the_turn_that_is_at_work() {
     let shared = Shared::new();
     let (pipe, go) = (shared.path("pipe"), shared.path("go"));

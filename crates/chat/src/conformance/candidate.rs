@@ -98,7 +98,7 @@ pub(super) async fn next_message(inbox: &mut Inbox<'_>) -> Incoming {
 pub(super) fn message(event: Event) -> Incoming {
     match event {
         Event::Message(message) => message,
-        Event::Press(press) => panic!("expected a message, got {press:?}"),
+        other => panic!("expected a message, got {other:?}"),
     }
 }
 

@@ -59,6 +59,31 @@ const KEYS: &[(&str, &str)] = &[
         "files leave from a conversation's workspace and from nowhere else",
     ),
     (
+        "platforms.signal.channel_overrides",
+        "all channels have one model and one prompt",
+    ),
+    (
+        "platforms.signal.gateway_restart_notification",
+        "a restart is told only where it cut something",
+    ),
+    (
+        "platforms.signal.home_channel",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.signal.ignore_stories",
+        "stories are never taken for messages",
+    ),
+    ("platforms.signal.reactions", "progress shows as typing"),
+    (
+        "platforms.signal.reply_to_mode",
+        "answers quote in groups, and only their first part",
+    ),
+    (
+        "platforms.signal.typing_status_text",
+        "the platform has words of its own",
+    ),
+    (
         "platforms.telegram.channel_overrides",
         "all channels have one model and one prompt",
     ),

@@ -9,7 +9,7 @@ mod whatsapp;
 
 pub use discord::Discord;
 pub use listener::Webhook;
-pub use signal::Signal;
+pub use signal::{Signal, SignalAccount};
 pub use slack::Slack;
 pub use telegram::{Telegram, TelegramAccount, TelegramWebhook};
 pub use whatsapp::{WhatsApp, WhatsAppCloud};

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hermetic_agent::Steer;
+use hermetic_types::MessageId;
 use tokio_util::sync::CancellationToken;
 
 use super::turn_limits::{QueuedTurn, TurnPermit};
@@ -62,6 +63,16 @@ impl TurnControl {
 
     pub(crate) fn take_unheard(&self) -> VecDeque<AcceptedMessage> {
         std::mem::take(&mut self.steering().unheard)
+    }
+
+    /// Takes back what was said into the turn, if the model has not been told.
+    pub(crate) fn take_back(&self, message: &MessageId) -> Option<AcceptedMessage> {
+        let mut steering = self.steering();
+        let is_it = |unheard: &AcceptedMessage| unheard.said().message == *message;
+        let place = steering.unheard.iter().position(is_it)?;
+        // Words and messages stand in the same order, but the turn may have taken the first words.
+        self.steer.take_back(steering.unheard.len() - 1 - place)?;
+        steering.unheard.remove(place)
     }
 
     fn steering(&self) -> MutexGuard<'_, SteeringMessages> {

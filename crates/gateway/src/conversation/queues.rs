@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use hermetic_types::MessageId;
 use tokio_util::sync::CancellationToken;
 
 use super::{Notified, TurnControl};
@@ -31,8 +32,14 @@ pub(super) struct ConversationQueues {
 /// One thing at work, and those that wait for its end.
 #[derive(Debug, Default)]
 struct WorkQueue {
-    at_work: Option<TurnControl>,
+    at_work: Option<AtWork>,
     waiting: VecDeque<AcceptedMessage>,
+}
+
+#[derive(Debug)]
+struct AtWork {
+    message: MessageId,
+    control: TurnControl,
 }
 
 /// Which of the two queues.
@@ -73,7 +80,7 @@ impl ConversationQueues {
     }
 
     pub(super) fn enqueue_turn(&mut self, message: AcceptedMessage, busy: Busy) -> Enqueued {
-        if let Some(turn) = &self.turns.at_work {
+        if let Some(turn) = self.turns.running() {
             // What came along with it has to be fetched first, so it gets a turn of its own.
             let words_only = message.said().attachments.is_empty();
             let steers = busy == Busy::Steer && words_only && self.turns.waiting.is_empty();
@@ -83,7 +90,7 @@ impl ConversationQueues {
         }
         let enqueued = self.enqueue(Queue::Turns, message);
         if let (Enqueued::Waits, Busy::Interrupt, Some(turn)) =
-            (&enqueued, busy, &self.turns.at_work)
+            (&enqueued, busy, self.turns.running())
         {
             turn.stop.cancel();
         }
@@ -98,7 +105,7 @@ impl ConversationQueues {
     /// Comes next, before all that wait, who are handed back; what runs is interrupted.
     pub(super) fn cut_in(&mut self, message: AcceptedMessage) -> (Enqueued, Vec<AcceptedMessage>) {
         let mut dropped = self.stop().dropped;
-        let unheard = self.turns.at_work.as_ref().map(TurnControl::take_unheard);
+        let unheard = self.turns.running().map(TurnControl::take_unheard);
         dropped.extend(unheard.unwrap_or_default());
         dropped.extend(self.turns.waiting.drain(..));
         (self.enqueue_turn(message, Busy::Interrupt), dropped)
@@ -109,7 +116,8 @@ impl ConversationQueues {
         let control = TurnControl::below(&self.cut);
         let everything_ends = self.cut.is_cancelled();
         let work = self.queue(queue);
-        let unheard = work.at_work.take().map(|ended| ended.take_unheard());
+        let ended = work.at_work.take();
+        let unheard = ended.map(|ended| ended.control.take_unheard());
         for message in unheard.unwrap_or_default().into_iter().rev() {
             work.waiting.push_front(message);
         }
@@ -118,7 +126,7 @@ impl ConversationQueues {
             work.waiting.clear();
         }
         let message = work.waiting.pop_front()?;
-        work.at_work = Some(control.clone());
+        work.begin(&message, &control);
         self.told_full = false;
         Some((message, control))
     }
@@ -144,12 +152,20 @@ impl ConversationQueues {
     pub(super) fn stop(&mut self) -> Interrupted {
         self.asides.iter().for_each(CancellationToken::cancel);
         for at_work in self.turns.at_work.iter().chain(&self.commands.at_work) {
-            at_work.stop.cancel();
+            at_work.control.stop.cancel();
         }
         Interrupted {
             anything: !self.is_idle(),
             dropped: self.commands.waiting.drain(..).collect(),
         }
+    }
+
+    /// A message was deleted: it is taken out if it waits, and interrupted if it is at work. What was said
+    /// into a running turn and not heard yet is taken back.
+    pub(super) fn withdraw(&mut self, message: &MessageId) -> Option<AcceptedMessage> {
+        [&mut self.turns, &mut self.commands]
+            .into_iter()
+            .find_map(|queue| queue.withdraw(message))
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -169,7 +185,7 @@ impl ConversationQueues {
         let control = TurnControl::below(&self.cut);
         let work = self.queue(queue);
         if work.at_work.is_none() {
-            work.at_work = Some(control.clone());
+            work.begin(&message, &control);
             return Enqueued::Starts(Box::new(message), control);
         }
         if work.waiting.len() >= MOST_WAITING {
@@ -191,6 +207,34 @@ impl ConversationQueues {
             true => Notified::Already,
             false => Notified::Now,
         }
+    }
+}
+
+impl WorkQueue {
+    fn begin(&mut self, message: &AcceptedMessage, control: &TurnControl) {
+        self.at_work = Some(AtWork {
+            message: message.said().message.clone(),
+            control: control.clone(),
+        });
+    }
+
+    fn running(&self) -> Option<&TurnControl> {
+        self.at_work.as_ref().map(|at_work| &at_work.control)
+    }
+
+    fn withdraw(&mut self, message: &MessageId) -> Option<AcceptedMessage> {
+        let is_it = |waiting: &AcceptedMessage| waiting.said().message == *message;
+        if let Some(at_work) = &self.at_work {
+            if at_work.message == *message {
+                at_work.control.stop.cancel();
+                return None;
+            }
+            if let Some(unheard) = at_work.control.take_back(message) {
+                return Some(unheard);
+            }
+        }
+        let place = self.waiting.iter().position(is_it)?;
+        self.waiting.remove(place)
     }
 }
 

@@ -84,6 +84,48 @@ async fn a_new_conversation_drops_what_waits_in_both_queues() {
 }
 
 #[tokio::test]
+async fn a_deleted_message_is_interrupted_at_work_and_taken_out_where_it_waits() {
+    let (lab, mut queues) = lab().await;
+    let first = lab.says(7, "a").await;
+    let (second, third) = (lab.says(7, "b").await, lab.says(7, "/sh c").await);
+    let ids = [&first, &second, &third].map(|message| message.said().message.clone());
+    let turn = started(queues.enqueue_turn(first, Busy::Queue));
+    let command = started(queues.enqueue_command(lab.says(7, "/sh 0").await));
+    assert!(matches!(
+        queues.enqueue_turn(second, Busy::Queue),
+        Enqueued::Waits
+    ));
+    assert!(matches!(queues.enqueue_command(third), Enqueued::Waits));
+    for (id, text) in [(&ids[1], "b"), (&ids[2], "/sh c")] {
+        let dropped = queues.withdraw(id).unwrap();
+        assert_eq!(dropped.said().text, text);
+        assert!(queues.withdraw(id).is_none());
+    }
+    assert!(!turn.stop.is_cancelled());
+    assert!(queues.withdraw(&ids[0]).is_none());
+    assert!(turn.stop.is_cancelled() && !command.stop.is_cancelled());
+}
+
+#[tokio::test]
+async fn what_was_said_into_a_turn_is_taken_back_until_the_turn_has_heard_it() {
+    let (lab, mut queues) = lab().await;
+    let turn = started(queues.enqueue_turn(lab.says(7, "a").await, Busy::Queue));
+    let mut ids = Vec::new();
+    for text in ["one", "two", "three"] {
+        let message = lab.says(7, text).await;
+        ids.push(message.said().message.clone());
+        let enqueued = queues.enqueue_turn(message, Busy::Steer);
+        assert!(matches!(enqueued, Enqueued::Steers));
+    }
+    let dropped = queues.withdraw(&ids[1]).unwrap();
+    assert_eq!(dropped.said().text, "two");
+    // The turn takes the words of the first, as it does before it asks the model again.
+    assert_eq!(turn.steer.take_back(1).as_deref(), Some("one"));
+    assert!(queues.withdraw(&ids[0]).is_none(), "it was heard");
+    assert_eq!(queues.withdraw(&ids[2]).unwrap().said().text, "three");
+}
+
+#[tokio::test]
 async fn when_everything_ends_nothing_that_waits_is_started() {
     let lab = TestLab::new().await;
     let cut = CancellationToken::new();

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hermetic_types::ConversationKey;
+use hermetic_types::{AccountId, ChatId, ConversationKey, DeletedMessage};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Interrupted;
@@ -18,7 +18,16 @@ use crate::{Busy, Gateway};
 const INBOX: usize = 256;
 
 #[derive(Debug, Default)]
-pub(crate) struct Conversations(Mutex<HashMap<ConversationKey, mpsc::Sender<ConversationEvent>>>);
+pub(crate) struct Conversations(Mutex<LiveConversations>);
+
+type LiveConversations = HashMap<ConversationKey, LiveConversation>;
+
+#[derive(Debug)]
+struct LiveConversation {
+    inbox: mpsc::Sender<ConversationEvent>,
+    /// Where all of its messages were said.
+    chat: (AccountId, ChatId),
+}
 
 /// What goes on in a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,22 +51,26 @@ impl Conversations {
         // A task that panicked left without retiring; the next message starts another.
         if live
             .get(message.conversation())
-            .is_some_and(mpsc::Sender::is_closed)
+            .is_some_and(|live| live.inbox.is_closed())
         {
             live.remove(message.conversation());
         }
-        let inbox = live
+        let live = live
             .entry(message.conversation().clone())
             .or_insert_with(|| {
                 let (sender, receiver) = mpsc::channel(INBOX);
                 let task = ConversationTask::new(Arc::clone(gateway), &message, receiver);
                 gateway.turns.spawn(task.run());
-                sender
+                let said = message.said();
+                LiveConversation {
+                    inbox: sender,
+                    chat: (said.account.clone(), said.place.chat.clone()),
+                }
             });
         // Sent under the lock: a task that ends looks into its inbox under it, too, so that no message
         // is left in the inbox of a task that is gone.
         let event = ConversationEvent::Message(Box::new(message), busy);
-        inbox
+        live.inbox
             .try_send(event)
             .map_err(|error| match error.into_inner() {
                 ConversationEvent::Message(message, _) => message,
@@ -69,6 +82,21 @@ impl Conversations {
     pub(crate) async fn stop(&self, conversation: &ConversationKey) -> Interrupted {
         let answer = self.ask(conversation, ConversationEvent::Stop).await;
         answer.unwrap_or_default()
+    }
+
+    /// A message was deleted. Who had a part in its chat is not known, so every conversation there hears
+    /// of it.
+    pub(crate) fn withdraw(&self, deleted: &DeletedMessage) {
+        let live = self.lock();
+        let is_there = |(account, chat): &(AccountId, ChatId)| {
+            *account == deleted.account && *chat == deleted.chat
+        };
+        for conversation in live.values().filter(|live| is_there(&live.chat)) {
+            let event = ConversationEvent::Deleted(deleted.message.clone());
+            if conversation.inbox.try_send(event).is_err() {
+                tracing::warn!("a deletion was not heard: the conversation is flooded");
+            }
+        }
     }
 
     pub(crate) async fn activity(&self, conversation: &ConversationKey) -> Activity {
@@ -102,13 +130,13 @@ impl Conversations {
         conversation: &ConversationKey,
         event: impl FnOnce(oneshot::Sender<T>) -> ConversationEvent,
     ) -> Option<T> {
-        let inbox = self.lock().get(conversation)?.clone();
+        let inbox = self.lock().get(conversation)?.inbox.clone();
         let (sender, receiver) = oneshot::channel();
         inbox.send(event(sender)).await.ok()?;
         receiver.await.ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConversationKey, mpsc::Sender<ConversationEvent>>> {
+    fn lock(&self) -> MutexGuard<'_, LiveConversations> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use hermetic_types::ConversationKey;
+use hermetic_types::{ConversationKey, MessageId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +23,7 @@ use crate::{Busy, Gateway, wording};
 pub(super) enum ConversationEvent {
     Message(Box<AcceptedMessage>, Busy),
     Stop(oneshot::Sender<Interrupted>),
+    Deleted(MessageId),
     Describe(oneshot::Sender<Activity>),
 }
 
@@ -99,6 +100,11 @@ impl ConversationTask {
             // Whoever asked may have given up.
             ConversationEvent::Stop(answer) => {
                 let _ = answer.send(self.queues.stop());
+            }
+            ConversationEvent::Deleted(message) => {
+                let dropped = self.queues.withdraw(&message);
+                let note = "deleted before its turn came";
+                self.gateway.drop_later(dropped.into_iter().collect(), note);
             }
             ConversationEvent::Describe(answer) => {
                 let activity = Activity {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, ready};
 use futures::stream::{FuturesOrdered, StreamExt, select_all};
 use hermetic_chat::{Event, Receipt};
 use hermetic_session::SettleError;
 use hermetic_store::StoreError;
-use hermetic_types::{BackendKind, Press};
+use hermetic_types::{BackendKind, DeletedMessage, Incoming, Press};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -32,6 +32,13 @@ pub enum Drained {
         /// Conversations in which something was interrupted.
         turns: usize,
     },
+}
+
+/// What became of an event that was taken over.
+enum Taken {
+    Message(Box<AcceptedMessage>),
+    Deletion(DeletedMessage),
+    Nothing,
 }
 
 #[derive(Debug, Error)]
@@ -126,8 +133,8 @@ impl Gateway {
         let ended = loop {
             let next = tokio::select! {
                 biased;
-                Some(accepted) = accepting.next(), if !accepting.is_empty() => {
-                    self.hand_over_accepted(accepted);
+                Some(taken) = accepting.next(), if !accepting.is_empty() => {
+                    self.hand_over_taken(taken);
                     continue;
                 }
                 next = stop.run_until_cancelled(heard.next()), if accepting.len() < MOST_TAKEN => next,
@@ -136,7 +143,13 @@ impl Gateway {
                 None => break Ok(()),
                 Some(Some(Ok(received))) => match received.event {
                     Event::Message(incoming) => {
-                        accepting.push_back(self.accept(incoming, Arrival::Chat(received.receipt)));
+                        let accepted = self.take_message(incoming, received.receipt);
+                        accepting.push_back(Either::Left(accepted));
+                    }
+                    // Behind the message that it may be about.
+                    Event::Deleted(deleted) => {
+                        received.receipt.stored();
+                        accepting.push_back(Either::Right(ready(Taken::Deletion(deleted))));
                     }
                     Event::Press(press) => self.hear_press(press, received.receipt),
                 },
@@ -145,20 +158,29 @@ impl Gateway {
                 Some(None) => break Err(ServeError::NoChatLeft),
             }
         };
-        while let Some(accepted) = accepting.next().await {
-            self.hand_over_accepted(accepted);
+        while let Some(taken) = accepting.next().await {
+            self.hand_over_taken(taken);
         }
         ended
     }
 
-    fn hand_over_accepted(self: &Arc<Self>, accepted: Result<Option<AcceptedMessage>, StoreError>) {
-        match accepted {
-            Ok(Some(message)) => self.hand_over(message, self.settings.busy),
-            Ok(None) => {}
+    async fn take_message(&self, incoming: Incoming, receipt: Receipt) -> Taken {
+        match self.accept(incoming, Arrival::Chat(receipt)).await {
+            Ok(Some(message)) => Taken::Message(Box::new(message)),
+            Ok(None) => Taken::Nothing,
             // The receipt was not signed, so it comes again.
             Err(error) => {
                 tracing::error!(error = %in_full(&error), "a message could not be written down");
+                Taken::Nothing
             }
+        }
+    }
+
+    fn hand_over_taken(self: &Arc<Self>, taken: Taken) {
+        match taken {
+            Taken::Message(message) => self.hand_over(*message, self.settings.busy),
+            Taken::Deletion(deleted) => self.conversations.withdraw(&deleted),
+            Taken::Nothing => {}
         }
     }
 

@@ -1,16 +1,17 @@
 //! `hermetic doctor`: which layers hold here, and what to do about those that do not.
 
 mod attack;
+pub(crate) mod chats;
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use hermetic_app::{self as app, Caller};
 use hermetic_config::resolve_gateway_backend;
-use hermetic_sandbox::{Backend, LayerState, Readiness};
+use hermetic_sandbox::{LayerState, Readiness};
 use hermetic_types::BackendKind;
 use serde_json::json;
 
+use self::chats::CheckedAccount;
 use super::load;
 use crate::cli::Cli;
 use crate::exit::Exit;
@@ -19,7 +20,11 @@ use crate::output::{self, BOLD, DIM};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Ends with 1 when a layer is missing without which nothing may run, or when an attack got through.
+Asks the chat platforms, too, whether they know the accounts that are configured; not with --backend or
+--attack.
+
+Ends with 1 when a layer is missing without which nothing may run, when an account does not work, or when an
+attack got through.
 
 Examples:
   hermetic doctor --backend native
@@ -47,20 +52,25 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     }
     let installation = app::installation(config.home())?;
     let backend = app::backend(&config, &installation, kind, Caller::Onlooker)?;
-    let readiness = examine(&backend)?;
+    let runtime = runtime()?;
+    let readiness = runtime.block_on(backend.readiness());
+    let accounts = match args.backend {
+        Some(_) => Vec::new(),
+        None => runtime.block_on(chats::check(&config))?,
+    };
     if args.json {
-        output::print_json(&json!({ "backend": kind, "layers": readiness.layers }))?;
+        let chats: Vec<_> = accounts.iter().map(CheckedAccount::as_json).collect();
+        output::print_json(&json!({
+            "backend": kind,
+            "layers": readiness.layers,
+            "chats": chats,
+        }))?;
     } else {
         output::print(&as_text(kind, &readiness))?;
+        output::print(&chats::as_text(&accounts))?;
     }
-    Ok(match readiness.missing() {
-        Some(_) => Exit::Failed,
-        None => Exit::Ok,
-    })
-}
-
-fn examine(backend: &Arc<dyn Backend>) -> Result<Readiness, Failure> {
-    Ok(runtime()?.block_on(backend.readiness()))
+    let fine = readiness.missing().is_none() && accounts.iter().all(CheckedAccount::works);
+    Ok(if fine { Exit::Ok } else { Exit::Failed })
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {

@@ -3,6 +3,7 @@
 mod chronicle;
 mod install;
 mod run;
+mod setup;
 mod start;
 mod status;
 mod stop;
@@ -38,6 +39,16 @@ Example:
     /// Whether it runs, and how its platforms are
     #[command(after_help = "Ends with 0 if it serves, 3 if not, 4 if that cannot be told.")]
     Status(status::Args),
+    /// Connect a chat platform: asks for its token, tries it, and writes .env
+    #[command(after_help = "\
+What is in .env or the environment already is kept unless you say otherwise. Nothing is written before the
+platform has accepted it, or you have said that it is to be kept all the same.
+
+Examples:
+  hermetic gateway setup
+  hermetic gateway setup telegram
+  TELEGRAM_BOT_TOKEN=... hermetic gateway setup telegram --non-interactive --allow 4711")]
+    Setup(setup::Args),
     /// Let systemd start it with the machine and again after a failure
     Install(install::Args),
     /// Take back what install did
@@ -61,6 +72,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             start::run(cli, &start::Args::default())
         }
         GatewayCommand::Status(args) => status::run(cli, args),
+        GatewayCommand::Setup(args) => setup::run(cli, args),
         GatewayCommand::Install(args) => install::install(cli, args),
         GatewayCommand::Uninstall => install::uninstall(cli),
     }

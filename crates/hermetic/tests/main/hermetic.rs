@@ -50,6 +50,12 @@ impl Hermetic {
         self
     }
 
+    /// The same home, where nothing stands in the environment.
+    pub(crate) fn without_variables(mut self) -> Self {
+        self.variables.clear();
+        self
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

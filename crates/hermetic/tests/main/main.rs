@@ -30,6 +30,7 @@ mod modal;
 mod modal_service;
 mod probes;
 mod service;
+mod setup;
 mod singularity;
 mod ssh;
 #[path = "../../../backends/ssh/tests/lab.rs"]

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod files;
 mod hook;
 mod markdown_v2;
@@ -26,9 +27,9 @@ use std::time::Duration;
 use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
-    AttachmentStream, Button, ButtonLimits, Capabilities, Chat, ChatState, DownloadError,
-    HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply, ReplyRule,
-    SendError, TextLimit,
+    AccountCheck, AttachmentStream, Button, ButtonLimits, Capabilities, Chat, ChatState,
+    CheckError, DownloadError, HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received,
+    Redelivery, Reply, ReplyRule, SendError, TextLimit,
 };
 use hermetic_types::{
     AccountId, Attachment, ChatId, MessageId, Place, Platform, Press, Secret, ThreadId, UserId,
@@ -217,6 +218,10 @@ impl Chat for Telegram {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {
+        self.check_account().boxed()
     }
 
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {

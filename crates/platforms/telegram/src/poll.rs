@@ -332,10 +332,12 @@ impl Telegram {
 }
 
 #[derive(Deserialize)]
-struct RawMe {
-    id: i64,
+pub(crate) struct RawMe {
+    pub(crate) id: i64,
     #[serde(default)]
-    username: String,
+    pub(crate) username: String,
+    /// Whether the bot hears in groups what does not name it; not told by every stand-in.
+    pub(crate) can_read_all_group_messages: Option<bool>,
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ async fn take(State(webhook): State<Arc<Webhook>>, headers: HeaderMap, body: Byt
         Ok(request) => request,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
     };
+    let place = request.place();
     let Some(event) = request.event(&webhook.config.account, &signature.nonce, now) else {
         return refuse(StatusCode::BAD_REQUEST, "expected either text or press");
     };
@@ -56,15 +57,11 @@ async fn take(State(webhook): State<Arc<Webhook>>, headers: HeaderMap, body: Byt
         Nonce::Used => return refuse(StatusCode::CONFLICT, "this nonce was used"),
         Nonce::TooMany => return refuse(StatusCode::TOO_MANY_REQUESTS, "too many requests"),
     }
-    webhook.hand_over(event, &signature.nonce).await
+    webhook.hand_over(place, event, &signature.nonce).await
 }
 
 impl Webhook {
-    async fn hand_over(&self, event: Event, nonce: &str) -> Response {
-        let place = match &event {
-            Event::Message(message) => message.place.clone(),
-            Event::Press(press) => press.place.clone(),
-        };
+    async fn hand_over(&self, place: Place, event: Event, nonce: &str) -> Response {
         // Before the event is handed over: the reply may be faster than we are.
         let waiter = self
             .config
@@ -134,17 +131,21 @@ struct PressRequest {
 }
 
 impl Request {
-    fn event(self, account: &AccountId, nonce: &str, now: Timestamp) -> Option<Event> {
-        let update = UpdateId::new(nonce).ok()?;
-        let place = Place {
-            chat: self.chat,
+    fn place(&self) -> Place {
+        Place {
+            chat: self.chat.clone(),
             kind: if self.group {
                 ChatKind::Group
             } else {
                 ChatKind::Dm
             },
-            thread: self.thread,
-        };
+            thread: self.thread.clone(),
+        }
+    }
+
+    fn event(self, account: &AccountId, nonce: &str, now: Timestamp) -> Option<Event> {
+        let update = UpdateId::new(nonce).ok()?;
+        let place = self.place();
         let sender = Sender {
             display: self.display.unwrap_or_else(|| self.user.to_string()),
             id: self.user,

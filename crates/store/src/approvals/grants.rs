@@ -4,9 +4,9 @@ use hermetic_types::{ConversationKey, RequestId, Timestamp};
 
 use super::{Approvals, Scope, Subject};
 use crate::StoreError;
-use crate::write::Durability::OnDisk;
-use crate::write::Statement;
-use crate::write::WithoutRoom::Fail;
+use crate::database::Durability::OnDisk;
+use crate::database::WithoutRoom::Fail;
+use crate::database::{Row, Statement};
 
 impl Approvals {
     pub async fn is_granted(
@@ -16,7 +16,7 @@ impl Approvals {
         fingerprint: &str,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        sqlx::query_scalar::<_, bool>(
+        let query = Statement::new(
             "SELECT EXISTS (SELECT 1 FROM grants
              WHERE conversation = ? AND subject = ? AND fingerprint = ?
                AND (expires_at IS NULL OR expires_at > ?))",
@@ -24,17 +24,18 @@ impl Approvals {
         .bind(conversation.as_str())
         .bind(subject.name())
         .bind(fingerprint)
-        .bind(now.millis())
-        .fetch_one(&self.reader)
-        .await
-        .map_err(StoreError::while_doing("look for a grant"))
+        .bind(now.millis());
+        let exists = |row: &Row| row.get(0);
+        self.database
+            .read_only("look for a grant", query, exists)
+            .await
     }
 
     /// The conversation starts anew: nothing is allowed in it any more.
     pub async fn revoke(&self, conversation: &ConversationKey) -> Result<u64, StoreError> {
         let delete =
             Statement::new("DELETE FROM grants WHERE conversation = ?").bind(conversation.as_str());
-        self.writer
+        self.database
             .change("take grants back", (OnDisk, Fail), delete)
             .await
     }

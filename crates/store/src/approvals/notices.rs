@@ -1,14 +1,13 @@
 //! Where a question was shown, and what its buttons mean.
 
 use hermetic_types::RequestId;
-use sqlx::Row;
 
 use super::request::request;
 use super::{Approvals, Request};
 use crate::StoreError;
-use crate::write::Durability::{OnDisk, Soon};
-use crate::write::Statement;
-use crate::write::WithoutRoom::Fail;
+use crate::database::Durability::{OnDisk, Soon};
+use crate::database::WithoutRoom::Fail;
+use crate::database::{Row, Statement};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
@@ -32,7 +31,7 @@ impl Approvals {
         .bind(id.as_str())
         .bind(account)
         .bind(place);
-        self.writer
+        self.database
             .change("note that a question is being shown", (Soon, Fail), insert)
             .await
             .map(drop)
@@ -52,7 +51,7 @@ impl Approvals {
         .bind(id.as_str())
         .bind(account)
         .bind(place);
-        self.writer
+        self.database
             .change("note that a question was not shown", (Soon, Fail), delete)
             .await
             .map(drop)
@@ -76,28 +75,27 @@ impl Approvals {
         .bind(&notice.message);
         let doing = "note where a question was shown";
         let both = vec![begun, insert];
-        self.writer.write(doing, (Soon, Fail), both).await.map(drop)
+        self.database
+            .write(doing, (Soon, Fail), both)
+            .await
+            .map(drop)
     }
 
     pub async fn notices(&self, id: &RequestId) -> Result<Vec<Notice>, StoreError> {
-        sqlx::query(
+        let query = Statement::new(
             "SELECT account, place, message FROM approval_notices
              WHERE request = ? AND message <> ''",
         )
-        .bind(id.as_str())
-        .fetch_all(&self.reader)
-        .await
-        .and_then(|rows| {
-            let notice = |row: &sqlx::sqlite::SqliteRow| {
-                Ok(Notice {
-                    account: row.try_get("account")?,
-                    place: row.try_get("place")?,
-                    message: row.try_get("message")?,
-                })
-            };
-            rows.iter().map(notice).collect()
-        })
-        .map_err(StoreError::while_doing("read where a question was shown"))
+        .bind(id.as_str());
+        let notice = |row: &Row| {
+            Ok(Notice {
+                account: row.get("account")?,
+                place: row.get("place")?,
+                message: row.get("message")?,
+            })
+        };
+        let doing = "read where a question was shown";
+        self.database.read(doing, query, notice).await
     }
 
     /// The questions that were shown in one place, the latest first, each with the message that showed
@@ -107,22 +105,18 @@ impl Approvals {
         account: &str,
         place: &str,
     ) -> Result<Vec<(RequestId, String)>, StoreError> {
-        sqlx::query(
+        let query = Statement::new(
             "SELECT request, message FROM approval_notices WHERE account = ? AND place = ?
              ORDER BY rowid DESC LIMIT 100",
         )
         .bind(account)
-        .bind(place)
-        .fetch_all(&self.reader)
-        .await
-        .and_then(|rows| {
-            let shown = |row: &sqlx::sqlite::SqliteRow| {
-                let id = crate::ledger::parsed(row, "request", |text| text.parse().ok())?;
-                Ok((id, row.try_get("message")?))
-            };
-            rows.iter().map(shown).collect()
-        })
-        .map_err(StoreError::while_doing("read what was shown in a place"))
+        .bind(place);
+        let shown = |row: &Row| {
+            let id = row.parsed("request", |text| text.parse().ok())?;
+            Ok((id, row.get("message")?))
+        };
+        let doing = "read what was shown in a place";
+        self.database.read(doing, query, shown).await
     }
 
     /// A press of a button that carries `token` means `choice`.
@@ -138,7 +132,7 @@ impl Approvals {
         .bind(token)
         .bind(id.as_str())
         .bind(choice);
-        self.writer
+        self.database
             .change("write a button down", (OnDisk, Fail), insert)
             .await
             .map(drop)
@@ -146,18 +140,14 @@ impl Approvals {
 
     /// The question under which that button hangs, and what it means.
     pub async fn pressed(&self, token: &str) -> Result<Option<(Request, String)>, StoreError> {
-        sqlx::query(
+        let query = Statement::new(
             "SELECT approvals.*, approval_buttons.choice AS choice
              FROM approval_buttons JOIN approvals ON approvals.id = approval_buttons.request
              WHERE token = ?",
         )
-        .bind(token)
-        .fetch_optional(&self.reader)
-        .await
-        .and_then(|row| {
-            row.map(|row| Ok((request(&row)?, row.try_get("choice")?)))
-                .transpose()
-        })
-        .map_err(StoreError::while_doing("look a button up"))
+        .bind(token);
+        let pressed = |row: &Row| Ok((request(row)?, row.get("choice")?));
+        let doing = "look a button up";
+        self.database.read_first(doing, query, pressed).await
     }
 }

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use hermetic_types::{ConversationKey, RequestId, Timestamp};
 use serde::Serialize;
-use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
 
 use crate::MessageRow;
+use crate::database::{DatabaseError, Row};
 
 #[derive(Clone, Debug)]
 pub struct NewRequest<'a> {
@@ -184,43 +183,26 @@ impl Given {
     }
 }
 
-pub(super) fn request(row: &SqliteRow) -> Result<Request, sqlx::Error> {
-    let text = |column: &str| row.try_get::<String, _>(column);
-    let maybe = |column: &str| row.try_get::<Option<String>, _>(column);
-    let scope = maybe("scope")?;
+pub(super) fn request(row: &Row) -> Result<Request, DatabaseError> {
+    let reasons: &str = row.get("reasons")?;
     Ok(Request {
-        id: known("id", &text("id")?, |id| id.parse().ok())?,
-        subject: known("subject", &text("subject")?, Subject::named)?,
-        conversation: ConversationKey::new(text("conversation")?),
-        message: row.try_get::<Option<i64>, _>("message")?.map(MessageRow),
-        what: text("what")?,
-        fingerprint: text("fingerprint")?,
-        reasons: serde_json::from_str(&text("reasons")?).unwrap_or_default(),
-        longest: known("longest", &text("longest")?, Scope::named)?,
-        asker: text("asker")?,
-        asked_at: Timestamp::from_millis(row.try_get("asked_at")?),
-        expires_at: Timestamp::from_millis(row.try_get("expires_at")?),
-        state: known("state", &text("state")?, State::named)?,
-        scope: scope
-            .map(|name| known("scope", &name, Scope::named))
-            .transpose()?,
-        answered_by: maybe("answered_by")?,
-        via: maybe("via")?,
-        reason: maybe("reason")?,
-        answered_at: row
-            .try_get::<Option<i64>, _>("answered_at")?
-            .map(Timestamp::from_millis),
-        spent: row.try_get::<Option<i64>, _>("spent_at")?.is_some(),
-    })
-}
-
-fn known<T>(
-    column: &str,
-    text: &str,
-    read: impl FnOnce(&str) -> Option<T>,
-) -> Result<T, sqlx::Error> {
-    read(text).ok_or_else(|| sqlx::Error::ColumnDecode {
-        index: column.to_owned(),
-        source: format!("{text:?} is not a known {column}").into(),
+        id: row.parsed("id", |id| id.parse().ok())?,
+        subject: row.parsed("subject", Subject::named)?,
+        conversation: ConversationKey::new(row.get::<String>("conversation")?),
+        message: row.get::<Option<i64>>("message")?.map(MessageRow),
+        what: row.get("what")?,
+        fingerprint: row.get("fingerprint")?,
+        reasons: serde_json::from_str(reasons).unwrap_or_default(),
+        longest: row.parsed("longest", Scope::named)?,
+        asker: row.get("asker")?,
+        asked_at: row.moment("asked_at")?,
+        expires_at: row.moment("expires_at")?,
+        state: row.parsed("state", State::named)?,
+        scope: row.maybe_parsed("scope", Scope::named)?,
+        answered_by: row.get("answered_by")?,
+        via: row.get("via")?,
+        reason: row.get("reason")?,
+        answered_at: row.maybe_moment("answered_at")?,
+        spent: row.maybe_moment("spent_at")?.is_some(),
     })
 }

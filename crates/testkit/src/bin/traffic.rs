@@ -9,7 +9,9 @@
 //! flow TALKERS SHELLS OPEN  people write, each with so many unanswered letters -> flowing
 //! progress                  of this stretch                     -> progress ACKNOWLEDGED REPLIED
 //! dry                       nobody writes any more              -> dry
-//! settle SECONDS            until all is told, or nothing came for so long -> settled KEY=VALUE...
+//! settle QUIET PATIENCE     until all is told and nothing came for QUIET seconds, or something is missing
+//!                           and nothing came for PATIENCE seconds: this stretch -> settled KEY=VALUE...
+//! sum QUIET                 until nothing came for QUIET seconds: all stretches -> settled KEY=VALUE...
 //! ```
 
 #![forbid(unsafe_code)]
@@ -105,7 +107,17 @@ impl Desk {
                 self.flow = None;
                 Some("dry".to_owned())
             }
-            "settle" => Some(self.settle(Duration::from_secs(rest.parse().ok()?)).await),
+            "settle" => {
+                let (quiet, patience) = rest.split_once(' ')?;
+                let [quiet, patience] = [quiet, patience].map(|word| word.parse().ok());
+                self.wait_for_quiet(quiet?, patience?).await;
+                Some(settled(&self.traffic.reckon()))
+            }
+            "sum" => {
+                let quiet = rest.parse().ok()?;
+                self.wait_for_quiet(quiet, quiet).await;
+                Some(settled(&self.traffic.sum()))
+            }
             _ => None,
         }
     }
@@ -140,7 +152,9 @@ impl Desk {
         }
     }
 
-    async fn settle(&mut self, quiet: Duration) -> String {
+    /// Nobody writes any more, and the bot has been silent for so many seconds: `quiet` where every letter
+    /// was answered, `patience` where one was not.
+    async fn wait_for_quiet(&mut self, quiet: u64, patience: u64) {
         self.flow = None;
         let mut last = (usize::MAX, usize::MAX, usize::MAX);
         let mut since = Instant::now();
@@ -150,11 +164,9 @@ impl Desk {
             if now != last {
                 (last, since) = (now, Instant::now());
             }
-            // A moment longer when all is told: a repetition would come about now.
-            let told = self.traffic.told();
-            let enough = if told { quiet / 8 } else { quiet };
-            if since.elapsed() > enough {
-                return settled(&self.traffic.reckon());
+            let enough = if self.traffic.told() { quiet } else { patience };
+            if since.elapsed() > Duration::from_secs(enough) {
+                return;
             }
             sleep(TICK).await;
         }

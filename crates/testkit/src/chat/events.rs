@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hermetic_chat::{Counterfoil, Event, Receipt, Received};
+use hermetic_types::MessageId;
 use tokio::sync::Notify;
 
 /// A platform does not hand the same thing over twice in a row at full speed.
@@ -66,6 +67,15 @@ impl Events {
             .iter()
             .find(of)
             .is_some_and(|entry| entry.state == State::Signed)
+    }
+
+    pub(super) fn message_of(&self, number: UpdateNumber) -> Option<MessageId> {
+        let kept = self.lock();
+        let entry = kept.events.iter().find(|entry| entry.number == number)?;
+        match &entry.event {
+            Event::Message(said) => Some(said.message.clone()),
+            Event::Press(_) | Event::Deleted(_) => None,
+        }
     }
 
     pub(super) async fn all_signed(&self) {

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hermetic_types::{AccountId, AttachmentId, ChatId, MessageId, Platform, SharedClock, UserId};
+use hermetic_types::{
+    AccountId, AttachmentId, ChatId, DeletedMessage, MessageId, Platform, SharedClock, UserId,
+};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -102,6 +104,30 @@ impl FakeChat {
         self.0
             .events
             .push(update, hermetic_chat::Event::Press(press));
+    }
+
+    /// Somebody deletes a message of their own.
+    pub fn deletes(&self, chat: impl Into<ChatId>, message: &MessageId) {
+        let update = self.0.events.next_number();
+        let deleted = DeletedMessage {
+            account: self.0.account.clone(),
+            chat: chat.into(),
+            message: message.clone(),
+        };
+        self.0
+            .events
+            .push(update, hermetic_chat::Event::Deleted(deleted));
+    }
+
+    /// The message that an event brought.
+    ///
+    /// # Panics
+    ///
+    /// If it brought none.
+    pub fn message_of(&self, update: UpdateNumber) -> MessageId {
+        let message = self.0.events.message_of(update);
+        #[expect(clippy::expect_used, reason = "a test that asks in vain has failed")]
+        message.expect("an event that is a message")
     }
 
     /// The platform hands an event over once more, as one does that doubts.

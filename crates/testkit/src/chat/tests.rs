@@ -21,6 +21,7 @@ fn words(received: &Received) -> &str {
     match &received.event {
         Event::Message(said) => &said.text,
         Event::Press(press) => &press.data,
+        Event::Deleted(deleted) => deleted.message.as_str(),
     }
 }
 

@@ -12,6 +12,7 @@ use hermetic_testkit::backend::{Commands, StandInBackend};
 use hermetic_testkit::chat::FakeChat;
 use hermetic_testkit::clock::ManualClock;
 use hermetic_testkit::model::{Reply, ScriptedServer};
+use hermetic_testkit::signal_server;
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
 use hermetic_types::{BackendKind, Platform};
 
@@ -80,6 +81,17 @@ impl Builder {
         );
         let mut builder = self.configured_chats().config(&config);
         builder.access = format!("TELEGRAM_BOT_TOKEN={TOKEN}\n{}", builder.access);
+        builder
+    }
+
+    /// Signal, spoken to over the wire.
+    pub(crate) fn signal(self, url: &str) -> Self {
+        let mut builder = self.configured_chats();
+        builder.access = format!(
+            "SIGNAL_HTTP_URL={url}\nSIGNAL_ACCOUNT={}\nSIGNAL_ALLOWED_USERS={}",
+            signal_server::NUMBER,
+            signal_server::ALICE.number.unwrap_or_default()
+        );
         builder
     }
 

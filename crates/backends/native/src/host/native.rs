@@ -25,6 +25,7 @@ use super::groups::OwnGroups;
 use super::inner_death::{ExplainedLink, UnansweredWarden};
 use super::launch::{self, LaunchedSandbox, SandboxStreams};
 use super::outer_container::OuterContainer;
+use super::program_file;
 use super::readiness;
 use super::record::SandboxRecord;
 use super::teardown;
@@ -108,14 +109,14 @@ impl NativeBackend {
         // not leave.
         let at_once = early == EarlyStart::Once && groups.are_settled();
         let start = || {
-            let program = hold(&config)?;
+            let program = hold_uncopied(&config)?;
             let early = EarlyCage::new(early);
             if at_once {
                 early.start(&program);
             }
             Ok((program, early))
         };
-        // Copying the program and looking through /etc take about as long as each other.
+        // Where the program is copied, that takes about as long as looking through /etc.
         let (started, etc) = thread::scope(|scope| {
             let other = thread::Builder::new().spawn_scoped(scope, start);
             let etc = etc::prepare(&config.state, config.authority.as_deref());
@@ -222,6 +223,14 @@ fn prepare(config: Config) -> Result<Config, BackendError> {
     let state = fs::canonicalize(&config.state)
         .map_err(|source| BackendError::failed("find the state folder", source))?;
     Ok(Config { state, ..config })
+}
+
+/// As a file that is there already, or else as a copy.
+fn hold_uncopied(config: &Config) -> Result<Program, BackendError> {
+    program_file::hold(&config.state, config.program).or_else(|why| {
+        tracing::debug!(%why, "the inner program is copied into memory");
+        hold(config)
+    })
 }
 
 fn hold(config: &Config) -> Result<Program, BackendError> {

@@ -31,7 +31,7 @@ pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> Incoming {
 pub(crate) fn message(event: Event) -> Incoming {
     match event {
         Event::Message(message) => message,
-        Event::Press(press) => panic!("expected a message, got {press:?}"),
+        other => panic!("expected a message, got {other:?}"),
     }
 }
 

@@ -1,0 +1,224 @@
+//! `hermetic gateway setup`: a chat platform, from its token to a line in `.env`.
+
+mod dotenv_file;
+mod prompt;
+
+use std::fmt::Write as _;
+
+use hermetic_app::{self as app, PlatformSetup};
+use hermetic_config::{Inputs, load_with_dotenv};
+use hermetic_types::Platform;
+
+use self::dotenv_file::DotenvFile;
+use self::prompt::Prompt;
+use crate::by_hand;
+use crate::cli::Cli;
+use crate::commands::doctor::chats::{self, CheckedAccount};
+use crate::commands::{inputs_of_new_home, on_this_thread};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{self, BOLD};
+
+/// How often a token may be wrong before it is better to look at the guide.
+const MOST_ATTEMPTS: u32 = 3;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The platform; asked for if it is left out
+    platform: Option<Platform>,
+    /// Who may write, by their ids on the platform, separated by commas
+    #[arg(long, value_name = "IDS")]
+    allow: Option<String>,
+    /// Ask nothing: values come from the environment and from .env
+    #[arg(long)]
+    non_interactive: bool,
+    /// Write the values though the platform could not be asked
+    #[arg(long)]
+    unchecked: bool,
+}
+
+pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+    let inputs = inputs_of_new_home(cli)?;
+    let prompt = match args.non_interactive {
+        true => Prompt::nobody(),
+        false => Prompt::at_terminal()?,
+    };
+    on_this_thread(async {
+        let setup = choose(args.platform, &prompt)?;
+        let mut file = DotenvFile::read(&inputs.home)?;
+        output::print(&format!(
+            "\n{BOLD}{}{BOLD:#} (every step outside of this program: {})\n\n",
+            setup.title, setup.guide
+        ))?;
+        take_values(setup, &inputs, &mut file, &prompt, args).await?;
+        allow_people(setup, &inputs, &mut file, &prompt, args)?;
+        file.write(&inputs.home)?;
+        output::print(&format!(
+            "\nwrote {}\nnext: `hermetic gateway run` here, or `hermetic gateway install` for a service; \
+             a gateway that runs takes it up with `hermetic gateway restart`\n",
+            inputs.home.dotenv_file().display()
+        ))?;
+        Ok(Exit::Ok)
+    })
+}
+
+fn choose(named: Option<Platform>, prompt: &Prompt) -> Result<&'static PlatformSetup, Failure> {
+    let known: Vec<_> = app::setups().collect();
+    let names = || {
+        let names: Vec<_> = known.iter().map(|setup| setup.platform.name()).collect();
+        names.join(", ")
+    };
+    if let Some(named) = named {
+        let found = known.iter().find(|setup| setup.platform == named);
+        return found.copied().ok_or_else(|| {
+            Failure::new(
+                format!("{named} is not set up by questions in this build"),
+                format!("choose one of: {}", names()),
+            )
+        });
+    }
+    let mut menu = String::from("Which platform?\n");
+    for (number, setup) in (1..).zip(&known) {
+        let _ = writeln!(menu, "  {number}  {}", setup.title);
+    }
+    output::print(&menu)?;
+    for _ in 0..MOST_ATTEMPTS {
+        let typed = prompt.line("number or name")?.to_lowercase();
+        let by_number = typed.parse::<usize>().ok();
+        let chosen = by_number.and_then(|number| known.get(number.checked_sub(1)?));
+        let by_name = || known.iter().find(|setup| setup.platform.name() == typed);
+        if let Some(setup) = chosen.or_else(by_name) {
+            return Ok(setup);
+        }
+        output::print(&format!("  type one of: {}\n", names()))?;
+    }
+    Err(Failure::new("no platform was chosen", names()))
+}
+
+/// Until the platform accepts them.
+async fn take_values(
+    setup: &PlatformSetup,
+    inputs: &Inputs,
+    file: &mut DotenvFile,
+    prompt: &Prompt,
+    args: &Args,
+) -> Result<(), Failure> {
+    for (name, value) in setup.fixed {
+        file.set(name, value);
+    }
+    let mut ask_again = false;
+    for _ in 0..MOST_ATTEMPTS {
+        for value in setup.values {
+            let there = file
+                .value(value.variable)
+                .or_else(|| environment(inputs, value.variable));
+            let kept = match there {
+                Some(there) if !ask_again && prompt.keeps(value.variable)? => Some(there),
+                _ => None,
+            };
+            let taken = match kept {
+                Some(kept) => kept,
+                None => prompt.value(value.variable, value.what, value.is_secret)?,
+            };
+            file.set(value.variable, &taken);
+        }
+        match accepted(setup, inputs, file, prompt, args).await? {
+            true => return Ok(()),
+            false => ask_again = true,
+        }
+    }
+    Err(Failure::new(
+        format!("{} does not accept what was typed", setup.title),
+        format!(
+            "{} says where each value is found; nothing was written",
+            setup.guide
+        ),
+    ))
+}
+
+/// Whether the values can stay. What cannot be tried is the operator's to decide.
+async fn accepted(
+    setup: &PlatformSetup,
+    inputs: &Inputs,
+    file: &DotenvFile,
+    prompt: &Prompt,
+    args: &Args,
+) -> Result<bool, Failure> {
+    let config = load_with_dotenv(inputs, file.text())?;
+    by_hand::or_refuse(&config)?;
+    let checked: Vec<_> = chats::check(&config)
+        .await?
+        .into_iter()
+        .filter(|account| account.platform() == setup.platform)
+        .collect();
+    if checked.is_empty() {
+        return Err(Failure::new(
+            format!("{} is switched off in the configuration", setup.title),
+            format!(
+                "take `enabled: false` of {} out of config.yaml",
+                setup.platform
+            ),
+        ));
+    }
+    for account in &checked {
+        output::print(&account.as_text())?;
+    }
+    if checked.iter().all(CheckedAccount::works) {
+        return Ok(true);
+    }
+    if checked.iter().any(CheckedAccount::was_rejected) && prompt.is_somebody() {
+        return Ok(false);
+    }
+    if args.unchecked || prompt.confirms("Keep it without having tried it?")? {
+        return Ok(true);
+    }
+    Err(Failure::new(
+        format!("{} could not be asked about this account", setup.title),
+        "mend what is said above, or add --unchecked; nothing was written",
+    ))
+}
+
+fn allow_people(
+    setup: &PlatformSetup,
+    inputs: &Inputs,
+    file: &mut DotenvFile,
+    prompt: &Prompt,
+    args: &Args,
+) -> Result<(), Failure> {
+    let name = setup.allowlist;
+    let there = file.value(name).or_else(|| environment(inputs, name));
+    let people = match (&args.allow, there) {
+        (Some(people), _) => people.clone(),
+        (None, Some(there)) => {
+            output::print(&format!(
+                "  {name} stays as it is: {}\n",
+                output::printable(&there)
+            ))?;
+            return Ok(());
+        }
+        (None, None) if !prompt.is_somebody() => String::new(),
+        (None, None) => {
+            output::print(&format!(
+                "\nWho may write to it? {}, separated by commas.\n\
+                 Nothing: whoever writes gets a code, and you let them in with `hermetic pairing approve`.\n",
+                setup.person
+            ))?;
+            prompt.line(name)?
+        }
+    };
+    let people: Vec<_> = people
+        .split(',')
+        .map(str::trim)
+        .filter(|id| !id.is_empty())
+        .collect();
+    if !people.is_empty() {
+        file.set(name, &people.join(","));
+    }
+    Ok(())
+}
+
+/// What a variable says in the process's own environment.
+fn environment(inputs: &Inputs, name: &str) -> Option<String> {
+    let value = inputs.variables.get(name)?;
+    (!value.is_empty()).then(|| value.clone())
+}

@@ -1,0 +1,69 @@
+//! The `.env` of a home, changed as a whole.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+
+use hermetic_config::{Home, dotenv_value, set_in_dotenv};
+
+use crate::failure::Failure;
+
+/// Only its owner reads it.
+const MODE: u32 = 0o600;
+
+#[derive(Debug)]
+pub(super) struct DotenvFile(String);
+
+impl DotenvFile {
+    /// Nothing, if there is no such file yet.
+    pub(super) fn read(home: &Home) -> Result<Self, Failure> {
+        let path = home.dotenv_file();
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Self(text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self(String::new())),
+            Err(error) => Err(Failure::file("read", &path, &error)),
+        }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// `None` for an empty one, too.
+    pub(super) fn value(&self, name: &str) -> Option<String> {
+        dotenv_value(&self.0, name).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: &str) {
+        if self.value(name).as_deref() != Some(value) {
+            self.0 = set_in_dotenv(&self.0, &[(name, value)]);
+        }
+    }
+
+    /// Beside the old one first, so that a full disk or a crash leaves the old one whole. A link is
+    /// followed: what it leads to is replaced, not the link.
+    pub(super) fn write(&self, home: &Home) -> Result<(), Failure> {
+        let mut builder = fs::DirBuilder::new();
+        let made = builder.recursive(true).mode(0o700).create(home.root());
+        made.map_err(|error| Failure::file("make", home.root(), &error))?;
+        let path = home.dotenv_file();
+        let path = fs::canonicalize(&path).unwrap_or(path);
+        let beside = path.with_file_name(format!(".env.{}", std::process::id()));
+        let written = (|| {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(MODE)
+                .open(&beside)?;
+            file.write_all(self.0.as_bytes())?;
+            file.set_permissions(fs::Permissions::from_mode(MODE))?;
+            file.sync_all()?;
+            fs::rename(&beside, &path)
+        })();
+        written.map_err(|error| {
+            // Whatever half of it is there holds a token.
+            let _ = fs::remove_file(&beside);
+            Failure::file("write", &path, &error)
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! `hermetic gateway setup`, and what `doctor` says about the account afterwards.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Stdio};
+
+use hermetic_testkit::telegram::{TOKEN, TelegramServer};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::hermetic::{Ended, Hermetic};
+
+const OTHERS: &str = "# mine\nOPENAI_API_KEY=sk-other\n";
+
+fn home(server: &TelegramServer) -> Hermetic {
+    home_at(&server.url())
+}
+
+fn home_at(url: &str) -> Hermetic {
+    let config = format!("platforms: {{telegram: {{base_url: '{url}'}}}}\n");
+    Hermetic::with(&config).file(".env", OTHERS)
+}
+
+fn dotenv(hermetic: &Hermetic) -> String {
+    fs::read_to_string(hermetic.path(".env")).unwrap()
+}
+
+fn unasked(hermetic: &Hermetic, more: &[&str]) -> Ended {
+    let arguments = ["gateway", "setup", "telegram", "--non-interactive"];
+    hermetic.run(&[&arguments[..], more].concat())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_the_platform_accepts_is_written_beside_what_was_there() {
+    let server = TelegramServer::start().await.unwrap();
+    let hermetic = home(&server).variable("TELEGRAM_BOT_TOKEN", TOKEN);
+    let ended = unasked(&hermetic, &["--allow", "4711, 4712"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(ended.out.contains("@HermeticTestBot"), "{}", ended.out);
+    let expected =
+        format!("{OTHERS}TELEGRAM_BOT_TOKEN={TOKEN}\nTELEGRAM_ALLOWED_USERS=4711,4712\n");
+    assert_eq!(dotenv(&hermetic), expected);
+    let mode = fs::metadata(hermetic.path(".env"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // Once more, without the variable: everything stays.
+    let hermetic = hermetic.without_variables();
+    let again = unasked(&hermetic, &[]);
+    assert_eq!(again.code, 0, "{}", again.err);
+    assert_eq!(dotenv(&hermetic), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_wrong_or_cannot_be_tried_is_not_written() {
+    let server = TelegramServer::start().await.unwrap();
+    let wrong = home(&server).variable("TELEGRAM_BOT_TOKEN", "42:another");
+    let ended = unasked(&wrong, &[]);
+    assert_eq!(ended.code, 1, "{}", ended.out);
+    assert!(!ended.out.contains("42:another") && !ended.err.contains("42:another"));
+    assert!(ended.out.contains("not accepted"), "{}", ended.out);
+    assert_eq!(dotenv(&wrong), OTHERS);
+
+    // Nobody listens there any more.
+    let url = server.url();
+    drop(server);
+    let unreachable = home_at(&url).variable("TELEGRAM_BOT_TOKEN", TOKEN);
+    let ended = unasked(&unreachable, &[]);
+    assert_eq!(ended.code, 1, "{}", ended.out);
+    assert!(ended.err.contains("--unchecked"), "{}", ended.err);
+    assert_eq!(dotenv(&unreachable), OTHERS);
+    assert_eq!(unasked(&unreachable, &["--unchecked"]).code, 0);
+    assert!(dotenv(&unreachable).contains(TOKEN));
+
+    let without = home_at(&url);
+    let ended = unasked(&without, &[]);
+    assert_eq!(ended.code, 1);
+    assert!(
+        ended.err.contains("TELEGRAM_BOT_TOKEN is not set"),
+        "{}",
+        ended.err
+    );
+    let piped = without.run(&["gateway", "setup"]);
+    assert!(piped.err.contains("--non-interactive"), "{}", piped.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_at_a_terminal_is_asked_and_the_token_is_not_shown() {
+    let server = TelegramServer::start().await.unwrap();
+    let hermetic = home(&server);
+    let mut person = AtTerminal::start(&hermetic, &["gateway", "setup"]);
+    person.answer("number or name › ", "nonsense");
+    person.answer("number or name › ", "1");
+    person.answer("not shown) › ", "42:a-wrong-one");
+    person.answer("not shown) › ", TOKEN);
+    person.answer("TELEGRAM_ALLOWED_USERS › ", "4711");
+    let shown = person.end();
+    assert!(shown.contains("type one of: telegram"), "{shown}");
+    assert!(shown.contains("@HermeticTestBot"), "{shown}");
+    assert!(
+        !shown.contains(TOKEN) && !shown.contains("a-wrong-one"),
+        "{shown}"
+    );
+    let written = format!("TELEGRAM_BOT_TOKEN={TOKEN}\nTELEGRAM_ALLOWED_USERS=4711\n");
+    assert_eq!(dotenv(&hermetic), format!("{OTHERS}{written}"));
+
+    // The second time what is there is offered, and stays.
+    let mut person = AtTerminal::start(&hermetic, &["gateway", "setup", "telegram"]);
+    person.answer("Keep it? [Y/n] › ", "");
+    assert!(person.end().contains("stays as it is: 4711"));
+    assert_eq!(dotenv(&hermetic), format!("{OTHERS}{written}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_asks_the_platform_about_the_account() {
+    let server = TelegramServer::start().await.unwrap();
+    let known = home(&server).variable("TELEGRAM_BOT_TOKEN", TOKEN);
+    let report = known.run(&["doctor", "--json"]).json();
+    assert_eq!(report["chats"][0]["name"], "@HermeticTestBot");
+    assert_eq!(report["chats"][0]["works"], true);
+    let unknown = home(&server).variable("TELEGRAM_BOT_TOKEN", "42:another");
+    let ended = unknown.run(&["doctor"]);
+    assert_eq!(ended.code, 1, "{}", ended.out);
+    assert!(ended.out.contains("FAILS   telegram"), "{}", ended.out);
+    assert!(!ended.out.contains("42:another"), "{}", ended.out);
+}
+
+/// A person whose terminal it is.
+struct AtTerminal {
+    child: Child,
+    screen: File,
+    shown: String,
+    /// How much of it stood there when the last answer was typed.
+    answered: usize,
+}
+
+impl AtTerminal {
+    fn start(hermetic: &Hermetic, arguments: &[&str]) -> Self {
+        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&keys).unwrap();
+        unlockpt(&keys).unwrap();
+        let name = ptsname(&keys, Vec::new()).unwrap();
+        let name = name.to_str().unwrap();
+        let theirs = || Stdio::from(File::options().read(true).write(true).open(name).unwrap());
+        let child = hermetic
+            .command(arguments)
+            .stdin(theirs())
+            .stdout(theirs())
+            .stderr(theirs())
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            screen: File::from(keys),
+            shown: String::new(),
+            answered: 0,
+        }
+    }
+
+    /// Types an answer when the question is on the screen.
+    fn answer(&mut self, question: &str, answer: &str) {
+        while !self.shown[self.answered..].contains(question) {
+            assert!(self.read(), "{}", self.shown);
+        }
+        self.answered = self.shown.len();
+        writeln!(self.screen, "{answer}").unwrap();
+    }
+
+    /// Everything that was on the screen.
+    fn end(mut self) -> String {
+        while self.read() {}
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}: {}", self.shown);
+        std::mem::take(&mut self.shown)
+    }
+
+    /// Whether there was more; a terminal that everybody left answers with an error.
+    fn read(&mut self) -> bool {
+        let mut bytes = [0; 1024];
+        match self.screen.read(&mut bytes) {
+            Ok(0) | Err(_) => false,
+            Ok(count) => {
+                self.shown
+                    .push_str(&String::from_utf8_lossy(&bytes[..count]));
+                true
+            }
+        }
+    }
+}
+
+impl Drop for AtTerminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,127 @@
+//! Pages of channels' histories.
+
+use std::time::Duration;
+
+use hermetic_types::ChatId;
+use serde_json::Value;
+
+use crate::account::SlackAccount;
+use crate::pace::Tier;
+use crate::ts::Ts;
+use crate::wire::CallError;
+
+/// Messages on one page. Slack gives fewer to apps that are distributed and not listed.
+const PAGE: &str = "200";
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct History<'a> {
+    pub(crate) slack: &'a SlackAccount,
+}
+
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) messages: Vec<Value>,
+    /// Where the next page begins.
+    pub(crate) next: Option<String>,
+}
+
+impl History<'_> {
+    /// Messages after this one, outside of threads; the newest first.
+    pub(crate) async fn after(
+        &self,
+        channel: &ChatId,
+        since: Ts,
+        cursor: Option<String>,
+    ) -> Result<Page, CallError> {
+        let since = since.to_string();
+        let params = [
+            ("channel", channel.as_str()),
+            ("oldest", &since),
+            ("limit", PAGE),
+        ];
+        self.page("conversations.history", &params, cursor).await
+    }
+
+    /// The last page of messages before this one.
+    pub(crate) async fn before(
+        &self,
+        channel: &ChatId,
+        until: Ts,
+    ) -> Result<Vec<Value>, CallError> {
+        let until = until.to_string();
+        let params = [
+            ("channel", channel.as_str()),
+            ("latest", &until),
+            ("inclusive", "true"),
+            ("limit", "100"),
+        ];
+        let page = self.page("conversations.history", &params, None).await?;
+        Ok(page.messages)
+    }
+
+    /// What was said in a thread after this.
+    pub(crate) async fn replies(
+        &self,
+        channel: &ChatId,
+        thread: Ts,
+        since: Ts,
+        cursor: Option<String>,
+    ) -> Result<Page, CallError> {
+        let (thread, since) = (thread.to_string(), since.to_string());
+        let params = [
+            ("channel", channel.as_str()),
+            ("ts", &thread),
+            ("oldest", &since),
+            ("limit", PAGE),
+        ];
+        self.page("conversations.replies", &params, cursor).await
+    }
+
+    /// The channels and private chats in which the bot is, private ones first.
+    pub(crate) async fn channels(&self, most: usize) -> Result<Vec<ChatId>, CallError> {
+        let mut channels = Vec::new();
+        for kinds in ["im,mpim", "public_channel,private_channel"] {
+            let params = [
+                ("types", kinds),
+                ("exclude_archived", "true"),
+                ("limit", "200"),
+            ];
+            self.wait().await;
+            let answer = self.slack.wire.ask("users.conversations", &params).await?;
+            let listed = answer.value["channels"].as_array().into_iter().flatten();
+            let ids = listed.filter_map(|channel| ChatId::new(channel["id"].as_str()?).ok());
+            channels.extend(ids);
+        }
+        channels.truncate(most);
+        Ok(channels)
+    }
+
+    async fn page(
+        &self,
+        method: &str,
+        params: &[(&str, &str)],
+        cursor: Option<String>,
+    ) -> Result<Page, CallError> {
+        let mut params = params.to_vec();
+        params.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        self.wait().await;
+        let mut answer = self.slack.wire.ask(method, &params).await?;
+        let messages = match answer.value["messages"].take() {
+            Value::Array(messages) => messages,
+            _ => Vec::new(),
+        };
+        let next = answer.value["response_metadata"]["next_cursor"].as_str();
+        Ok(Page {
+            messages,
+            next: next.filter(|next| !next.is_empty()).map(str::to_owned),
+        })
+    }
+
+    async fn wait(&self) {
+        let mut wait = self.slack.pace.reserve(Tier::History);
+        while wait > Duration::ZERO {
+            tokio::time::sleep(wait).await;
+            wait = self.slack.pace.reserve(Tier::History);
+        }
+    }
+}

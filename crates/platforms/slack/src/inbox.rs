@@ -1,0 +1,280 @@
+//! Events on their way from Slack to the gateway's store.
+//!
+//! Stored, then acknowledged. Slack waits three seconds for that and then sends the event again, three
+//! times within some six minutes; what it sends meanwhile is the same event and waits for the same
+//! receipt. An event whose receipt comes back unsigned is handed out again from here, because Slack gives
+//! up before a full disk does. Pressed buttons and slash commands come only once, so holding back their
+//! acknowledgement would bring nothing but an error under the person's eyes: they are acknowledged in
+//! time, stored or not.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future;
+use futures::stream::{FuturesUnordered, StreamExt};
+use hermetic_chat::{
+    AdapterStateError, Backoff, ChannelPositions, Counterfoil, Event, Position, Receipt, Received,
+};
+use hermetic_types::{ChatId, UpdateId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{sleep, timeout};
+use tracing::warn;
+
+use crate::acknowledgement::Acknowledgement;
+use crate::config::Timing;
+use crate::recent::Recent;
+
+/// Events that wait for their receipts. Beyond that Slack has to wait, and keeps them.
+const MOST_UNSETTLED: usize = 512;
+/// Repetitions of one event that are acknowledged.
+const MOST_REPETITIONS: usize = 16;
+
+#[derive(Debug)]
+pub(crate) struct EventInbox {
+    hand_in: mpsc::Sender<Received>,
+    to_settle: mpsc::UnboundedSender<Unsettled>,
+    room: Arc<Semaphore>,
+    positions: ChannelPositions,
+    pending: Mutex<HashMap<UpdateId, Vec<Acknowledgement>>>,
+    /// Survives the inbox: what was stored before a reconnect is not handed out once more.
+    stored: Arc<Mutex<Recent<UpdateId>>>,
+    retry: (Duration, Duration),
+    acknowledge_within: Duration,
+}
+
+/// Where in the channels' histories an event stands, if it stands in one.
+pub(crate) type HistoryPlace = Option<(ChatId, Position)>;
+
+/// An event that was handed out and is not stored yet.
+#[derive(Debug)]
+pub(crate) struct Unsettled {
+    event: Event,
+    update: UpdateId,
+    at: HistoryPlace,
+    counterfoil: Counterfoil,
+    _room: OwnedSemaphorePermit,
+}
+
+pub(crate) type UnsettledEvents = mpsc::UnboundedReceiver<Unsettled>;
+
+impl EventInbox {
+    pub(crate) fn new(
+        hand_in: mpsc::Sender<Received>,
+        positions: ChannelPositions,
+        stored: Arc<Mutex<Recent<UpdateId>>>,
+        timing: &Timing,
+    ) -> (Self, UnsettledEvents) {
+        // Bounded by `room`.
+        let (to_settle, unsettled) = mpsc::unbounded_channel();
+        let inbox = Self {
+            hand_in,
+            to_settle,
+            room: Arc::new(Semaphore::new(MOST_UNSETTLED)),
+            positions,
+            pending: Mutex::default(),
+            stored,
+            retry: timing.retry,
+            acknowledge_within: timing.acknowledge_within,
+        };
+        (inbox, unsettled)
+    }
+
+    pub(crate) fn positions(&self) -> &ChannelPositions {
+        &self.positions
+    }
+
+    /// Hands an event out, in the order of the calls. One that is known is acknowledged when it is
+    /// stored, or at once if it is.
+    pub(crate) async fn take(
+        &self,
+        event: Event,
+        at: HistoryPlace,
+        acknowledgement: Acknowledgement,
+    ) {
+        let update = update_of(&event).clone();
+        if !self.begin(&update, acknowledgement) {
+            return;
+        }
+        let begun = Begun {
+            inbox: self,
+            update: Some(update),
+        };
+        let Ok(room) = Arc::clone(&self.room).acquire_owned().await else {
+            return;
+        };
+        if let Some((chat, position)) = &at
+            && let Err(error) = self.positions.hand_out(chat, *position).await
+        {
+            warn!(%error, "an event of slack is left to be sent again");
+            return;
+        }
+        let Some(counterfoil) = self.hand_out(event.clone()).await else {
+            return;
+        };
+        let Some(update) = begun.handed_out() else {
+            return;
+        };
+        let unsettled = Unsettled {
+            event,
+            update,
+            at,
+            counterfoil,
+            _room: room,
+        };
+        // Nobody settles any more when listening ended: the event comes again.
+        let _ = self.to_settle.send(unsettled);
+    }
+
+    /// Moves the channel's position past something that is not for us.
+    pub(crate) async fn pass_over(
+        &self,
+        chat: &ChatId,
+        at: Position,
+    ) -> Result<(), AdapterStateError> {
+        self.positions.hand_out(chat, at).await?;
+        let (receipt, counterfoil) = Receipt::pair();
+        receipt.stored();
+        self.positions.settle(chat, at, counterfoil).await.map(drop)
+    }
+
+    /// Acknowledges an event before it is stored.
+    pub(crate) fn acknowledge(&self, update: &UpdateId) {
+        let waiting = self.pending().get_mut(update).map(std::mem::take);
+        for acknowledgement in waiting.into_iter().flatten() {
+            acknowledgement.give();
+        }
+    }
+
+    /// Settles what is handed out, for as long as it is polled.
+    pub(crate) async fn settle_all(&self, mut unsettled: UnsettledEvents) -> Infallible {
+        let mut settling = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                Some(one) = unsettled.recv() => settling.push(self.settle(one)),
+                Some(()) = settling.next(), if !settling.is_empty() => {}
+                else => future::pending().await,
+            }
+        }
+    }
+
+    async fn settle(&self, one: Unsettled) {
+        let Unsettled {
+            event,
+            update,
+            at,
+            mut counterfoil,
+            _room,
+        } = one;
+        let mut backoff = Backoff::new(self.retry.0, self.retry.1);
+        let comes_once = at.is_none();
+        loop {
+            let stored = self.is_stored(&at, counterfoil);
+            tokio::pin!(stored);
+            let in_time = match comes_once {
+                true => timeout(self.acknowledge_within, &mut stored).await.ok(),
+                false => None,
+            };
+            let stored = match in_time {
+                Some(stored) => stored,
+                None => {
+                    if comes_once {
+                        self.acknowledge(&update);
+                    }
+                    stored.await
+                }
+            };
+            if stored {
+                break;
+            }
+            warn!(%update, "an event of slack was not stored; it is handed out again");
+            sleep(backoff.next_wait()).await;
+            let Some(again) = self.hand_out(event.clone()).await else {
+                return;
+            };
+            counterfoil = again;
+        }
+        // Known before it leaves `pending`, or a repetition in between would be handed out.
+        self.stored().note(update.clone());
+        let waiting = self.pending().remove(&update);
+        for acknowledgement in waiting.into_iter().flatten() {
+            acknowledgement.give();
+        }
+    }
+
+    async fn is_stored(&self, at: &HistoryPlace, counterfoil: Counterfoil) -> bool {
+        let Some((chat, position)) = at else {
+            return counterfoil.signed().await;
+        };
+        match self.positions.settle(chat, *position, counterfoil).await {
+            Ok(stored) => stored,
+            // The event is stored; only its position is not, and a sweep will find what is known.
+            Err(error) => {
+                warn!(%error, "the position of a slack channel could not be saved");
+                true
+            }
+        }
+    }
+
+    async fn hand_out(&self, event: Event) -> Option<Counterfoil> {
+        let (receipt, counterfoil) = Receipt::pair();
+        let received = Received { event, receipt };
+        self.hand_in.send(received).await.ok()?;
+        Some(counterfoil)
+    }
+
+    /// Whether the event is new.
+    fn begin(&self, update: &UpdateId, acknowledgement: Acknowledgement) -> bool {
+        let mut pending = self.pending();
+        if let Some(waiting) = pending.get_mut(update) {
+            // Slack repeats three times; whoever plays Slack and repeats more often gets no answer.
+            if waiting.len() < MOST_REPETITIONS {
+                waiting.push(acknowledgement);
+            }
+            return false;
+        }
+        if self.stored().contains(update) {
+            acknowledgement.give();
+            return false;
+        }
+        pending.insert(update.clone(), vec![acknowledgement]);
+        true
+    }
+
+    fn pending(&self) -> MutexGuard<'_, HashMap<UpdateId, Vec<Acknowledgement>>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stored(&self) -> MutexGuard<'_, Recent<UpdateId>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An event that is about to be handed out. A request that ends before that takes it along, and the
+/// next repetition is handed out instead.
+struct Begun<'a> {
+    inbox: &'a EventInbox,
+    update: Option<UpdateId>,
+}
+
+impl Begun<'_> {
+    fn handed_out(mut self) -> Option<UpdateId> {
+        self.update.take()
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if let Some(update) = &self.update {
+            self.inbox.pending().remove(update);
+        }
+    }
+}
+
+fn update_of(event: &Event) -> &UpdateId {
+    match event {
+        Event::Message(message) => &message.update,
+        Event::Press(press) => &press.update,
+    }
+}

@@ -1,0 +1,186 @@
+//! Slack, by Socket Mode or the Events API, and the Web API for everything that leaves.
+//!
+//! While we are connected Slack hands an event over until it is acknowledged, which it is when it is
+//! stored; what was said while nobody was connected is swept from the histories. One account is one
+//! workspace (or one organisation, where the app is installed in all of it).
+
+#![forbid(unsafe_code)]
+
+mod account;
+mod acknowledgement;
+mod blocks;
+mod config;
+mod download;
+mod events_api;
+mod hearing;
+mod history;
+mod identity;
+mod inbox;
+mod incoming_text;
+mod interactions;
+mod last_connected;
+mod listening;
+mod mrkdwn;
+mod pace;
+mod presses;
+mod reading;
+mod recent;
+mod send;
+mod signature;
+mod socket;
+mod socket_mode;
+mod sweep;
+mod threads;
+mod ts;
+mod upload;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{self, BoxFuture, FutureExt};
+use futures::stream::BoxStream;
+use hermetic_chat::{
+    AdapterState, AttachmentStream, Button, ButtonLimits, Capabilities, Chat, ChatState,
+    DownloadError, HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply,
+    ReplyRule, SendError, TextLimit,
+};
+use hermetic_types::{AccountId, Attachment, MessageId, Place, Press, UserId};
+use tokio_util::sync::CancellationToken;
+
+use account::SlackAccount;
+
+pub use config::{Bots, Hearing, Intake, SlackConfig, SlackConfigError, Timing};
+pub use mrkdwn::to_mrkdwn;
+pub use signature::{SIGNATURE_HEADER, TIMESTAMP_HEADER};
+
+/// What we put into one message. Slack takes 4000 in an edit and 3000 in a section, after escaping, which
+/// makes a text longer.
+pub(crate) const MESSAGE: TextLimit = TextLimit::characters(3000);
+
+const CAPABILITIES: Capabilities = Capabilities {
+    text: MESSAGE,
+    edits: true,
+    buttons: Some(ButtonLimits {
+        most: 25,
+        data_bytes: 2000,
+    }),
+    files_in: Some(download::DOWNLOAD_BYTES),
+    files_out: Some(upload::UPLOAD_BYTES as u64),
+    threads: true,
+    // Slack shows it for two minutes.
+    typing: Some(Duration::from_secs(60)),
+    redelivery: Redelivery::WhileConnected,
+    send_keys: None,
+    ordered_messages: true,
+    replies: ReplyRule::Free,
+};
+
+/// One bot in one workspace.
+#[derive(Debug)]
+pub struct Slack {
+    slack: Arc<SlackAccount>,
+}
+
+impl Slack {
+    /// `state` is where positions of channels are kept.
+    pub fn new(
+        config: SlackConfig,
+        state: Arc<dyn AdapterState>,
+    ) -> Result<Self, SlackConfigError> {
+        let slack = Arc::new(SlackAccount::new(config, state)?);
+        Ok(Self { slack })
+    }
+}
+
+impl Chat for Slack {
+    fn account(&self) -> &AccountId {
+        &self.slack.account
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    fn state(&self) -> ChatState {
+        self.slack.state()
+    }
+
+    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+        listening::stream(&self.slack, stop)
+    }
+
+    fn intake(self: Arc<Self>) -> Option<HttpIntake> {
+        let Intake::EventsApi { url, .. } = &self.slack.intake else {
+            return None;
+        };
+        let router = events_api::router(Arc::clone(&self.slack));
+        Some(HttpIntake::at_url(url, router))
+    }
+
+    fn send<'a>(
+        &'a self,
+        place: &'a Place,
+        reply: &'a Reply,
+    ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
+        self.slack.send_reply(place, reply).boxed()
+    }
+
+    fn edit<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+        buttons: &'a [Vec<Button>],
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.slack
+            .edit_message(place, message, text, buttons)
+            .boxed()
+    }
+
+    fn refresh<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.slack.refresh_message(place, message, text).boxed()
+    }
+
+    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+        self.slack.show_typing(place).boxed()
+    }
+
+    fn acknowledge_press<'a>(&'a self, press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+        self.slack.acknowledge(press);
+        future::ready(Ok(())).boxed()
+    }
+
+    fn answer_press<'a>(
+        &'a self,
+        press: &'a Press,
+        notice: &'a Outgoing,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.slack.answer(press, notice).boxed()
+    }
+
+    fn send_file<'a>(
+        &'a self,
+        place: &'a Place,
+        file: &'a OutgoingFile,
+    ) -> BoxFuture<'a, Result<MessageId, SendError>> {
+        self.slack.send_file(place, file).boxed()
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
+        self.slack.download(attachment, limit).boxed()
+    }
+
+    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+        self.slack.open_private(user).boxed()
+    }
+}

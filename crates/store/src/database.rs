@@ -1,0 +1,172 @@
+//! The database behind all rows: the one place that knows which it is.
+//!
+//! A handle (`Inbox`, `Ledger`, …) writes down what it wants as a [`Statement`] and reads what it gets
+//! from a [`Row`]. How those reach a disk is decided here, and no type of sqlx leaves this module.
+//!
+//! Today there is SQLite. Another database is another set of connections, migrations and a committer in
+//! this folder, chosen in [`Database::open`]; the few statements that only SQLite understands
+//! (`rowid`, `group_concat`, `changes()`, `INSERT OR REPLACE`) then get a text for each.
+
+mod committer;
+mod error;
+mod failure;
+mod migrations;
+#[cfg(test)]
+mod old_files;
+mod opening;
+mod row;
+mod statement;
+mod write;
+
+use hermetic_types::{GatewayId, HealthReport};
+use sqlx::SqlitePool;
+
+pub use error::{DatabaseError, StoreError};
+pub use opening::OpenError;
+pub(crate) use opening::is_of_earlier_version;
+pub(crate) use row::Row;
+pub(crate) use statement::Statement;
+use write::Writer;
+pub(crate) use write::{Durability, WithoutRoom, Written};
+
+/// The open database. Clones share its connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Database {
+    /// Cannot write.
+    reader: SqlitePool,
+    writer: Writer,
+    gateway: GatewayId,
+}
+
+/// Whose rows are asked for.
+///
+/// A gateway takes up its own work only. Several may share a store: what one of them has open is not
+/// for another to destroy, to send or to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The gateway that opened the store.
+    ThisGateway,
+    /// Every gateway that shares it. For whoever only looks, and for questions that any of them may
+    /// answer.
+    AnyGateway,
+}
+
+impl Database {
+    /// The gateway in whose name rows are written.
+    pub(crate) fn gateway(&self) -> &str {
+        self.gateway.as_str()
+    }
+
+    /// All rows of a query, each read by `read`.
+    pub(crate) async fn read<T>(
+        &self,
+        doing: &'static str,
+        query: Statement,
+        read: impl Fn(&Row) -> Result<T, DatabaseError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self.fetch(query).await;
+        rows.and_then(|rows| rows.iter().map(&read).collect())
+            .map_err(StoreError::while_doing(doing))
+    }
+
+    /// The first row of a query, if there is one.
+    pub(crate) async fn read_first<T>(
+        &self,
+        doing: &'static str,
+        query: Statement,
+        read: impl FnOnce(&Row) -> Result<T, DatabaseError>,
+    ) -> Result<Option<T>, StoreError> {
+        let rows = self.fetch(query).await;
+        rows.and_then(|rows| rows.first().map(read).transpose())
+            .map_err(StoreError::while_doing(doing))
+    }
+
+    /// The first row of a query that always has one.
+    pub(crate) async fn read_only<T>(
+        &self,
+        doing: &'static str,
+        query: Statement,
+        read: impl FnOnce(&Row) -> Result<T, DatabaseError>,
+    ) -> Result<T, StoreError> {
+        let first = self.read_first(doing, query, read).await?;
+        first.ok_or_else(|| StoreError::while_doing(doing)(DatabaseError::no_row()))
+    }
+
+    /// Runs one statement; how many rows it changed.
+    pub(crate) async fn change(
+        &self,
+        doing: &'static str,
+        terms: (Durability, WithoutRoom),
+        statement: Statement,
+    ) -> Result<u64, StoreError> {
+        let written = self.write(doing, terms, vec![statement]).await?;
+        Ok(written.first().map_or(0, Written::affected))
+    }
+
+    /// Runs one statement that says what it wrote; its first row, if it wrote one.
+    pub(crate) async fn returning<T>(
+        &self,
+        doing: &'static str,
+        terms: (Durability, WithoutRoom),
+        statement: Statement,
+        read: impl FnOnce(&Row) -> Result<T, DatabaseError>,
+    ) -> Result<Option<T>, StoreError> {
+        let written = self.write(doing, terms, vec![statement]).await?;
+        let first = written.first().and_then(Written::first_row);
+        first
+            .map(read)
+            .transpose()
+            .map_err(StoreError::while_doing(doing))
+    }
+
+    /// Runs all of these statements or none.
+    pub(crate) async fn write(
+        &self,
+        doing: &'static str,
+        terms: (Durability, WithoutRoom),
+        statements: Vec<Statement>,
+    ) -> Result<Vec<Written>, StoreError> {
+        let written = self.writer.write(terms, statements).await;
+        written.map_err(StoreError::while_doing(doing))
+    }
+
+    /// Whether writes that may wait for room do.
+    pub(crate) fn set_waiting(&self, waits: bool) {
+        self.writer.set_waiting(waits);
+    }
+
+    pub(crate) fn health(&self) -> HealthReport {
+        self.writer.health()
+    }
+
+    async fn fetch(&self, query: Statement) -> Result<Vec<Row>, DatabaseError> {
+        let rows = query.query().fetch_all(&self.reader).await?;
+        Ok(rows.into_iter().map(Row::new).collect())
+    }
+}
+
+impl Owner {
+    /// The value that `owner = coalesce(?, owner)` compares with: nothing stands for everybody.
+    pub(crate) fn filter(self, database: &Database) -> Option<&str> {
+        match self {
+            Self::ThisGateway => Some(database.gateway()),
+            Self::AnyGateway => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    #[tokio::test]
+    async fn whoever_reads_cannot_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let store = Store::open(&path).await.unwrap();
+        let delete = Statement::new("DELETE FROM inbox RETURNING id");
+        let error = store.database.fetch(delete).await.unwrap_err().to_string();
+        assert!(error.contains("readonly"), "{error}");
+    }
+}

@@ -1,0 +1,374 @@
+//! The task that commits what callers hand in, as many writes at once as wait.
+//!
+//! It has two connections. One waits for the disk in its commits (`synchronous = FULL`), the other does
+//! not (`NORMAL`); the log they write to is the same. While the disk is busy with one commit, the next
+//! writes gather and become one transaction with one sync.
+//!
+//! A connection that failed for another reason than a statement's own is closed and opened again: only
+//! then it is certain that no transaction is left open in it, in which a later statement would seem to
+//! be committed and is not.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use hermetic_types::{HealthReport, SharedClock};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, Either, Executor, Row as _, SqliteConnection};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::failure::{Failure, in_words, is_failed_sync};
+use super::write::{Durability, Job, WithoutRoom, Writer, Written};
+use super::{Row, Statement};
+
+/// More than this many writes are never in one transaction.
+const MOST_AT_ONCE: usize = 256;
+
+/// How often a store in trouble is tried.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+
+/// What nobody waits for is on the disk after this.
+const SETTLE: Duration = Duration::from_millis(500);
+
+#[derive(Debug)]
+pub(super) struct Committer {
+    options: SqliteConnectOptions,
+    log: PathBuf,
+    on_disk: Option<SqliteConnection>,
+    soon: Option<SqliteConnection>,
+    jobs: mpsc::UnboundedReceiver<Job>,
+    /// Writes without room.
+    waiting: Vec<Job>,
+    may_wait: Arc<AtomicBool>,
+    health: HealthReport,
+    /// Tells since when the store is in trouble.
+    clock: SharedClock,
+    in_trouble: Option<Instant>,
+    /// Since when something is committed and not synced.
+    unsynced: Option<Instant>,
+    /// A sync has failed. What the kernel could not write then it does not try again and does not
+    /// report again, so the log may have a hole.
+    log_is_doubtful: bool,
+}
+
+/// What each statement of a job came to, or why the job failed by its own fault.
+type Outcome = Result<Vec<Written>, sqlx::Error>;
+
+impl Committer {
+    /// `first` waits for the disk. The queue has no bound of its own: each caller waits for its write.
+    pub(super) fn start(
+        options: SqliteConnectOptions,
+        first: SqliteConnection,
+        clock: SharedClock,
+    ) -> Writer {
+        let (hand_in, jobs) = mpsc::unbounded_channel();
+        let writer = Writer {
+            jobs: hand_in,
+            waits: Arc::default(),
+            health: HealthReport::default(),
+        };
+        let mut log = options.get_filename().as_os_str().to_owned();
+        log.push("-wal");
+        let committer = Self {
+            options,
+            log: log.into(),
+            on_disk: Some(first),
+            soon: None,
+            jobs,
+            waiting: Vec::new(),
+            may_wait: Arc::clone(&writer.waits),
+            health: writer.health.clone(),
+            clock,
+            in_trouble: None,
+            unsynced: None,
+            log_is_doubtful: false,
+        };
+        tokio::spawn(committer.run());
+        writer
+    }
+
+    /// Until nobody is left who could write.
+    async fn run(mut self) {
+        loop {
+            let far = Instant::now() + Duration::from_secs(3600);
+            let try_again = self.in_trouble.unwrap_or(far);
+            let settle = self.unsynced.map_or(far, |since| since + SETTLE);
+            tokio::select! {
+                biased;
+                () = sleep_until(try_again), if self.in_trouble.is_some() => self.try_again().await,
+                () = sleep_until(settle), if self.unsynced.is_some() => self.settle().await,
+                job = self.jobs.recv() => match job {
+                    Some(job) => {
+                        let batch = self.gather(job);
+                        self.commit(batch).await;
+                    }
+                    None => break,
+                },
+            }
+        }
+        self.settle().await;
+        for connection in [self.on_disk.take(), self.soon.take()]
+            .into_iter()
+            .flatten()
+        {
+            let _ = connection.close().await;
+        }
+    }
+
+    fn gather(&mut self, first: Job) -> Vec<Job> {
+        let mut batch = vec![first];
+        while batch.len() < MOST_AT_ONCE
+            && let Ok(job) = self.jobs.try_recv()
+        {
+            batch.push(job);
+        }
+        batch
+    }
+
+    /// All in one transaction; should that fail, each on its own, so that one which asks for too much
+    /// takes no other with it.
+    async fn commit(&mut self, batch: Vec<Job>) {
+        if batch.len() > 1 {
+            match self.attempt(&batch).await {
+                Ok(outcomes) => return self.answer(batch, outcomes),
+                Err(error) if matches!(Failure::of(&error), Failure::Full | Failure::Disk) => {}
+                Err(error) => {
+                    // Whatever it is, it is the same for all of them, and may have taken long to find out.
+                    for job in batch {
+                        let same = sqlx::Error::Protocol(in_words(&error));
+                        self.fail(job, same);
+                    }
+                    return;
+                }
+            }
+        }
+        for job in batch {
+            match self.attempt(std::slice::from_ref(&job)).await {
+                Ok(outcomes) => self.answer(vec![job], outcomes),
+                Err(error) => self.fail(job, error),
+            }
+        }
+    }
+
+    /// Commits these jobs, or changes nothing.
+    async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Outcome>, sqlx::Error> {
+        let durability = if jobs.iter().any(|job| job.durability == Durability::OnDisk) {
+            Durability::OnDisk
+        } else {
+            Durability::Soon
+        };
+        let mut connection = self.connection(durability).await?;
+        let committed = match jobs {
+            // One statement is a transaction, and its end is the commit's.
+            [job] if job.statements.len() == 1 => {
+                let written = run_all(&mut connection, &job.statements).await;
+                written
+                    .map_or_else(by_its_own_fault, |written| Ok(Ok(written)))
+                    .map(|outcome| vec![outcome])
+            }
+            _ => together(&mut connection, jobs).await,
+        };
+        match &committed {
+            Ok(outcomes) => match durability {
+                Durability::OnDisk => {
+                    self.on_disk = Some(connection);
+                    // What changed nothing was not synced, nor was anything before it.
+                    let mut written = outcomes.iter().flatten().flatten();
+                    if written.any(|written| written.affected > 0) {
+                        self.unsynced = None;
+                    }
+                }
+                Durability::Soon => {
+                    self.soon = Some(connection);
+                    self.unsynced.get_or_insert_with(Instant::now);
+                }
+            },
+            Err(error) => {
+                self.log_is_doubtful |= is_failed_sync(error);
+                let _ = connection.close().await;
+            }
+        }
+        committed
+    }
+
+    async fn connection(
+        &mut self,
+        durability: Durability,
+    ) -> Result<SqliteConnection, sqlx::Error> {
+        let (kept, synchronous) = match durability {
+            Durability::OnDisk => (self.on_disk.take(), SqliteSynchronous::Full),
+            Durability::Soon => (self.soon.take(), SqliteSynchronous::Normal),
+        };
+        let mut connection = match kept {
+            Some(connection) => connection,
+            None => {
+                let options = self.options.clone();
+                options.synchronous(synchronous).connect().await?
+            }
+        };
+        if self.log_is_doubtful {
+            // What the log says is still readable here; in the file itself it is safe without the log.
+            let emptied = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+                .fetch_all(&mut connection)
+                .await?;
+            if emptied
+                .first()
+                .is_none_or(|row| !matches!(row.try_get(0), Ok(0_i64)))
+            {
+                return Err(sqlx::Error::Protocol(
+                    "the log could not be emptied after a failed sync".to_owned(),
+                ));
+            }
+            self.log_is_doubtful = false;
+        }
+        Ok(connection)
+    }
+
+    fn answer(&mut self, jobs: Vec<Job>, outcomes: Vec<Outcome>) {
+        for (job, outcome) in jobs.into_iter().zip(outcomes) {
+            // A caller who went away does not undo what was committed.
+            let _ = job.answer.send(outcome);
+        }
+        if self.in_trouble.is_some() {
+            // There is room again, maybe only for a little: the next try tells.
+            self.in_trouble = Some(Instant::now());
+        }
+    }
+
+    fn fail(&mut self, job: Job, error: sqlx::Error) {
+        let why = in_words(&error);
+        if self.health.degraded(&why, self.clock.now()) {
+            tracing::error!(why, "the store cannot be written");
+        }
+        self.in_trouble = Some(Instant::now() + TRY_AGAIN);
+        if job.without_room == WithoutRoom::Wait && self.may_wait.load(Ordering::SeqCst) {
+            self.waiting.push(job);
+        } else {
+            let _ = job.answer.send(Err(error));
+        }
+    }
+
+    /// Whether what did not go before goes now. With nothing left to write, something that changes
+    /// nothing: nobody else might write for hours, and the store would be called broken all the time.
+    async fn try_again(&mut self) {
+        self.in_trouble = None;
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            let (job, _) = probe();
+            self.commit(vec![job]).await;
+        } else {
+            self.commit(waiting).await;
+        }
+        if self.in_trouble.is_none() && self.health.recovered() {
+            tracing::info!("the store can be written again");
+        }
+    }
+
+    /// Brings to the disk what was committed without waiting for it. Any descriptor of the log will do;
+    /// SQLite holds no lock on that file.
+    async fn settle(&mut self) {
+        if self.unsynced.take().is_none() {
+            return;
+        }
+        let log = self.log.clone();
+        let synced = tokio::task::spawn_blocking(move || match File::open(log) {
+            Ok(log) => log.sync_data(),
+            // It was folded into the file, which is synced first.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        });
+        if let Ok(Err(error)) = synced.await {
+            self.log_is_doubtful = true;
+            self.in_trouble = Some(Instant::now());
+            let why = format!("the disk answers with an error ({error})");
+            if self.health.degraded(&why, self.clock.now()) {
+                tracing::error!(why, "the store cannot be written");
+            }
+        }
+    }
+}
+
+async fn together(
+    connection: &mut SqliteConnection,
+    jobs: &[Job],
+) -> Result<Vec<Outcome>, sqlx::Error> {
+    run(connection, &Statement::new("BEGIN IMMEDIATE")).await?;
+    let mut outcomes = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        // A single statement that fails by its own fault has changed nothing.
+        let several = job.statements.len() > 1;
+        if several {
+            run(connection, &Statement::new("SAVEPOINT one_write")).await?;
+        }
+        let outcome = run_all(connection, &job.statements)
+            .await
+            .map_or_else(by_its_own_fault, |written| Ok(Ok(written)))?;
+        if several && outcome.is_err() {
+            run(connection, &Statement::new("ROLLBACK TO one_write")).await?;
+        }
+        if several {
+            run(connection, &Statement::new("RELEASE one_write")).await?;
+        }
+        outcomes.push(outcome);
+    }
+    run(connection, &Statement::new("COMMIT")).await?;
+    Ok(outcomes)
+}
+
+/// A failure that is the statement's own is an outcome; any other ends the transaction.
+fn by_its_own_fault(error: sqlx::Error) -> Result<Outcome, sqlx::Error> {
+    match Failure::of(&error) {
+        Failure::Statement => Ok(Err(error)),
+        Failure::Full | Failure::Disk | Failure::Store => Err(error),
+    }
+}
+
+async fn run_all(
+    connection: &mut SqliteConnection,
+    statements: &[Statement],
+) -> Result<Vec<Written>, sqlx::Error> {
+    let mut written = Vec::with_capacity(statements.len());
+    for statement in statements {
+        written.push(run(connection, statement).await?);
+    }
+    Ok(written)
+}
+
+/// To its very end: the last step is the one that commits, and only it says whether that worked.
+async fn run(
+    connection: &mut SqliteConnection,
+    statement: &Statement,
+) -> Result<Written, sqlx::Error> {
+    let mut steps = connection.fetch_many(statement.query());
+    let mut written = Written {
+        rows: Vec::new(),
+        affected: 0,
+    };
+    while let Some(step) = steps.try_next().await? {
+        match step {
+            Either::Left(done) => written.affected += done.rows_affected(),
+            Either::Right(row) => written.rows.push(Row::new(row)),
+        }
+    }
+    Ok(written)
+}
+
+fn probe() -> (Job, tokio::sync::oneshot::Receiver<Outcome>) {
+    let (answer, answered) = tokio::sync::oneshot::channel();
+    let statement = Statement::new(
+        "INSERT INTO documents (name, version, body) VALUES ('store:probe', 1, '')
+         ON CONFLICT (name) DO UPDATE SET version = version + 1",
+    );
+    let job = Job {
+        statements: vec![statement],
+        durability: Durability::OnDisk,
+        without_room: WithoutRoom::Fail,
+        answer,
+    };
+    (job, answered)
+}

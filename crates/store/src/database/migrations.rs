@@ -1,0 +1,72 @@
+//! How an older file becomes one of today.
+
+use std::borrow::Cow;
+
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+
+/// In the order they are applied. A landed migration is never edited.
+pub(super) const MIGRATIONS: [(i64, &str, &str); 10] = [
+    (
+        1,
+        "ledger",
+        include_str!("../../migrations/0001_ledger.sql"),
+    ),
+    (
+        2,
+        "messages",
+        include_str!("../../migrations/0002_messages.sql"),
+    ),
+    (
+        3,
+        "approvals",
+        include_str!("../../migrations/0003_approvals.sql"),
+    ),
+    (
+        5,
+        "drafts",
+        include_str!("../../migrations/0005_drafts.sql"),
+    ),
+    (
+        7,
+        "processes",
+        include_str!("../../migrations/0007_processes.sql"),
+    ),
+    (
+        22,
+        "set_aside",
+        include_str!("../../migrations/0022_set_aside.sql"),
+    ),
+    (
+        38,
+        "accounts",
+        include_str!("../../migrations/0038_accounts.sql"),
+    ),
+    (
+        40,
+        "message_parts",
+        include_str!("../../migrations/0040_message_parts.sql"),
+    ),
+    (
+        43,
+        "longest_yes",
+        include_str!("../../migrations/0043_longest_yes.sql"),
+    ),
+    (
+        54,
+        "owners",
+        include_str!("../../migrations/0054_owners.sql"),
+    ),
+];
+
+pub(super) fn migrator() -> Migrator {
+    let migrations = MIGRATIONS.map(|(version, name, sql)| {
+        Migration::new(
+            version,
+            Cow::Borrowed(name),
+            MigrationType::Simple,
+            sqlx::SqlStr::from_static(sql),
+            false,
+        )
+    });
+    Migrator::with_migrations(migrations.to_vec())
+}

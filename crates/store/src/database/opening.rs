@@ -1,0 +1,268 @@
+//! Opening the file and bringing it up to date.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hermetic_types::{GatewayId, SharedClock};
+use sqlx::ConnectOptions;
+use sqlx::migrate::MigrateError;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use thiserror::Error;
+
+use super::committer::Committer;
+use super::error::DAMAGED;
+use super::failure::has_damage;
+use super::migrations::{MIGRATIONS, migrator};
+use super::{Database, DatabaseError};
+
+#[derive(Debug, Error)]
+pub enum OpenError {
+    #[error("the state file {} is damaged", path.display())]
+    Damaged {
+        path: PathBuf,
+        #[source]
+        source: DatabaseError,
+    },
+    #[error("the state file {} was written by a newer version of this program", path.display())]
+    Newer {
+        path: PathBuf,
+        #[source]
+        source: DatabaseError,
+    },
+    #[error("cannot open the state file {}", path.display())]
+    Open {
+        path: PathBuf,
+        #[source]
+        source: DatabaseError,
+    },
+    #[error("cannot bring the state file {} up to date", path.display())]
+    Migrate {
+        path: PathBuf,
+        #[source]
+        source: DatabaseError,
+    },
+}
+
+/// Readers next to the one writer that SQLite allows.
+const READERS: u32 = 4;
+
+/// How long a writer waits for another process (the command line next to the gateway).
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Database {
+    /// Must be called within a runtime, which has to live as long as the store is written to.
+    pub(crate) async fn open(
+        path: &Path,
+        gateway: GatewayId,
+        clock: SharedClock,
+    ) -> Result<Self, OpenError> {
+        let opened = |source| OpenError::opening(path, source);
+        let _alone = alone(path)
+            .await
+            .map_err(|source| opened(sqlx::Error::Io(source)))?;
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .busy_timeout(BUSY_TIMEOUT)
+            .foreign_keys(true);
+        let mut first = options
+            .clone()
+            .synchronous(SqliteSynchronous::Full)
+            .connect()
+            .await
+            .map_err(opened)?;
+        migrator()
+            .run_direct(None, &mut first, false)
+            .await
+            .map_err(|source| OpenError::migrating(path, source))?;
+        let reader = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            // A connection is a thread of ours, which does not go away while nobody looks.
+            .test_before_acquire(false)
+            .connect_with(options.clone().pragma("query_only", "ON"))
+            .await
+            .map_err(opened)?;
+        let writer = Committer::start(options, first, clock);
+        Ok(Self {
+            reader,
+            writer,
+            gateway,
+        })
+    }
+}
+
+/// Whether this is a file of an earlier version, which opening it would change. Changes nothing; what
+/// cannot be looked at is not known to be one.
+pub(crate) async fn is_of_earlier_version(path: &Path) -> bool {
+    let looking = SqliteConnectOptions::new().filename(path).read_only(true);
+    let Ok(mut file) = looking.connect().await else {
+        return false;
+    };
+    let applied = sqlx::query_scalar::<_, i64>("SELECT version FROM _sqlx_migrations")
+        .fetch_all(&mut file)
+        .await;
+    applied.is_ok_and(|applied| MIGRATIONS.iter().any(|(ours, ..)| !applied.contains(ours)))
+}
+
+impl OpenError {
+    fn opening(path: &Path, source: sqlx::Error) -> Self {
+        let (path, is_damage) = (path.to_owned(), has_damage(&source));
+        let source = source.into();
+        match is_damage {
+            true => Self::Damaged { path, source },
+            false => Self::Open { path, source },
+        }
+    }
+
+    fn migrating(path: &Path, source: MigrateError) -> Self {
+        let path = path.to_owned();
+        let whole = |source: MigrateError| DatabaseError::from(sqlx::Error::from(source));
+        match source {
+            MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)
+                if has_damage(&source) =>
+            {
+                let source = source.into();
+                Self::Damaged { path, source }
+            }
+            MigrateError::VersionMissing(_) => Self::Newer {
+                path,
+                source: whole(source),
+            },
+            source => Self::Migrate {
+                path,
+                source: whole(source),
+            },
+        }
+    }
+
+    /// What a person does next.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Damaged { .. } => DAMAGED,
+            Self::Newer { .. } => "use the version of the program that wrote it, or a later one",
+            Self::Open { .. } | Self::Migrate { .. } => {
+                "check the folder's permissions and the space left"
+            }
+        }
+    }
+}
+
+/// One process at a time opens the file and brings it up to date: two that begin at once would both
+/// switch its mode and both apply what is missing.
+async fn alone(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path.with_extension("lock"))?;
+    let locked = tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await;
+    locked.unwrap_or_else(|ended| Err(io::Error::other(ended)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::database::{Durability, Statement, WithoutRoom};
+    use crate::{Owner, Store};
+
+    #[tokio::test]
+    async fn two_first_starts_at_once_both_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let (one, two) = tokio::join!(Store::open(&path), Store::open(&path));
+        assert_eq!(
+            one.unwrap()
+                .ledger()
+                .entries(Owner::AnyGateway)
+                .await
+                .unwrap(),
+            []
+        );
+        assert_eq!(
+            two.unwrap()
+                .ledger()
+                .entries(Owner::AnyGateway)
+                .await
+                .unwrap(),
+            []
+        );
+    }
+
+    #[tokio::test]
+    async fn a_damaged_file_is_called_damaged_and_has_a_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let garbage = vec![b'x'; 8192];
+        fs::write(&path, &garbage).unwrap();
+        is_damaged(&path).await;
+
+        fs::remove_file(&path).unwrap();
+        let whole = folder.path().join("whole.db");
+        drop(Store::open(&whole).await.unwrap());
+        // Folded into one file by whoever was the last to close it.
+        let mut bytes = until_whole(&whole).await;
+        let page = 4096;
+        bytes[page..4 * page].fill(b'x');
+        fs::write(&path, &bytes).unwrap();
+        is_damaged(&path).await;
+
+        fs::write(&path, &bytes[..page + 100]).unwrap();
+        is_damaged(&path).await;
+    }
+
+    async fn is_damaged(path: &Path) {
+        let error = Store::open(path).await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("state.db is damaged"), "{text}");
+        let remedy = error.remedy();
+        assert!(!remedy.contains("permission"), "{remedy}");
+        assert!(
+            remedy.contains("aside") && remedy.contains("copy"),
+            "{remedy}"
+        );
+    }
+
+    async fn until_whole(path: &Path) -> Vec<u8> {
+        while path.with_extension("db-wal").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        fs::read(path).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_file_of_a_newer_version_is_named_as_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let store = Store::open(&path).await.unwrap();
+        let later = Statement::new(
+            "INSERT INTO _sqlx_migrations
+             (version, description, success, checksum, execution_time)
+             VALUES (999, 'later', 1, x'00', 1)",
+        );
+        let terms = (Durability::OnDisk, WithoutRoom::Fail);
+        store
+            .database
+            .change("pretend", terms, later)
+            .await
+            .unwrap();
+        let error = Store::open(&path).await.unwrap_err();
+        assert!(error.to_string().contains("newer version"), "{error}");
+        assert!(error.remedy().contains("version"), "{}", error.remedy());
+    }
+
+    #[tokio::test]
+    async fn a_file_that_may_not_be_opened_is_not_called_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("no such folder").join("state.db");
+        let error = Store::open(&path).await.unwrap_err();
+        assert!(error.to_string().contains("cannot open"), "{error}");
+        assert!(error.remedy().contains("permissions"));
+    }
+}

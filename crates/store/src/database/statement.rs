@@ -1,0 +1,73 @@
+//! One SQL statement with its values.
+
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments};
+
+/// Owned and repeatable: it may be run again after a transaction that failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Statement {
+    sql: &'static str,
+    values: Vec<Value>,
+}
+
+/// What a row can hold.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Nothing,
+    Number(i64),
+    Text(String),
+}
+
+impl Statement {
+    pub(crate) fn new(sql: &'static str) -> Self {
+        Self {
+            sql,
+            values: Vec::new(),
+        }
+    }
+
+    /// Gives the next `?` its value.
+    pub(crate) fn bind(mut self, value: impl Into<Value>) -> Self {
+        self.values.push(value.into());
+        self
+    }
+
+    pub(super) fn query(&self) -> Query<'static, Sqlite, SqliteArguments> {
+        let query = sqlx::query(self.sql);
+        self.values.iter().fold(query, |query, value| match value {
+            Value::Nothing => query.bind(None::<i64>),
+            Value::Number(number) => query.bind(*number),
+            Value::Text(text) => query.bind(text.clone()),
+        })
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<&String> for Value {
+    fn from(text: &String) -> Self {
+        Self::Text(text.clone())
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Nothing, Into::into)
+    }
+}

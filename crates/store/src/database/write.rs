@@ -1,0 +1,107 @@
+//! The one way by which anything is written.
+//!
+//! A write is a list of statements. It is handed to a task, the [`Committer`](super::committer::Committer), which takes all that
+//! wait at that moment into one transaction, and the answer comes after that transaction's commit: a
+//! row is never seen before it is certain. Nothing else can write: the connections for reading are
+//! opened with `query_only`.
+//!
+//! Commits survive a power cut in their order: the write-ahead log is one file, its frames are chained
+//! by checksums, and what is lost is always its end. So a write waits for the disk only if something
+//! happens outside right after it, and then everything that was written before it is safe as well.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hermetic_types::HealthReport;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{DatabaseError, Row, Statement};
+
+/// What has to be true of a write when its caller goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// It is on the disk. For what is written before something happens outside that cannot be taken
+    /// back: a receipt, a command, a message, a word to a person.
+    OnDisk,
+    /// It is committed, and on the disk with the next write that waits for that, or a moment later. For
+    /// what may be lost in a power cut because it would be done again, or because nothing outside has
+    /// happened since.
+    Soon,
+}
+
+/// What a write does while there is no room for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WithoutRoom {
+    /// It fails, and whoever asked for it does not do what it was for.
+    Fail,
+    /// It waits, where the store was opened by somebody who lives long enough for that. For what was
+    /// done already and only has to be remembered.
+    Wait,
+}
+
+/// What one statement of a write came to.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(super) rows: Vec<Row>,
+    pub(super) affected: u64,
+}
+
+/// The callers' end. Clones share one committer, which ends when the last of them is gone.
+#[derive(Clone, Debug)]
+pub(super) struct Writer {
+    pub(super) jobs: mpsc::UnboundedSender<Job>,
+    pub(super) waits: Arc<AtomicBool>,
+    pub(super) health: HealthReport,
+}
+
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) statements: Vec<Statement>,
+    pub(super) durability: Durability,
+    pub(super) without_room: WithoutRoom,
+    pub(super) answer: oneshot::Sender<Result<Vec<Written>, sqlx::Error>>,
+}
+
+impl Writer {
+    /// Whether writes that may wait for room do.
+    pub(super) fn set_waiting(&self, waits: bool) {
+        self.waits.store(waits, Ordering::SeqCst);
+    }
+
+    pub(super) fn health(&self) -> HealthReport {
+        self.health.clone()
+    }
+
+    /// All of these statements or none.
+    pub(super) async fn write(
+        &self,
+        (durability, without_room): (Durability, WithoutRoom),
+        statements: Vec<Statement>,
+    ) -> Result<Vec<Written>, DatabaseError> {
+        let (answer, answered) = oneshot::channel();
+        let job = Job {
+            statements,
+            durability,
+            without_room,
+            answer,
+        };
+        // Whoever is gone by now is gone because the program ends.
+        let written = match self.jobs.send(job) {
+            Ok(()) => answered.await.unwrap_or(Err(sqlx::Error::PoolClosed)),
+            Err(_) => Err(sqlx::Error::PoolClosed),
+        };
+        written.map_err(DatabaseError::from)
+    }
+}
+
+impl Written {
+    /// How many rows it changed.
+    pub(crate) fn affected(&self) -> u64 {
+        self.affected
+    }
+
+    /// The first row that it says it wrote.
+    pub(crate) fn first_row(&self) -> Option<&Row> {
+        self.rows.first()
+    }
+}

@@ -1,0 +1,95 @@
+//! The open store, and the handles to what is in it.
+
+use std::path::Path;
+
+use hermetic_types::{GatewayId, HealthReport, SharedClock, SystemClock};
+
+use crate::database::{self, Database};
+use crate::{
+    AccountState, Approvals, Deliveries, Documents, History, Inbox, Ledger, OpenError, Processes,
+    ToolCalls,
+};
+
+/// The open store. Clones share its connections.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(crate) database: Database,
+}
+
+impl Store {
+    /// Opens it for an installation's one gateway, by the machine's clock. Must be called within a
+    /// runtime, which has to live as long as the store is written to.
+    pub async fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_as(path, GatewayId::sole(), SystemClock::shared()).await
+    }
+
+    /// Opens it for this gateway, in whose name rows are written. The clock tells since when the store
+    /// is in trouble.
+    pub async fn open_as(
+        path: &Path,
+        gateway: GatewayId,
+        clock: SharedClock,
+    ) -> Result<Self, OpenError> {
+        let database = Database::open(path, gateway, clock).await?;
+        Ok(Self { database })
+    }
+
+    /// Whether this is a file of an earlier version, which opening it would change. Changes nothing; what
+    /// cannot be looked at is not known to be one.
+    pub async fn is_of_earlier_version(path: &Path) -> bool {
+        database::is_of_earlier_version(path).await
+    }
+
+    /// Whether it can be written to, and if not, why and since when.
+    pub fn health(&self) -> HealthReport {
+        self.database.health()
+    }
+
+    /// From now on, what was done already and has only to be remembered waits while there is no room,
+    /// instead of failing. For a program that lives long enough to see room come back.
+    pub fn wait_for_room(&self) {
+        self.database.set_waiting(true);
+    }
+
+    /// Ends that: what still waits fails when it is tried next. For a program that is about to end.
+    pub fn stop_waiting_for_room(&self) {
+        self.database.set_waiting(false);
+    }
+
+    pub fn ledger(&self) -> Ledger {
+        Ledger::new(self.database.clone())
+    }
+
+    pub fn inbox(&self) -> Inbox {
+        Inbox::new(self.database.clone())
+    }
+
+    pub fn tool_calls(&self) -> ToolCalls {
+        ToolCalls::new(self.database.clone())
+    }
+
+    pub fn history(&self) -> History {
+        History::new(self.database.clone())
+    }
+
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries::new(self.database.clone())
+    }
+
+    pub fn approvals(&self) -> Approvals {
+        Approvals::new(self.database.clone())
+    }
+
+    pub fn processes(&self) -> Processes {
+        Processes::new(self.database.clone())
+    }
+
+    /// What the adapter of this account remembers.
+    pub fn account_state(&self, account: &str) -> AccountState {
+        AccountState::new(self.database.clone(), account.to_owned())
+    }
+
+    pub fn documents(&self) -> Documents {
+        Documents::new(self.database.clone())
+    }
+}
