@@ -18,7 +18,9 @@ impl Ended {
     pub(crate) fn by_code(code: u16) -> Self {
         let why = match code {
             4004 => "the bot token is not valid; copy it anew from Discord's developer portal",
-            4010..=4011 => "the bot is in too many servers for one connection, which is all we open",
+            4010..=4011 => {
+                "the bot is in too many servers for one connection, which is all we open"
+            }
             4012 => "Discord does not speak this version of its gateway any more",
             4013 => "Discord does not know the intents that we asked for",
             4014 => {
@@ -56,8 +58,13 @@ mod tests {
         for code in [4007, 4009] {
             assert!(matches!(Ended::by_code(code), Ended::SessionLost { .. }));
         }
-        for code in [1000, 1001, 1006, 1011, 4000, 4001, 4002, 4003, 4005, 4008, 4999] {
-            assert!(matches!(Ended::by_code(code), Ended::Resumable { .. }), "{code}");
+        for code in [
+            1000, 1001, 1006, 1011, 4000, 4001, 4002, 4003, 4005, 4008, 4999,
+        ] {
+            assert!(
+                matches!(Ended::by_code(code), Ended::Resumable { .. }),
+                "{code}"
+            );
         }
     }
 }

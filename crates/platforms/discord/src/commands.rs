@@ -3,10 +3,10 @@
 //! Discord counts how often commands are made and shows changes late, so they are written only where
 //! they differ. What was announced last is remembered: most starts ask for nothing at all.
 
+use hermetic_chat::Saving;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use hermetic_chat::Saving;
 use tracing::{info, warn};
 
 use crate::route::Route;
@@ -96,7 +96,11 @@ impl Discord {
 }
 
 fn described(command: &SlashCommand) -> Value {
-    let short = |text: &str| text.chars().take(DESCRIPTION_CHARACTERS).collect::<String>();
+    let short = |text: &str| {
+        text.chars()
+            .take(DESCRIPTION_CHARACTERS)
+            .collect::<String>()
+    };
     let option = command.argument.as_ref().map(|argument| {
         let mut option = json!({
             "type": TEXT,
@@ -121,9 +125,9 @@ fn described(command: &SlashCommand) -> Value {
 /// adds fields of its own.
 fn says_the_same(wanted: &Value, there: &Value) -> bool {
     match (wanted, there) {
-        (Value::Object(wanted), Value::Object(there)) => wanted.iter().all(|(name, value)| {
-            says_the_same(value, there.get(name).unwrap_or(&Value::Null))
-        }),
+        (Value::Object(wanted), Value::Object(there)) => wanted
+            .iter()
+            .all(|(name, value)| says_the_same(value, there.get(name).unwrap_or(&Value::Null))),
         (Value::Array(wanted), Value::Array(there)) => {
             let pairs = wanted.iter().zip(there);
             wanted.len() == there.len() && pairs.into_iter().all(|(a, b)| says_the_same(a, b))

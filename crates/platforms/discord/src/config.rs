@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hermetic_types::{AccountId, ChatId, Platform, Secret};
+use hermetic_types::{AccountId, ChatId, Platform, Secret, SharedClock, SystemClock};
 use thiserror::Error;
 
 /// Where Discord's own servers are.
@@ -25,6 +25,7 @@ pub struct DiscordConfig {
     pub max_attachment_bytes: u64,
     pub commands: Vec<SlashCommand>,
     pub command_sync: CommandSync,
+    pub clock: SharedClock,
     pub timing: Timing,
 }
 
@@ -132,6 +133,7 @@ impl DiscordConfig {
             max_attachment_bytes: 32 << 20,
             commands: Vec::new(),
             command_sync: CommandSync::default(),
+            clock: SystemClock::shared(),
             timing: Timing::default(),
         }
     }

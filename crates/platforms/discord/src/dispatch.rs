@@ -14,6 +14,7 @@ pub(crate) enum Dispatch {
     Resumed,
     Message(Box<RawMessage>),
     Interaction(Box<RawInteraction>),
+    Deleted(RawDeletion),
     /// Channels and threads that are there, or changed.
     Channels(Vec<RawChannel>),
     /// Nothing that we listen to.
@@ -28,6 +29,7 @@ impl Dispatch {
             "RESUMED" => Self::Resumed,
             "MESSAGE_CREATE" => read(data, |message| Self::Message(Box::new(message))),
             "INTERACTION_CREATE" => read(data, |raw| Self::Interaction(Box::new(raw))),
+            "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => read(data, Self::Deleted),
             "GUILD_CREATE" | "THREAD_LIST_SYNC" => read(data, |guild: RawGuild| {
                 let all = guild.channels.into_iter().chain(guild.threads);
                 // One that cannot be read is asked for when somebody writes there.
@@ -96,6 +98,22 @@ pub(crate) struct RawMessage {
     pub(crate) message_snapshots: Vec<Value>,
     /// What was replied to; read apart for the same reason.
     pub(crate) referenced_message: Option<Value>,
+}
+
+/// One message that is gone, or many at once.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawDeletion {
+    pub(crate) channel_id: Snowflake,
+    pub(crate) guild_id: Option<Snowflake>,
+    id: Option<Snowflake>,
+    #[serde(default)]
+    ids: Vec<Snowflake>,
+}
+
+impl RawDeletion {
+    pub(crate) fn messages(&self) -> impl Iterator<Item = Snowflake> {
+        self.id.into_iter().chain(self.ids.iter().copied())
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -4,17 +4,15 @@ use std::collections::BTreeSet;
 
 use hermetic_chat::Event;
 use hermetic_types::{
-    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, Incoming, Place, Press,
-    Quoted, Sender,
+    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, Incoming, Place, Press, Quoted,
+    Sender,
 };
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::Hearing;
 use crate::channels::{Channel, ChannelKind};
-use crate::dispatch::{
-    RawAttachment, RawInteraction, RawMessage, RawSnapshot, RawUser,
-};
+use crate::dispatch::{RawAttachment, RawInteraction, RawMessage, RawSnapshot, RawUser};
 use crate::interactions::{COMMAND, PRESS};
 use crate::snowflake::Snowflake;
 
@@ -113,7 +111,10 @@ pub(crate) fn hear_interaction(
             if let Some(why) = bot.hearing.ignores(channel, true) {
                 return Heard::Nothing(why);
             }
-            let argument = data.options.first().and_then(|option| option.value.as_str());
+            let argument = data
+                .options
+                .first()
+                .and_then(|option| option.value.as_str());
             let text = match argument {
                 Some(argument) => format!("/{name} {argument}"),
                 None => format!("/{name}"),
@@ -220,15 +221,21 @@ impl RawMessage {
         let is_voice = self.flags & VOICE != 0;
         let (channel, message) = (self.channel_id, self.id);
         let own = std::mem::take(&mut self.attachments).into_iter();
-        own.chain(self.snapshots().flat_map(|snapshot| snapshot.message.attachments))
-            .filter_map(|raw| raw.attachment(channel, message, is_voice))
-            .collect()
+        own.chain(
+            self.snapshots()
+                .flat_map(|snapshot| snapshot.message.attachments),
+        )
+        .filter_map(|raw| raw.attachment(channel, message, is_voice))
+        .collect()
     }
 
     /// The file with this id, its own or one that was passed on.
     pub(crate) fn find_attachment(mut self, id: Snowflake) -> Option<RawAttachment> {
         let own = std::mem::take(&mut self.attachments).into_iter();
-        let mut all = own.chain(self.snapshots().flat_map(|snapshot| snapshot.message.attachments));
+        let mut all = own.chain(
+            self.snapshots()
+                .flat_map(|snapshot| snapshot.message.attachments),
+        );
         all.find(|attachment| attachment.id == id)
     }
 }
@@ -286,4 +293,3 @@ fn quote(text: &str) -> String {
         lines.join("\n")
     )
 }
-

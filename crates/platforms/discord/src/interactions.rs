@@ -143,14 +143,19 @@ impl Interactions {
             let answer = json!({ "type": SAY, "data": message });
             return Some(self.first_answer(&claim, answer).await);
         }
-        let route = Route::post("/webhooks/{}/{}", &[&claim.application, &claim.token.expose()]);
+        let route = Route::post(
+            "/webhooks/{}/{}",
+            &[&claim.application, &claim.token.expose()],
+        );
         let said = self.wire.patiently::<Value>(&route, |r| r.json(&message));
         Some(forgiving(said.await))
     }
 
     /// A command is stored: its answer comes as a message, and what was shown meanwhile goes.
     pub(crate) fn stored(&self, id: Snowflake) {
-        let told = lock(&self.open).get_mut(&id).and_then(|open| open.stored.take());
+        let told = lock(&self.open)
+            .get_mut(&id)
+            .and_then(|open| open.stored.take());
         if let Some(told) = told {
             // Nobody waits for it any more where it could not be acknowledged.
             let _ = told.send(());
@@ -191,7 +196,9 @@ impl Interactions {
     /// The words that begin like what was typed so far.
     fn choices(&self, raw: &RawInteraction) -> Vec<Value> {
         let data = raw.data.as_ref();
-        let name = data.and_then(|data| data.name.as_deref()).unwrap_or_default();
+        let name = data
+            .and_then(|data| data.name.as_deref())
+            .unwrap_or_default();
         let option = data.and_then(|data| data.options.first());
         let typed = option.and_then(|option| option.value.as_str());
         let typed = typed.unwrap_or_default().to_lowercase();
@@ -232,7 +239,12 @@ impl Interactions {
 /// The person waited longer than Discord did; nothing is left to answer.
 fn forgiving(answered: Result<Value, CallError>) -> Result<(), CallError> {
     match answered {
-        Err(error) if matches!(error.code(), Some(UNKNOWN_INTERACTION | ALREADY_ACKNOWLEDGED)) => {
+        Err(error)
+            if matches!(
+                error.code(),
+                Some(UNKNOWN_INTERACTION | ALREADY_ACKNOWLEDGED)
+            ) =>
+        {
             Ok(())
         }
         answered => answered.map(drop),

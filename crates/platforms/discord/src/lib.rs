@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod channels;
+mod check;
 mod close_code;
 mod commands;
 mod config;
@@ -25,6 +26,7 @@ mod requests;
 mod route;
 mod send;
 mod session;
+mod settlement;
 mod snowflake;
 mod socket;
 mod sweep;
@@ -38,11 +40,11 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
-    AdapterState, AttachmentStream, Button, ButtonLimits, Capabilities, ChannelPositions, Chat,
-    ChatState, DownloadError, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply,
-    ReplyRule, SendError, TextLimit,
+    AccountCheck, AdapterState, AttachmentStream, Button, ButtonLimits, Capabilities,
+    ChannelPositions, Chat, ChatState, CheckError, DownloadError, Outgoing, OutgoingFile,
+    ReceiveError, Received, Redelivery, Reply, ReplyRule, SendError, TextLimit,
 };
-use hermetic_types::{AccountId, Attachment, MessageId, Place, Press, Secret, UserId};
+use hermetic_types::{AccountId, Attachment, MessageId, Place, Press, Secret, SharedClock, UserId};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -89,6 +91,7 @@ pub struct Discord {
     max_attachment_bytes: u64,
     commands: Vec<SlashCommand>,
     command_sync: CommandSync,
+    clock: SharedClock,
     timing: Timing,
     store: Arc<dyn AdapterState>,
     state: Mutex<ChatState>,
@@ -129,6 +132,7 @@ impl Discord {
             max_attachment_bytes: config.max_attachment_bytes,
             commands: config.commands,
             command_sync: config.command_sync,
+            clock: config.clock,
             timing: config.timing,
             channels: Channels::new(Arc::clone(&state)),
             store: state,
@@ -158,6 +162,10 @@ impl Chat for Discord {
     fn state(&self) -> ChatState {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.clone()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {
+        self.check_account().boxed()
     }
 
     fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {

@@ -7,11 +7,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
-use hermetic_chat::{
-    Backoff, ChatState, Counterfoil, Event, Receipt, ReceiveError, Received, Saving,
-};
+use hermetic_chat::{Backoff, ChatState, Event, Receipt, ReceiveError, Received, Saving};
 use hermetic_types::UpdateId;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +22,7 @@ use crate::dispatch::{Dispatch, RawReady};
 use crate::hearing::Heard;
 use crate::recent::Recent;
 use crate::session::{Sequence, Session};
+use crate::settlement::{Origin, Settled, deletion, settle};
 use crate::snowflake::Snowflake;
 use crate::sweep::Sweep;
 use crate::trouble::Trouble;
@@ -48,8 +47,8 @@ pub(crate) fn stream(
     .boxed()
 }
 
-pub(crate) struct Listener<'a> {
-    pub(crate) discord: &'a Discord,
+struct Listener<'a> {
+    discord: &'a Discord,
     loaded: bool,
     connection: Option<(Connection, Instant)>,
     session: Option<Session>,
@@ -59,7 +58,7 @@ pub(crate) struct Listener<'a> {
     /// Tells settlements of this connection from those of earlier ones.
     round: u64,
     settling: FuturesUnordered<BoxFuture<'a, Settled>>,
-    pub(crate) ready: VecDeque<Received>,
+    ready: VecDeque<Received>,
     /// What was stored lately: a session that is resumed repeats itself.
     stored: Recent<UpdateId, ()>,
     sweep: Option<Sweep>,
@@ -68,22 +67,6 @@ pub(crate) struct Listener<'a> {
     /// No new session before this.
     identify_at: Option<Instant>,
     dead: bool,
-}
-
-/// Where an event came from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Origin {
-    Live { number: u64 },
-    History,
-}
-
-struct Settled {
-    origin: Origin,
-    round: u64,
-    update: UpdateId,
-    /// A command that waits to hear that it is stored.
-    interaction: Option<Snowflake>,
-    stored: bool,
 }
 
 impl<'a> Listener<'a> {
@@ -199,6 +182,8 @@ impl<'a> Listener<'a> {
 
     async fn take(&mut self, Numbered { number, event }: Numbered) -> Result<(), Trouble> {
         let origin = Origin::Live { number };
+        // What a session hands over again comes before the word that it was resumed.
+        self.discord.set_state(ChatState::Connected);
         match event {
             Dispatch::Ready(ready) => self.begin(ready, number).await?,
             Dispatch::Resumed => self.resumed().await?,
@@ -219,6 +204,13 @@ impl<'a> Listener<'a> {
                     return self.hand_out(heard, channel, origin).await;
                 }
                 self.discord.interactions.stored(id);
+            }
+            Dispatch::Deleted(deleted) => {
+                for message in deleted.messages() {
+                    let gone = self.discord.hear_deletion(message, &deleted);
+                    self.hand_out(gone, deleted.channel_id, origin).await?;
+                }
+                return Ok(());
             }
             Dispatch::Malformed(why) => {
                 warn!(account = %self.discord.account, number, why, "discord sent a malformed event; skipped");
@@ -241,7 +233,6 @@ impl<'a> Listener<'a> {
         self.session = Some(session);
         info!(account = %self.discord.account, "connected to discord");
         self.begin_sweep().await?;
-        self.discord.set_state(ChatState::Connected);
         self.discord.announce_commands().await;
         Ok(())
     }
@@ -251,7 +242,6 @@ impl<'a> Listener<'a> {
         info!(account = %self.discord.account, "resumed the session with discord");
         self.failed_resumes = 0;
         self.identifying.reset();
-        self.discord.set_state(ChatState::Connected);
         // What was said before the session began may still be missing.
         if self.session.as_ref().is_some_and(|session| session.swept) {
             self.discord.positions().await?.end_sweep().await?;
@@ -296,6 +286,7 @@ impl<'a> Listener<'a> {
         let (update, message) = match &event {
             Event::Message(message) => (message.update.clone(), true),
             Event::Press(press) => (press.update.clone(), false),
+            Event::Deleted(deleted) => (deletion(&deleted.message), false),
         };
         if self.stored.contains(&update) {
             debug!(%update, "an event came again; skipped");
@@ -381,7 +372,8 @@ impl<'a> Listener<'a> {
     async fn ride_out(&mut self, trouble: Trouble) -> Option<ReceiveError> {
         if let Some(why) = trouble.is_final() {
             self.end_connection().await;
-            self.discord.set_state(ChatState::Stopped { why: why.clone() });
+            self.discord
+                .set_state(ChatState::Stopped { why: why.clone() });
             return Some(ReceiveError::Unauthorized {
                 account: self.discord.account.clone(),
                 description: why,
@@ -404,7 +396,10 @@ impl<'a> Listener<'a> {
         {
             warn!(%error, "a sweep could not be begun again");
         }
-        let wait = trouble.wait().unwrap_or_default().max(self.backoff.next_wait());
+        let wait = trouble
+            .wait()
+            .unwrap_or_default()
+            .max(self.backoff.next_wait());
         let wait_ms = wait.as_millis();
         warn!(account = %self.discord.account, %trouble, wait_ms, "listening to discord is interrupted");
         if self.connection.is_none() {
@@ -417,6 +412,12 @@ impl<'a> Listener<'a> {
 
     /// The session goes on from the last event that is stored.
     async fn end_connection(&mut self) {
+        // What is stored by now does not have to come again.
+        while let Some(Some(settled)) = self.settling.next().now_or_never() {
+            if settled.stored && self.settle(settled).await.is_err() {
+                break;
+            }
+        }
         if let Err(error) = self.save_sequence(Saving::Soon).await {
             debug!(%error, "how far a session is stored was not kept");
         }
@@ -434,27 +435,4 @@ impl<'a> Listener<'a> {
             why: "asked to".to_owned(),
         });
     }
-}
-
-/// Waits for the receipt, and moves the channel's position.
-async fn settle(
-    discord: &Discord,
-    mut settled: Settled,
-    channel: Snowflake,
-    at: Option<Snowflake>,
-    counterfoil: Counterfoil,
-) -> Settled {
-    settled.stored = match (at, discord.positions().await) {
-        (Some(at), Ok(positions)) => {
-            let channel = channel.into();
-            let kept = positions.settle(&channel, at.position(), counterfoil);
-            kept.await.unwrap_or_else(|error| {
-                // It is stored; only a sweep will find it once more.
-                warn!(%error, "the position of a channel was not kept");
-                true
-            })
-        }
-        _ => counterfoil.signed().await,
-    };
-    settled
 }

@@ -13,7 +13,6 @@ fn headers(of: &[(&'static str, &str)]) -> HeaderMap {
         .collect()
 }
 
-
 #[tokio::test(start_paused = true)]
 async fn a_full_bucket_waits_and_another_channel_does_not() {
     let limits = RateLimits::default();
@@ -68,7 +67,12 @@ async fn all_together_stay_below_what_a_second_allows() {
 async fn a_thousand_refusals_end_all_asking_for_a_while() {
     let limits = RateLimits::default();
     for _ in 0..MOST_REFUSALS {
-        limits.note(&message_to(1), StatusCode::FORBIDDEN, &HeaderMap::new(), None);
+        limits.note(
+            &message_to(1),
+            StatusCode::FORBIDDEN,
+            &HeaderMap::new(),
+            None,
+        );
     }
     assert_eq!(limits.take(&message_to(2)), Err(REFUSALS_COUNTED));
     tokio::time::advance(REFUSALS_COUNTED).await;

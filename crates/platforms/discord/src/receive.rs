@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_chat::{AdapterStateError, ChannelPositions};
+use hermetic_chat::{AdapterStateError, ChannelPositions, Event};
+use hermetic_types::DeletedMessage;
 use jiff::Timestamp;
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -11,7 +12,7 @@ use tokio::time::timeout;
 use crate::Discord;
 use crate::channels::Channel;
 use crate::connection::{Connection, Greeting};
-use crate::dispatch::{RawChannel, RawInteraction, RawMention, RawMessage};
+use crate::dispatch::{RawChannel, RawDeletion, RawInteraction, RawMention, RawMessage};
 use crate::hearing::{self, Bot, Heard};
 use crate::route::Route;
 use crate::session::Session;
@@ -81,7 +82,11 @@ impl Discord {
                 wait: Duration::from_millis(reset_after),
             });
         }
-        let content = if self.message_content { MESSAGE_CONTENT } else { 0 };
+        let content = if self.message_content {
+            MESSAGE_CONTENT
+        } else {
+            0
+        };
         let greeting = Greeting::Identify {
             token: self.token.clone(),
             intents: INTENTS | content,
@@ -123,7 +128,7 @@ impl Discord {
 
     pub(crate) fn hear(&self, message: RawMessage, channel: &Channel) -> Result<Heard, Trouble> {
         let bot = self.bot().ok_or(Trouble::Nameless)?;
-        Ok(hearing::hear_message(message, channel, bot, Timestamp::now()))
+        Ok(hearing::hear_message(message, channel, bot, self.now()))
     }
 
     /// What a press or a command says, and the channel it was done in.
@@ -145,9 +150,29 @@ impl Discord {
             None => Some(Channel::private(id)),
         };
         Ok(channel.map(|channel| {
-            let heard = hearing::hear_interaction(interaction, &channel, bot, Timestamp::now());
+            let heard = hearing::hear_interaction(interaction, &channel, bot, self.now());
             (heard, id)
         }))
+    }
+
+    /// Of a message that may have been for us. Where nobody knows the channel, nothing was.
+    pub(crate) fn hear_deletion(&self, message: Snowflake, deletion: &RawDeletion) -> Heard {
+        let channel = match deletion.guild_id {
+            Some(_) => self.channels.find(deletion.channel_id),
+            None => Some(Channel::private(deletion.channel_id)),
+        };
+        let Some(channel) = channel else {
+            return Heard::Nothing("a channel we know nothing of");
+        };
+        Heard::Event(Box::new(Event::Deleted(DeletedMessage {
+            account: self.account.clone(),
+            chat: channel.place().chat,
+            message: message.into(),
+        })))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_millisecond(self.clock.now().millis()).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
     fn bot(&self) -> Option<Bot<'_>> {

@@ -1,6 +1,8 @@
 //! Replies out.
 
-use hermetic_chat::{AdapterState, Button, Outgoing, Reply, Saving, SendError, SendFailure, SendKey};
+use hermetic_chat::{
+    AdapterState, Button, Outgoing, Reply, Saving, SendError, SendFailure, SendKey,
+};
 use hermetic_types::{ChatKind, MessageId, Place, UserId};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -101,8 +103,13 @@ impl Discord {
         let channel = self.target(place).await?.channel;
         let route = edit_route(channel, message)?;
         let body = EditMessage::new(formatted(text), Some(components(buttons)));
-        let edited = self.wire.patiently::<Value>(&route, |r| r.json(&body)).await;
-        edited.map(drop).map_err(|error| SendFailure::from(error).into())
+        let edited = self
+            .wire
+            .patiently::<Value>(&route, |r| r.json(&body))
+            .await;
+        edited
+            .map(drop)
+            .map_err(|error| SendFailure::from(error).into())
     }
 
     /// As it is: half a sentence seldom is good Markdown. Neither waits nor tries again.
@@ -116,7 +123,9 @@ impl Discord {
         let route = edit_route(channel, message)?;
         let body = EditMessage::new(text.as_str().to_owned(), None);
         let edited = self.wire.call::<Value>(&route, |r| r.json(&body)).await;
-        edited.map(drop).map_err(|error| SendFailure::from(error).into())
+        edited
+            .map(drop)
+            .map_err(|error| SendFailure::from(error).into())
     }
 
     pub(crate) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
@@ -124,7 +133,9 @@ impl Discord {
         let route = Route::post("/channels/{}/typing", &[&channel]);
         // Worth nothing late: no waiting, no second try.
         let shown = self.wire.call::<Value>(&route, |r| r).await;
-        shown.map(drop).map_err(|error| SendFailure::from(error).into())
+        shown
+            .map(drop)
+            .map_err(|error| SendFailure::from(error).into())
     }
 
     /// Opening the private channel with somebody twice opens one.
@@ -177,7 +188,10 @@ fn formatted(part: &Outgoing) -> String {
 
 fn edit_route(channel: Snowflake, message: &MessageId) -> Result<Route, SendFailure> {
     let message = snowflake("message", message.as_str())?;
-    Ok(Route::patch("/channels/{}/messages/{}", &[&channel, &message]))
+    Ok(Route::patch(
+        "/channels/{}/messages/{}",
+        &[&channel, &message],
+    ))
 }
 
 fn too_long(limit: usize) -> SendFailure {

@@ -120,8 +120,16 @@ mod tests {
     #[test]
     fn the_gateway_is_asked_for_our_version() {
         let url = http_url("wss://gateway.discord.gg").unwrap();
-        assert_eq!(url.as_str(), "https://gateway.discord.gg/?v=10&encoding=json");
-        for wrong in ["", "gateway.discord.gg", "https://gateway.discord.gg", "file:///x"] {
+        assert_eq!(
+            url.as_str(),
+            "https://gateway.discord.gg/?v=10&encoding=json"
+        );
+        for wrong in [
+            "",
+            "gateway.discord.gg",
+            "https://gateway.discord.gg",
+            "file:///x",
+        ] {
             assert!(http_url(wrong).is_none(), "{wrong}");
         }
     }

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use hermetic_chat::Position;
 use hermetic_types::ChatId;
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 use tracing::{debug, info, warn};
@@ -56,8 +55,11 @@ impl Sweep {
         let Some((id, stored)) = self.channels.front().copied() else {
             return Ok(None);
         };
-        let oldest = Snowflake::before(Timestamp::now(), self.bounds.window);
-        let messages = match discord.read_history(id, stored.max(oldest), self.bounds.limit).await {
+        let oldest = Snowflake::before(discord.now(), self.bounds.window);
+        let messages = match discord
+            .read_history(id, stored.max(oldest), self.bounds.limit)
+            .await
+        {
             Ok(messages) => messages,
             // We were taken out of it, or it is gone.
             Err(Trouble::Call(error)) if error.is_out_of_reach() => {

@@ -51,7 +51,9 @@ impl Discord {
                 thread: None,
             });
         }
-        if self.channels.find(thread).is_some_and(|known| known.ours) || self.enter(channel, thread).await? {
+        if self.channels.find(thread).is_some_and(|known| known.ours)
+            || self.enter(channel, thread).await?
+        {
             return Ok(Target {
                 channel: thread,
                 thread: Some(thread),
@@ -92,13 +94,19 @@ impl Discord {
         let body = json!({ "name": NAME, "auto_archive_duration": FOLDED_AFTER });
         let mut attempt = 1;
         loop {
-            let error = match self.wire.patiently::<Value>(&route, |r| r.json(&body)).await {
+            let error = match self
+                .wire
+                .patiently::<Value>(&route, |r| r.json(&body))
+                .await
+            {
                 Ok(_) => return Ok(()),
                 Err(error) => error,
             };
             match &error {
                 _ if error.code() == Some(THREAD_EXISTS) => return Ok(()),
-                CallError::Refused { status: 400.., .. } if self.exists(message).await => return Ok(()),
+                CallError::Refused { status: 400.., .. } if self.exists(message).await => {
+                    return Ok(());
+                }
                 CallError::Broken(_) | CallError::Garbled { .. } if attempt < ATTEMPTS => {
                     debug!(%error, attempt, "making a thread again");
                     attempt += 1;
@@ -111,7 +119,10 @@ impl Discord {
     /// Whether there is a thread of this id that we have not heard of.
     async fn exists(&self, thread: Snowflake) -> bool {
         let route = Route::get("/channels/{}", &[&thread]);
-        self.wire.patiently::<RawChannel>(&route, |r| r).await.is_ok()
+        self.wire
+            .patiently::<RawChannel>(&route, |r| r)
+            .await
+            .is_ok()
     }
 }
 
@@ -128,4 +139,3 @@ pub(crate) fn snowflake(what: &str, id: &str) -> Result<Snowflake, SendFailure> 
         description: format!("{id:?} is no discord {what}"),
     })
 }
-

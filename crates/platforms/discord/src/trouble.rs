@@ -7,7 +7,7 @@ use hermetic_types::UpdateId;
 use thiserror::Error;
 
 use crate::close_code::Ended;
-use crate::listener::Origin;
+use crate::settlement::Origin;
 use crate::socket::SocketError;
 use crate::wire::CallError;
 

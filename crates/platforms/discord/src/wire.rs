@@ -86,6 +86,8 @@ impl Wire {
             return Err(DiscordConfigError::BaseUrl);
         }
         let mut client = Client::builder()
+            // The gateway's websocket begins as a request of HTTP/1.1.
+            .http1_only()
             .connect_timeout(Duration::from_secs(10))
             // A redirect would carry the token elsewhere.
             .redirect(redirect::Policy::none());
@@ -232,7 +234,9 @@ impl From<CallError> for SendFailure {
             CallError::Throttled { retry_after } => Self::Throttled { retry_after },
             // Something on the way gave up; the message may be through.
             CallError::Refused { status: 500.., .. }
-            | CallError::Garbled { status: 500.. | ..=399 }
+            | CallError::Garbled {
+                status: 500.. | ..=399,
+            }
             | CallError::Broken(_) => Self::Uncertain(Box::new(error)),
             CallError::Refused { .. } | CallError::Garbled { .. } => Self::Refused {
                 description: error.to_string(),

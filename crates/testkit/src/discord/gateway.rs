@@ -129,10 +129,12 @@ impl Connection {
             session.dispatch("READY", json!({
                 "v": 10, "user": bot(), "guilds": [{ "id": GUILD.to_string(), "unavailable": true }],
                 "session_id": id, "resume_gateway_url": url, "shard": [0, 1],
-                "application": application(),
+                "application": application(inner.has_message_content),
             }));
             let shared = inner.channels.values().filter(|channel| channel["type"] != 1);
             session.dispatch("GUILD_CREATE", guild(shared.cloned().collect()));
+            let early = inner.early.take().into_iter().flatten();
+            early.for_each(|(kind, data)| session.dispatch(&kind, data));
             inner.session = Some(session);
             Ok(id)
         })?;
@@ -204,14 +206,25 @@ fn guild(channels: Vec<Value>) -> Value {
         "unavailable": false,
     });
     for empty in [
-        "emojis", "stickers", "presences", "voice_states", "stage_instances", "features",
-        "guild_scheduled_events", "soundboard_sounds",
+        "emojis",
+        "stickers",
+        "presences",
+        "voice_states",
+        "stage_instances",
+        "features",
+        "guild_scheduled_events",
+        "soundboard_sounds",
     ] {
         guild[empty] = json!([]);
     }
     for zero in [
-        "premium_tier", "verification_level", "nsfw_level", "mfa_level", "system_channel_flags",
-        "default_message_notifications", "explicit_content_filter",
+        "premium_tier",
+        "verification_level",
+        "nsfw_level",
+        "mfa_level",
+        "system_channel_flags",
+        "default_message_notifications",
+        "explicit_content_filter",
     ] {
         guild[zero] = json!(0);
     }

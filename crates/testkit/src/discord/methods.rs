@@ -27,20 +27,34 @@ pub(super) struct Asked<'a> {
 }
 
 pub(super) fn answer(asked: Asked<'_>) -> Result<Value, Refusal> {
-    let ids: Vec<u64> = asked.path.split('/').filter_map(|step| step.parse().ok()).collect();
+    let ids: Vec<u64> = asked
+        .path
+        .split('/')
+        .filter_map(|step| step.parse().ok())
+        .collect();
     let id = |index: usize| ids.get(index).copied().unwrap_or_default();
     let (body, file) = (&asked.body, asked.file.as_ref());
     let (answer, message) = asked.world.change(|inner| {
         Ok(match asked.route {
             "GET /gateway/bot" => (gateway(inner), 0),
             "GET /users/@me" => (bot(), 0),
-            "GET /applications/@me" | "GET /oauth2/applications/@me" => (application(), 0),
-            "POST /users/@me/channels" => (private(inner, body)?, 0),
-            "GET /channels/{}" => (inner.channels.get(&id(0)).cloned().ok_or(UNKNOWN_CHANNEL)?, 0),
-            "GET /channels/{}/messages" => (history(inner, id(0), asked.query)?, 0),
-            "GET /channels/{}/messages/{}" => {
-                (inner.messages.get(&(id(0), id(1))).cloned().ok_or(UNKNOWN_MESSAGE)?, 0)
+            "GET /applications/@me" | "GET /oauth2/applications/@me" => {
+                (application(inner.has_message_content), 0)
             }
+            "POST /users/@me/channels" => (private(inner, body)?, 0),
+            "GET /channels/{}" => (
+                inner.channels.get(&id(0)).cloned().ok_or(UNKNOWN_CHANNEL)?,
+                0,
+            ),
+            "GET /channels/{}/messages" => (history(inner, id(0), asked.query)?, 0),
+            "GET /channels/{}/messages/{}" => (
+                inner
+                    .messages
+                    .get(&(id(0), id(1)))
+                    .cloned()
+                    .ok_or(UNKNOWN_MESSAGE)?,
+                0,
+            ),
             "POST /channels/{}/messages" => create(inner, id(0), body, file)?,
             "PATCH /channels/{}/messages/{}" => (edit(inner, (id(0), id(1)), body)?, id(1)),
             "POST /channels/{}/messages/{}/threads" => (thread(inner, id(0), id(1), body)?, 0),
@@ -98,14 +112,18 @@ fn history(inner: &Inner, channel: u64, query: &str) -> Result<Value, Refusal> {
     inner.channels.get(&channel).ok_or(UNKNOWN_CHANNEL)?;
     let asked = |name: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(key, _)| *key == name).and_then(|(_, value)| value.parse::<u64>().ok())
+        pairs
+            .find(|(key, _)| *key == name)
+            .and_then(|(_, value)| value.parse::<u64>().ok())
     };
     let limit = asked("limit").unwrap_or(50);
     if !(1..=100).contains(&limit) {
         return Err((400, 50035, "Invalid Form Body"));
     }
     let after = asked("after").unwrap_or(0);
-    let all = inner.messages.range((channel, after + 1)..=(channel, u64::MAX));
+    let all = inner
+        .messages
+        .range((channel, after + 1)..=(channel, u64::MAX));
     let mut page: Vec<_> = all.map(|(_, message)| message.clone()).collect();
     page.truncate(usize::try_from(limit).unwrap_or(100));
     page.reverse();
@@ -120,7 +138,9 @@ fn create(
 ) -> Result<(Value, u64), Refusal> {
     inner.channels.get(&channel).ok_or(UNKNOWN_CHANNEL)?;
     rules::check_message(inner, channel, body, file)?;
-    let nonce = body["nonce"].as_str().filter(|_| body["enforce_nonce"] == true);
+    let nonce = body["nonce"]
+        .as_str()
+        .filter(|_| body["enforce_nonce"] == true);
     if let Some(at) = nonce.and_then(|nonce| inner.nonces.get(nonce)) {
         return Ok((inner.messages[at].clone(), at.1));
     }
@@ -157,11 +177,20 @@ fn thread(inner: &mut Inner, channel: u64, message: u64, body: &Value) -> Result
     if !inner.may_make_threads {
         return Err((403, 50013, "Missing Permissions"));
     }
-    inner.messages.get(&(channel, message)).ok_or(UNKNOWN_MESSAGE)?;
+    inner
+        .messages
+        .get(&(channel, message))
+        .ok_or(UNKNOWN_MESSAGE)?;
     if inner.channels.contains_key(&message) {
-        return Err((400, 160_004, "A thread has already been created for this message"));
+        return Err((
+            400,
+            160_004,
+            "A thread has already been created for this message",
+        ));
     }
-    let name = body["name"].as_str().filter(|name| (1..=100).contains(&name.chars().count()));
+    let name = body["name"]
+        .as_str()
+        .filter(|name| (1..=100).contains(&name.chars().count()));
     let made = json!({
         "id": message.to_string(), "type": 11, "guild_id": GUILD.to_string(),
         "parent_id": channel.to_string(), "owner_id": BOT_ID.to_string(),
@@ -189,7 +218,10 @@ fn command(inner: &mut Inner, body: &Value) -> Value {
 /// The first answer to an interaction: once, and in time.
 fn callback(inner: &mut Inner, path: &str) -> Result<Value, Refusal> {
     let token = path.split('/').nth(2).unwrap_or_default();
-    let interaction = inner.interactions.get_mut(token).ok_or(UNKNOWN_INTERACTION)?;
+    let interaction = inner
+        .interactions
+        .get_mut(token)
+        .ok_or(UNKNOWN_INTERACTION)?;
     let is_late = interaction.made + std::time::Duration::from_secs(PRESS_LIVES) < Instant::now();
     if is_late || !path.contains(&format!("/{}/", interaction.id)) {
         return Err(UNKNOWN_INTERACTION);
@@ -204,5 +236,8 @@ fn callback(inner: &mut Inner, path: &str) -> Result<Value, Refusal> {
 fn followed_up(inner: &Inner, path: &str) -> Result<(), Refusal> {
     let token = path.split('/').nth(2).unwrap_or_default();
     let interaction = inner.interactions.get(token).ok_or(UNKNOWN_WEBHOOK)?;
-    interaction.acknowledged.then_some(()).ok_or(UNKNOWN_WEBHOOK)
+    interaction
+        .acknowledged
+        .then_some(())
+        .ok_or(UNKNOWN_WEBHOOK)
 }

@@ -42,7 +42,8 @@ pub const MAKE_THREAD: &str = "POST /channels/{}/messages/{}/threads";
 pub const FIRST_ANSWER: &str = "POST /interactions/{}/{}/callback";
 pub const HISTORY: &str = "GET /channels/{}/messages";
 
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Long enough for a client that takes its time to start on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// As Discord has it.
 const BEAT: Duration = Duration::from_millis(41_250);
 
@@ -87,7 +88,8 @@ impl DiscordServer {
     /// The address of a file that attachments may name.
     pub fn put_file(&self, name: &str, bytes: impl Into<bytes::Bytes>) -> String {
         let bytes = bytes.into();
-        self.world.change(|inner| inner.files.insert(name.to_owned(), bytes));
+        self.world
+            .change(|inner| inner.files.insert(name.to_owned(), bytes));
         format!("http://{}/files/{name}", self.address)
     }
 
@@ -153,7 +155,8 @@ impl DiscordServer {
 
     /// The number of the last event.
     pub fn sequence(&self) -> u64 {
-        self.world.look(|inner| inner.session.as_ref().map_or(0, |session| session.sequence))
+        self.world
+            .look(|inner| inner.session.as_ref().map_or(0, |session| session.sequence))
     }
 
     /// Sessions that may still be begun.
@@ -169,6 +172,11 @@ impl DiscordServer {
     /// Beats are not answered any more, or again.
     pub fn answer_beats(&self, answers: bool) {
         self.world.change(|inner| inner.answers_beats = answers);
+    }
+
+    /// People wait for the first bot with what they do. At Discord it would be lost.
+    pub fn wait_for_first_bot(&self) {
+        self.world.change(|inner| inner.early = Some(Vec::new()));
     }
 
     pub fn forbid_threads(&self) {
@@ -220,7 +228,10 @@ impl DiscordServer {
     pub async fn wait_for_bot(&self) {
         self.wait_until("a bot", || {
             let connected = |inner: &world::Inner| {
-                inner.session.as_ref().is_some_and(session::Session::is_connected)
+                inner
+                    .session
+                    .as_ref()
+                    .is_some_and(session::Session::is_connected)
             };
             self.world.look(connected).then_some(())
         })

@@ -48,10 +48,23 @@ impl DiscordServer {
         });
     }
 
+    /// Whoever wrote a message takes it back.
+    pub fn deletes(&self, channel: u64, message: u64) {
+        self.world.change(|inner| {
+            inner.messages.remove(&(channel, message));
+            let mut gone = json!({ "id": message.to_string(), "channel_id": channel.to_string() });
+            if !inner.is_private(channel) {
+                gone["guild_id"] = json!(GUILD.to_string());
+            }
+            inner.dispatch("MESSAGE_DELETE", gone);
+        });
+    }
+
     /// A channel or thread of the server that was always there.
     pub fn add_channel(&self, channel: Value) {
         let id = channel["id"].as_str().and_then(|id| id.parse().ok());
-        self.world.change(|inner| inner.channels.insert(id.unwrap_or_default(), channel));
+        self.world
+            .change(|inner| inner.channels.insert(id.unwrap_or_default(), channel));
     }
 
     /// A button under one of the bot's messages is pressed. Returns the interaction's id.

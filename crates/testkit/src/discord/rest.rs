@@ -31,7 +31,10 @@ async fn call(
     Path(path): Path<String>,
     request: Request,
 ) -> Response {
-    let (method, query) = (request.method().clone(), request.uri().query().map(str::to_owned));
+    let (method, query) = (
+        request.method().clone(),
+        request.uri().query().map(str::to_owned),
+    );
     if let Err(refusal) = check_caller(&request, &path) {
         return refuse(refusal);
     }
@@ -84,7 +87,10 @@ async fn call(
             ("x-ratelimit-bucket", format!("bucket of {route}")),
             ("x-ratelimit-limit", most.to_string()),
             ("x-ratelimit-remaining", left.to_string()),
-            ("x-ratelimit-reset-after", format!("{:.3}", resets.as_secs_f64())),
+            (
+                "x-ratelimit-reset-after",
+                format!("{:.3}", resets.as_secs_f64()),
+            ),
         ] {
             if let Ok(value) = HeaderValue::from_str(&value) {
                 headers.insert(name, value);
@@ -128,7 +134,9 @@ async fn body(request: Request) -> Option<(Value, Option<Bytes>)> {
     let kind = request.headers().get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.starts_with("multipart/form-data") {
-        let bytes = axum::body::to_bytes(request.into_body(), 64 << 20).await.ok()?;
+        let bytes = axum::body::to_bytes(request.into_body(), 64 << 20)
+            .await
+            .ok()?;
         if bytes.is_empty() {
             return Some((Value::Null, None));
         }
@@ -168,6 +176,9 @@ fn too_many(retry_after: f64, global: bool) -> Response {
 
 /// The connection ends before the answer does.
 fn broken() -> Response {
-    let pieces = [Ok(Bytes::from_static(b"{")), Err(std::io::Error::other("cut"))];
+    let pieces = [
+        Ok(Bytes::from_static(b"{")),
+        Err(std::io::Error::other("cut")),
+    ];
     Body::from_stream(stream::iter(pieces)).into_response()
 }

@@ -63,7 +63,9 @@ impl Session {
         self.connection = Some(connection);
         let missed = self.log.iter().filter(|(number, _)| *number > sequence);
         let missed: Vec<_> = missed.map(|(_, payload)| payload.clone()).collect();
-        missed.into_iter().for_each(|payload| self.order(Order::Send(payload)));
+        missed
+            .into_iter()
+            .for_each(|payload| self.order(Order::Send(payload)));
         self.dispatch("RESUMED", json!({}));
         // Nobody is told twice that a session was resumed.
         self.log.pop();
@@ -78,7 +80,9 @@ impl Session {
     }
 
     pub(super) fn is_connected(&self) -> bool {
-        self.connection.as_ref().is_some_and(|connection| !connection.is_closed())
+        self.connection
+            .as_ref()
+            .is_some_and(|connection| !connection.is_closed())
     }
 
     fn shows_content(&self, message: &Value) -> bool {

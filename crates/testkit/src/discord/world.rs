@@ -71,6 +71,8 @@ pub(super) struct Inner {
     pub(super) messages: BTreeMap<(u64, u64), Value>,
     pub(super) nonces: HashMap<String, (u64, u64)>,
     pub(super) session: Option<Session>,
+    /// What people do before a bot was ever there; told to the first, if they wait for it.
+    pub(super) early: Option<Vec<(String, Value)>>,
     pub(super) starts_left: u64,
     pub(super) identifies: u32,
     /// The numbers that sessions were resumed from.
@@ -119,6 +121,7 @@ impl Default for Inner {
             messages: BTreeMap::new(),
             nonces: HashMap::new(),
             session: None,
+            early: None,
             starts_left: 1000,
             identifies: 0,
             resumes: Vec::new(),
@@ -238,13 +241,17 @@ impl Inner {
     }
 
     pub(super) fn is_private(&self, channel: u64) -> bool {
-        self.channels.get(&channel).is_some_and(|channel| channel["type"] == 1)
+        self.channels
+            .get(&channel)
+            .is_some_and(|channel| channel["type"] == 1)
     }
 
     /// Tells the bot, if it has a session; whether it listens or not.
     pub(super) fn dispatch(&mut self, kind: &str, data: Value) {
-        if let Some(session) = &mut self.session {
-            session.dispatch(kind, data);
+        match (&mut self.session, &mut self.early) {
+            (Some(session), _) => session.dispatch(kind, data),
+            (None, Some(early)) => early.push((kind.to_owned(), data)),
+            (None, None) => {}
         }
     }
 
@@ -259,6 +266,8 @@ impl Inner {
     }
 
     pub(super) fn announce(&mut self, channel: u64, mut message: Value) {
+        let kind = self.channels.get(&channel).map(|channel| &channel["type"]);
+        message["channel_type"] = kind.cloned().unwrap_or_default();
         if !self.is_private(channel) {
             message["guild_id"] = json!(GUILD.to_string());
         }
@@ -280,6 +289,7 @@ pub(super) fn bot() -> Value {
     })
 }
 
-pub(super) fn application() -> Value {
-    json!({ "id": APPLICATION.to_string(), "name": "hermetic", "flags": 1 << 19 })
+pub(super) fn application(has_message_content: bool) -> Value {
+    let flags = if has_message_content { 1 << 19 } else { 0 };
+    json!({ "id": APPLICATION.to_string(), "name": "hermetic", "flags": flags })
 }

@@ -4,6 +4,7 @@
 //! package, the reason is returned, and the test that wanted it is skipped aloud.
 
 mod aimock;
+mod discord;
 mod telegram;
 
 use std::ffi::OsStr;
@@ -18,6 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 pub use aimock::Aimock;
+pub use discord::DiscordJsBot;
 pub use telegram::TelegramTestApi;
 
 const LONGEST_INSTALL: Duration = Duration::from_secs(180);

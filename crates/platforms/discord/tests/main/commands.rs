@@ -34,10 +34,14 @@ async fn a_command_is_acknowledged_at_once_and_heard_as_if_it_had_been_written()
     let mut inbox = lab.listen();
     listening_until(&mut inbox, lab.server.wait_for_bot()).await;
     let channel = lab.server.private_channel(ALICE);
-    lab.server.commands(ALICE, channel, "approve", Some("session"));
+    lab.server
+        .commands(ALICE, channel, "approve", Some("session"));
     // Nothing is stored yet, and nobody reads.
     let calls = lab.server.wait_for(FIRST_ANSWER, 1).await;
-    assert_eq!((&calls[0].body["type"], &calls[0].body["data"]["flags"]), (&json!(5), &json!(64)));
+    assert_eq!(
+        (&calls[0].body["type"], &calls[0].body["data"]["flags"]),
+        (&json!(5), &json!(64))
+    );
     let received = next(&mut inbox).await;
     assert_eq!(lab.server.tries(REMOVE_ANSWER), 0);
     received.receipt.stored();
@@ -50,7 +54,10 @@ async fn a_command_is_acknowledged_at_once_and_heard_as_if_it_had_been_written()
     answer.reply_to = Some(heard.message);
     lab.discord.send(&heard.place, &answer).await.unwrap();
     let sent = &lab.server.calls(CREATE_MESSAGE)[0].body;
-    assert!(sent.get("message_reference").is_none(), "a command is no message: {sent}");
+    assert!(
+        sent.get("message_reference").is_none(),
+        "a command is no message: {sent}"
+    );
 }
 
 #[tokio::test]
@@ -58,7 +65,8 @@ async fn words_are_offered_while_somebody_types() {
     let lab = Lab::with(table).await;
     let mut inbox = lab.listen();
     listening_until(&mut inbox, lab.server.wait_for_bot()).await;
-    lab.server.types(ALICE, lab.server.private_channel(ALICE), "approve", "Se");
+    lab.server
+        .types(ALICE, lab.server.private_channel(ALICE), "approve", "Se");
     let calls = listening_until(&mut inbox, lab.server.wait_for(FIRST_ANSWER, 1)).await;
     assert_eq!(
         calls[0].body,
@@ -69,35 +77,32 @@ async fn words_are_offered_while_somebody_types() {
 #[tokio::test]
 async fn commands_are_announced_where_they_differ_and_only_then() {
     let lab = Lab::with(table).await;
-    {
-        let mut inbox = lab.listen();
-        listening_until(&mut inbox, lab.server.wait_for(WRITE, 2)).await;
-        lab.server.says(ALICE, "hello");
-        next_message(&mut inbox).await;
-    }
+    let mut inbox = lab.listen();
+    listening_until(&mut inbox, lab.server.wait_for(WRITE, 2)).await;
+    lab.server.says(ALICE, "hello");
+    next_message(&mut inbox).await;
+    lab.leave(inbox).await;
     let written = lab.server.calls(WRITE);
     assert_eq!(written[1].body["options"][0]["autocomplete"], true);
 
     // The same table is not even looked at again.
     let lab = lab.restarted(table);
-    {
-        let mut inbox = lab.listen();
-        lab.server.says(ALICE, "hello");
-        next_message(&mut inbox).await;
-    }
+    let mut inbox = lab.listen();
+    lab.server.says(ALICE, "hello again");
+    next_message(&mut inbox).await;
+    lab.leave(inbox).await;
     assert_eq!((lab.server.tries(LIST), lab.server.tries(WRITE)), (1, 2));
 
     // One that changed is written, and the other is left alone.
-    let changed = |config: &mut DiscordConfig| {
+    let lab = lab.restarted(|config| {
         table(config);
         config.commands[0].description = "Something else".to_owned();
-    };
-    let lab = lab.restarted(changed);
-    {
-        let mut inbox = lab.listen();
-        let written = listening_until(&mut inbox, lab.server.wait_for(WRITE, 3)).await;
-        assert_eq!(written[2].body["name"], "stop");
-    }
+    });
+    let mut inbox = lab.listen();
+    let written = listening_until(&mut inbox, lab.server.wait_for(WRITE, 3)).await;
+    assert_eq!(written[2].body["name"], "stop");
+    lab.leave(inbox).await;
+
     let lab = lab.restarted(|config| {
         table(config);
         config.command_sync = CommandSync::Bulk;

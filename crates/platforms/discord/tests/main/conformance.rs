@@ -15,6 +15,7 @@ hermetic_chat::conformance!(candidate);
 
 async fn candidate(name: &str) -> Candidate {
     let server = DiscordServer::start().await.unwrap();
+    server.wait_for_first_bot();
     let mut config = config(&server.url());
     config.account = AccountId::new(Platform::Discord, name.parse().unwrap());
     let state = Arc::new(InMemoryState::default());
@@ -33,7 +34,7 @@ async fn candidate(name: &str) -> Candidate {
 struct DiscordStandIn {
     server: DiscordServer,
     channel: u64,
-    /// What was said last, and what is said once a bot listens.
+    /// What was said last.
     said: Mutex<u64>,
 }
 

@@ -10,10 +10,22 @@ async fn malformed_events_hold_up_nothing() {
     let lab = Lab::new().await;
     let mut inbox = lab.listen();
     listening_until(&mut inbox, lab.server.wait_for_bot()).await;
-    for text in ["", "null", "{", "[]", "{\"op\":\"x\"}", "{\"op\":0}", "{\"op\":99,\"d\":{}}"] {
+    for text in [
+        "",
+        "null",
+        "{",
+        "[]",
+        "{\"op\":\"x\"}",
+        "{\"op\":0}",
+        "{\"op\":99,\"d\":{}}",
+    ] {
         lab.server.garbage(text);
     }
-    lab.server.garbage(&format!("{{\"op\":0,\"d\":{}1{}}}", "[".repeat(500), "]".repeat(500)));
+    lab.server.garbage(&format!(
+        "{{\"op\":0,\"d\":{}1{}}}",
+        "[".repeat(500),
+        "]".repeat(500)
+    ));
     for data in [
         Value::Null,
         json!([]),
@@ -25,14 +37,26 @@ async fn malformed_events_hold_up_nothing() {
         json!({ "id": "1", "channel_id": "2", "author": "alice", "content": "x" }),
         json!({ "id": "1", "channel_id": "2", "mentions": [1], "content": "x" }),
     ] {
-        for kind in ["MESSAGE_CREATE", "INTERACTION_CREATE", "GUILD_CREATE", "CHANNEL_UPDATE"] {
+        for kind in [
+            "MESSAGE_CREATE",
+            "INTERACTION_CREATE",
+            "GUILD_CREATE",
+            "CHANNEL_UPDATE",
+        ] {
             lab.server.dispatch(kind, data.clone());
         }
     }
-    lab.server.dispatch("GUILD_CREATE", json!({ "channels": [1, null, { "id": "5" }] }));
+    lab.server.dispatch(
+        "GUILD_CREATE",
+        json!({ "channels": [1, null, { "id": "5" }] }),
+    );
     lab.server.says(ALICE, "after all that");
     assert_eq!(next_message(&mut inbox).await.text, "after all that");
-    assert_eq!(lab.server.resumes(), [0; 0], "nothing of it cost the connection");
+    assert_eq!(
+        lab.server.resumes(),
+        [0; 0],
+        "nothing of it cost the connection"
+    );
 }
 
 #[tokio::test]

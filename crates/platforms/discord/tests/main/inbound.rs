@@ -1,11 +1,11 @@
 //! What is heard, and what is left to others.
 
-use hermetic_chat::Chat;
+use hermetic_chat::{Chat, Event};
 use hermetic_testkit::discord::{BOT_ID, CHANNEL};
 use hermetic_types::{ChatId, ChatKind};
 use serde_json::json;
 
-use crate::lab::{ALICE, Lab, listening_until, next_message, place, reply, thread};
+use crate::lab::{ALICE, Lab, listening_until, next, next_message, place, reply, thread};
 
 #[tokio::test]
 async fn in_a_channel_only_a_mention_or_a_reply_to_us_is_heard() {
@@ -28,13 +28,21 @@ async fn in_a_channel_only_a_mention_or_a_reply_to_us_is_heard() {
     let heard = next_message(&mut inbox).await;
     assert_eq!(heard.text, "what time is it?");
     assert!(heard.mentions_us);
-    assert_eq!(heard.place, thread(mention), "it will be answered in a thread of its own");
+    assert_eq!(
+        heard.place,
+        thread(mention),
+        "it will be answered in a thread of its own"
+    );
     assert_eq!(heard.sender.id.as_str(), "7");
     assert_eq!(heard.sender.display, "User 7");
 
     let heard = next_message(&mut inbox).await;
     assert_eq!(heard.text, "and now?");
-    assert_eq!(heard.place, place(CHANNEL, ChatKind::Group, None), "and a reply where it is");
+    assert_eq!(
+        heard.place,
+        place(CHANNEL, ChatKind::Group, None),
+        "and a reply where it is"
+    );
     let quoted = heard.reply_to.unwrap();
     assert!(quoted.from_us);
     assert_eq!(quoted.text, "it is late");
@@ -42,11 +50,14 @@ async fn in_a_channel_only_a_mention_or_a_reply_to_us_is_heard() {
 
 #[tokio::test]
 async fn lists_of_channels_are_kept() {
-    let other = |id: u64| {
-        json!({ "id": id.to_string(), "type": 0, "guild_id": "50", "name": "another" })
-    };
+    let other =
+        |id: u64| json!({ "id": id.to_string(), "type": 0, "guild_id": "50", "name": "another" });
     let lab = Lab::with(|config| {
-        let list = |ids: &[u64]| ids.iter().map(|id| ChatId::new(id.to_string()).unwrap()).collect();
+        let list = |ids: &[u64]| {
+            ids.iter()
+                .map(|id| ChatId::new(id.to_string()).unwrap())
+                .collect()
+        };
         config.hearing.free_response_channels = list(&[60]);
         config.hearing.ignored_channels = list(&[61]);
         config.hearing.no_thread_channels = list(&[62]);
@@ -64,7 +75,10 @@ async fn lists_of_channels_are_kept() {
     assert_eq!(heard.text, "no mention needed");
     assert!(!heard.mentions_us);
     assert_eq!(heard.place, place(60, ChatKind::Group, None));
-    assert_eq!(next_message(&mut inbox).await.place, place(62, ChatKind::Group, None));
+    assert_eq!(
+        next_message(&mut inbox).await.place,
+        place(62, ChatKind::Group, None)
+    );
 }
 
 #[tokio::test]
@@ -98,7 +112,8 @@ async fn what_was_passed_on_is_quoted() {
             "id": "3", "filename": "a.txt", "size": 5, "content_type": "text/plain",
         }]}}, "no snapshot"],
     });
-    lab.server.says_with(lab.server.private_channel(ALICE), ALICE, passed_on);
+    lab.server
+        .says_with(lab.server.private_channel(ALICE), ALICE, passed_on);
     let heard = next_message(&mut inbox).await;
     assert_eq!(
         heard.text,
@@ -119,13 +134,24 @@ async fn a_thread_is_a_conversation_and_needs_no_mention_once_we_take_part() {
     lab.server.says_in(70, ALICE, "among ourselves");
     lab.server.says_in(70, ALICE, "<@42> join us");
     let heard = next_message(&mut inbox).await;
-    assert_eq!((heard.text.as_str(), &heard.place), ("join us", &thread(70)));
-    lab.discord.send(&heard.place, &reply("here")).await.unwrap();
+    assert_eq!(
+        (heard.text.as_str(), &heard.place),
+        ("join us", &thread(70))
+    );
+    lab.discord
+        .send(&heard.place, &reply("here"))
+        .await
+        .unwrap();
     assert_eq!(lab.server.shown(70), ["here"]);
-    assert_eq!(lab.server.calls("PUT /channels/{}/thread-members/@me").len(), 1);
+    assert_eq!(
+        lab.server
+            .calls("PUT /channels/{}/thread-members/@me")
+            .len(),
+        1
+    );
     lab.server.says_in(70, ALICE, "without your name");
     assert_eq!(next_message(&mut inbox).await.text, "without your name");
-    drop(inbox);
+    lab.leave(inbox).await;
 
     // Also after a restart, when nobody describes the thread.
     let lab = lab.restarted(|_| {});
@@ -165,4 +191,23 @@ async fn our_name_is_taken_off_and_a_bare_one_stays() {
         lab.server.says(ALICE, said);
         assert_eq!(next_message(&mut inbox).await.text, heard);
     }
+}
+
+#[tokio::test]
+async fn a_deleted_message_is_told() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    listening_until(&mut inbox, lab.server.wait_for_bot()).await;
+    let said = lab.server.says_in(CHANNEL, ALICE, "<@42> never mind");
+    let heard = next_message(&mut inbox).await;
+    lab.server.deletes(CHANNEL, said);
+    let received = next(&mut inbox).await;
+    received.receipt.stored();
+    let Event::Deleted(deleted) = received.event else {
+        panic!("expected a deletion, got {:?}", received.event);
+    };
+    assert_eq!(
+        (deleted.chat, deleted.message),
+        (heard.place.chat, heard.message)
+    );
 }

@@ -22,6 +22,7 @@ pub(crate) struct Lab {
     pub(crate) server: DiscordServer,
     pub(crate) state: Arc<InMemoryState>,
     pub(crate) discord: Arc<Discord>,
+    stop: CancellationToken,
 }
 
 pub(crate) type Inbox<'a> = BoxStream<'a, Result<Received, ReceiveError>>;
@@ -44,6 +45,7 @@ impl Lab {
             server,
             state,
             discord: Arc::new(discord.unwrap()),
+            stop: CancellationToken::new(),
         }
     }
 
@@ -54,12 +56,20 @@ impl Lab {
         let discord = Discord::new(config, Arc::clone(&self.state) as Arc<dyn AdapterState>);
         Self {
             discord: Arc::new(discord.unwrap()),
+            stop: CancellationToken::new(),
             ..self
         }
     }
 
     pub(crate) fn listen(&self) -> Inbox<'_> {
-        self.discord.receive(CancellationToken::new())
+        self.discord.receive(self.stop.clone())
+    }
+
+    /// The end of listening, as a gateway that stops has it.
+    pub(crate) async fn leave(&self, mut inbox: Inbox<'_>) {
+        self.stop.cancel();
+        let ended = timeout(PATIENCE, inbox.next()).await;
+        assert!(ended.expect("an end in time").is_none());
     }
 
     /// The private place with Alice.

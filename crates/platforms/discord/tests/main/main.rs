@@ -17,3 +17,4 @@ mod outbound;
 mod presses;
 mod sessions;
 mod threads;
+mod vendor_client;

@@ -24,7 +24,10 @@ async fn a_reply_calls_nobody_and_shows_no_preview() {
     lab.discord.send(&place, &answer).await.unwrap();
     let body = &lab.server.calls(CREATE_MESSAGE)[0].body;
     assert_eq!(body["content"], "**done**, @everyone: https://a.b/?leak=1");
-    assert_eq!(body["allowed_mentions"]["parse"].as_array().map(Vec::len), Some(0));
+    assert_eq!(
+        body["allowed_mentions"]["parse"].as_array().map(Vec::len),
+        Some(0)
+    );
     assert_eq!(body["allowed_mentions"]["replied_user"], false);
     assert_eq!(body["flags"], 4);
     assert_eq!(body["message_reference"]["fail_if_not_exists"], false);
@@ -36,7 +39,9 @@ async fn a_long_reply_becomes_several_messages_with_whole_fences() {
     let code = format!("```py\n{}```\n", "print(1)\n".repeat(500));
     let mut long = reply(format!("Look:\n{code}"));
     long.buttons = vec![
-        (0..7).map(|n| Button::new(format!("Yes {n}"), format!("y:{n}")).unwrap()).collect(),
+        (0..7)
+            .map(|n| Button::new(format!("Yes {n}"), format!("y:{n}")).unwrap())
+            .collect(),
     ];
     long.key = Some(SendKey::new(1, 0));
     let sent = lab.discord.send(&lab.private(), &long).await.unwrap();
@@ -59,7 +64,10 @@ async fn a_long_reply_becomes_several_messages_with_whole_fences() {
 async fn formatting_that_does_not_fit_is_left_out() {
     let lab = Lab::new().await;
     let stars = "*".repeat(1999);
-    lab.discord.send(&lab.private(), &reply(&stars)).await.unwrap();
+    lab.discord
+        .send(&lab.private(), &reply(&stars))
+        .await
+        .unwrap();
     assert_eq!(lab.server.shown(lab.server.private_channel(ALICE)), [stars]);
 }
 
@@ -71,10 +79,16 @@ async fn a_second_send_with_the_same_key_makes_no_second_message() {
     answer.key = Some(SendKey::new(7, 0));
     lab.server.fail_next(CREATE_MESSAGE, Failure::DropAfter);
     let error = lab.discord.send(&place, &answer).await.unwrap_err();
-    assert!(matches!(error.failure, SendFailure::Uncertain(_)), "{error:?}");
+    assert!(
+        matches!(error.failure, SendFailure::Uncertain(_)),
+        "{error:?}"
+    );
     let lab = lab.restarted(|_| {});
     let sent = lab.discord.send(&place, &answer).await.unwrap();
-    assert_eq!(lab.server.shown(lab.server.private_channel(ALICE)), ["once"]);
+    assert_eq!(
+        lab.server.shown(lab.server.private_channel(ALICE)),
+        ["once"]
+    );
     answer.key = Some(SendKey::new(8, 0));
     assert_ne!(lab.discord.send(&place, &answer).await.unwrap(), sent);
 
@@ -97,7 +111,11 @@ async fn throttling_is_waited_out_or_told() {
         let told = matches!(error.failure, SendFailure::Throttled { retry_after } if retry_after > Duration::from_secs(800));
         assert!(told, "{error:?}");
     }
-    assert_eq!(lab.server.tries(CREATE_MESSAGE), 3, "who is told to wait is not asked");
+    assert_eq!(
+        lab.server.tries(CREATE_MESSAGE),
+        3,
+        "who is told to wait is not asked"
+    );
     // Another place is not held up by it, until everybody is.
     let bob = lab.discord.private_place(&UserId::from(8)).await.unwrap();
     lab.discord.send(&bob, &reply("another")).await.unwrap();
@@ -112,7 +130,8 @@ async fn throttling_is_waited_out_or_told() {
 async fn a_bucket_is_never_asked_for_more_than_it_holds() {
     let lab = Lab::new().await;
     let place = lab.private();
-    lab.server.limit(CREATE_MESSAGE, 3, Duration::from_millis(300));
+    lab.server
+        .limit(CREATE_MESSAGE, 3, Duration::from_millis(300));
     for number in 0..8 {
         let said = reply(format!("message {number}"));
         lab.discord.send(&place, &said).await.unwrap();
@@ -148,9 +167,12 @@ async fn failures_are_told_apart() {
             other => panic!("{other:?}"),
         }
     }
-    drop(lab.server);
+    let lab = lab.restarted(|config| config.base_url = "http://127.0.0.1:9/api/v10".to_owned());
     let error = lab.discord.send(&place, &reply("hello")).await.unwrap_err();
-    assert!(matches!(error.failure, SendFailure::NotSent(_)), "{error:?}");
+    assert!(
+        matches!(error.failure, SendFailure::NotSent(_)),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -162,11 +184,21 @@ async fn an_answer_grows_by_edits_that_wait_for_nothing() {
     lab.discord.refresh(&place, &sent[0], &grown).await.unwrap();
     lab.server.fail_next(EDIT_MESSAGE, too_many(60.0, false));
     for _ in 0..2 {
-        let error = lab.discord.refresh(&place, &sent[0], &grown).await.unwrap_err();
-        assert!(matches!(error.failure, SendFailure::Throttled { .. }), "{error:?}");
+        let error = lab
+            .discord
+            .refresh(&place, &sent[0], &grown)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error.failure, SendFailure::Throttled { .. }),
+            "{error:?}"
+        );
     }
     assert_eq!(lab.server.tries(EDIT_MESSAGE), 2);
-    assert_eq!(lab.server.shown(lab.server.private_channel(ALICE)), ["a **b"]);
+    assert_eq!(
+        lab.server.shown(lab.server.private_channel(ALICE)),
+        ["a **b"]
+    );
 }
 
 #[tokio::test]
@@ -175,7 +207,10 @@ async fn what_is_no_place_of_discord_is_refused() {
     let mut place = lab.private();
     place.chat = "../users/@me".to_owned().try_into().unwrap();
     let error = lab.discord.send(&place, &reply("hello")).await.unwrap_err();
-    assert!(matches!(error.failure, SendFailure::Refused { .. }), "{error:?}");
+    assert!(
+        matches!(error.failure, SendFailure::Refused { .. }),
+        "{error:?}"
+    );
     let nobody = UserId::new("@everyone").unwrap();
     assert!(lab.discord.private_place(&nobody).await.is_err());
     assert!(!format!("{:?}", lab.discord).contains("token-of-the-bot"));

@@ -23,7 +23,10 @@ async fn a_press_is_answered_in_one_step_and_for_one_person() {
     let mut inbox = lab.listen();
     let press = pressed(&lab, &mut inbox).await;
     assert_eq!((press.data.as_str(), press.message.as_str()), ("q:1", "5"));
-    lab.discord.answer_press(&press, &outgoing("Allowed once.")).await.unwrap();
+    lab.discord
+        .answer_press(&press, &outgoing("Allowed once."))
+        .await
+        .unwrap();
     let calls = lab.server.calls(FIRST_ANSWER);
     assert_eq!(calls[0].body["type"], 4);
     assert_eq!(calls[0].body["data"]["flags"], 64);
@@ -40,9 +43,15 @@ async fn an_acknowledged_press_is_answered_behind_it() {
     let press = pressed(&lab, &mut inbox).await;
     lab.discord.acknowledge_press(&press).await.unwrap();
     assert_eq!(lab.server.calls(FIRST_ANSWER)[0].body["type"], 6);
-    lab.discord.answer_press(&press, &outgoing("Allowed once.")).await.unwrap();
+    lab.discord
+        .answer_press(&press, &outgoing("Allowed once."))
+        .await
+        .unwrap();
     let said = &lab.server.calls(FOLLOW_UP)[0].body;
-    assert_eq!((said["content"].as_str(), said["flags"].as_u64()), (Some("Allowed once."), Some(64)));
+    assert_eq!(
+        (said["content"].as_str(), said["flags"].as_u64()),
+        (Some("Allowed once."), Some(64))
+    );
 }
 
 #[tokio::test]
@@ -56,7 +65,10 @@ async fn a_press_is_acknowledged_though_nobody_takes_the_events() {
     let calls = lab.server.wait_for(FIRST_ANSWER, 1).await;
     assert_eq!(calls[0].body["type"], 6);
     let press = next_press(&mut inbox).await;
-    lab.discord.answer_press(&press, &outgoing("Late.")).await.unwrap();
+    lab.discord
+        .answer_press(&press, &outgoing("Late."))
+        .await
+        .unwrap();
     assert_eq!(lab.server.calls(FOLLOW_UP).len(), 1);
 }
 
@@ -68,8 +80,14 @@ async fn a_press_of_an_earlier_process_is_answered_by_a_message() {
         pressed(&lab, &mut inbox).await
     };
     let lab = lab.restarted(|_| {});
-    lab.discord.answer_press(&press, &outgoing("Allowed once.")).await.unwrap();
-    assert_eq!(lab.server.shown(lab.server.private_channel(ALICE)), ["Allowed once."]);
+    lab.discord
+        .answer_press(&press, &outgoing("Allowed once."))
+        .await
+        .unwrap();
+    assert_eq!(
+        lab.server.shown(lab.server.private_channel(ALICE)),
+        ["Allowed once."]
+    );
 }
 
 #[tokio::test]
@@ -81,5 +99,8 @@ async fn a_press_in_a_channel_names_its_place() {
     let press = next_press(&mut inbox).await;
     assert_eq!(press.place, place(CHANNEL, ChatKind::Group, None));
     assert_eq!(press.sender.id.as_str(), "7");
-    assert!(!format!("{press:?}").contains("token-of"), "a token opens the answer");
+    assert!(
+        !format!("{press:?}").contains("token-of"),
+        "a token opens the answer"
+    );
 }

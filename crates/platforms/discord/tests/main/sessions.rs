@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use hermetic_chat::{Chat, ChatState, ReceiveError};
+use hermetic_chat::{Chat, ChatState, CheckError, ReceiveError};
 use hermetic_testkit::discord::{CHANNEL, DiscordServer, Failure, HISTORY};
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use crate::lab::{ALICE, Lab, PATIENCE, listening_until, message, next, next_message};
 
@@ -26,8 +25,15 @@ async fn a_session_is_resumed_from_the_last_stored_event() {
     drop(two.receipt);
 
     let again = next_message(&mut inbox).await;
-    assert_eq!((again.text.as_str(), &again.update), ("two", &message(two.event).update));
-    assert_eq!(lab.server.resumes()[0], stored, "three was seen, two was not stored");
+    assert_eq!(
+        (again.text.as_str(), &again.update),
+        ("two", &message(two.event).update)
+    );
+    assert_eq!(
+        lab.server.resumes()[0],
+        stored,
+        "three was seen, two was not stored"
+    );
     lab.server.says(ALICE, "four");
     let mut last = next_message(&mut inbox).await;
     if last.update == three.update {
@@ -50,7 +56,11 @@ async fn each_way_to_end_a_connection_has_its_consequence() {
         ("4008", |server| server.close(4008), false),
         ("1001", |server| server.close(1001), false),
         ("reconnect", |server| server.order_reconnect(), false),
-        ("invalid, resumable", |server| server.invalidate_session(true), false),
+        (
+            "invalid, resumable",
+            |server| server.invalidate_session(true),
+            false,
+        ),
         ("4007", |server| server.close(4007), true),
         ("4009", |server| server.close(4009), true),
         ("invalid", |server| server.invalidate_session(false), true),
@@ -77,10 +87,14 @@ async fn each_way_to_end_a_connection_has_its_consequence() {
 
 #[tokio::test]
 async fn a_gateway_that_does_not_answer_beats_is_left_and_the_session_kept() {
-    let server = DiscordServer::beating(Duration::from_millis(50)).await.unwrap();
+    let server = DiscordServer::beating(Duration::from_millis(50))
+        .await
+        .unwrap();
     let lab = Lab::at(server, |_| {});
     let mut inbox = lab.listen();
-    let beating = lab.server.wait_until("some beats", || (lab.server.beats() > 5).then_some(()));
+    let beating = lab
+        .server
+        .wait_until("some beats", || (lab.server.beats() > 5).then_some(()));
     listening_until(&mut inbox, beating).await;
     assert_eq!(lab.server.resumes(), [0; 0], "it is well while it answers");
     lab.server.answer_beats(false);
@@ -102,7 +116,9 @@ async fn a_beat_that_is_asked_for_is_given() {
     listening_until(&mut inbox, lab.server.wait_for_bot()).await;
     let before = lab.server.beats();
     lab.server.ask_for_beat();
-    let beat = lab.server.wait_until("a beat", || (lab.server.beats() > before).then_some(()));
+    let beat = lab
+        .server
+        .wait_until("a beat", || (lab.server.beats() > before).then_some(()));
     listening_until(&mut inbox, beat).await;
 }
 
@@ -126,7 +142,10 @@ async fn a_missing_content_intent_is_said_with_its_remedy() {
     let last = timeout(PATIENCE, inbox.next()).await.unwrap().unwrap();
     let ReceiveError::Unauthorized { description, .. } = last.unwrap_err();
     assert!(description.contains("developer portal"), "{description}");
-    assert!(description.contains("message_content: false"), "{description}");
+    assert!(
+        description.contains("message_content: false"),
+        "{description}"
+    );
     assert_eq!(lab.server.identifies(), 1, "it is not tried again");
 }
 
@@ -174,22 +193,24 @@ async fn no_session_is_begun_when_few_are_left() {
 #[tokio::test]
 async fn a_restart_goes_on_with_the_session() {
     let lab = Lab::new().await;
-    let stop = CancellationToken::new();
-    {
-        let mut inbox = lab.discord.receive(stop.clone());
-        listening_until(&mut inbox, lab.server.wait_for_bot()).await;
-        lab.server.says(ALICE, "before");
-        assert_eq!(next_message(&mut inbox).await.text, "before");
-        stop.cancel();
-        assert!(timeout(PATIENCE, inbox.next()).await.unwrap().is_none());
-    }
+    let mut inbox = lab.listen();
+    listening_until(&mut inbox, lab.server.wait_for_bot()).await;
+    lab.server.says(ALICE, "before");
+    assert_eq!(next_message(&mut inbox).await.text, "before");
+    lab.leave(inbox).await;
     // The first word of somebody who never wrote is in no history that is swept.
     lab.server.says(8, "meanwhile");
     let lab = lab.restarted(|_| {});
     let mut inbox = lab.listen();
     let heard = next_message(&mut inbox).await;
-    assert_eq!((heard.text.as_str(), heard.sender.id.as_str()), ("meanwhile", "8"));
-    assert_eq!((lab.server.identifies(), lab.server.resumes().len()), (1, 1));
+    assert_eq!(
+        (heard.text.as_str(), heard.sender.id.as_str()),
+        ("meanwhile", "8")
+    );
+    assert_eq!(
+        (lab.server.identifies(), lab.server.resumes().len()),
+        (1, 1)
+    );
     assert_eq!(lab.server.tries(HISTORY), 0, "nothing was missed");
 }
 
@@ -197,7 +218,8 @@ async fn a_restart_goes_on_with_the_session() {
 async fn a_server_that_cannot_be_reached_is_tried_again() {
     let lab = Lab::new().await;
     for _ in 0..3 {
-        lab.server.fail_next("GET /gateway/bot", Failure::BadGateway);
+        lab.server
+            .fail_next("GET /gateway/bot", Failure::BadGateway);
     }
     lab.server.fail_next("GET /users/@me", Failure::Drop);
     let mut inbox = lab.listen();
@@ -206,4 +228,30 @@ async fn a_server_that_cannot_be_reached_is_tried_again() {
     assert_eq!(next_message(&mut inbox).await.text, "at last");
     assert_eq!(lab.server.tries("GET /gateway/bot"), 4);
     assert_eq!(lab.discord.state(), ChatState::Connected);
+}
+
+#[tokio::test]
+async fn a_check_names_the_bot_and_what_it_lacks() {
+    let lab = Lab::new().await;
+    let check = lab.discord.check().await.unwrap();
+    assert_eq!(
+        (check.name.as_deref(), check.shortcomings.len()),
+        (Some("hermetic"), 0)
+    );
+    lab.server.withhold_content();
+    lab.server.leave_starts(20);
+    let check = lab.discord.check().await.unwrap();
+    assert!(
+        check.shortcomings[0]
+            .remedy
+            .contains("message_content: false")
+    );
+    assert!(check.shortcomings[1].problem.contains("20"));
+    assert_eq!(lab.server.identifies(), 0);
+    let stranger = Lab::with(|config| config.token = hermetic_types::Secret::new("wrong")).await;
+    let error = stranger.discord.check().await.unwrap_err();
+    assert!(
+        matches!(error, CheckError::Unauthorized { .. }),
+        "{error:?}"
+    );
 }

@@ -13,7 +13,11 @@ async fn a_mention_is_answered_in_a_thread_that_is_made_for_the_answer() {
     listening_until(&mut inbox, lab.server.wait_for_bot()).await;
     let id = lab.server.says_in(CHANNEL, ALICE, "<@42> hello");
     let heard = next_message(&mut inbox).await;
-    assert_eq!(lab.server.tries(MAKE_THREAD), 0, "a stranger would have caused one");
+    assert_eq!(
+        lab.server.tries(MAKE_THREAD),
+        0,
+        "a stranger would have caused one"
+    );
 
     lab.discord.typing(&heard.place).await.unwrap();
     let mut answer = reply("hello yourself");
@@ -22,7 +26,10 @@ async fn a_mention_is_answered_in_a_thread_that_is_made_for_the_answer() {
     assert_eq!(lab.server.shown(id), ["hello yourself"]);
     assert_eq!(lab.server.tries(MAKE_THREAD), 1);
     let sent = &lab.server.calls(CREATE_MESSAGE)[0].body;
-    assert!(sent.get("message_reference").is_none(), "the thread hangs under it: {sent}");
+    assert!(
+        sent.get("message_reference").is_none(),
+        "the thread hangs under it: {sent}"
+    );
 
     lab.server.says_in(id, ALICE, "go on");
     let more = next_message(&mut inbox).await;
@@ -42,10 +49,20 @@ async fn a_thread_whose_making_is_uncertain_is_made_once() {
     for _ in 0..3 {
         lab.server.fail_next(MAKE_THREAD, Failure::Drop);
     }
-    let error = lab.discord.send(&thread(other), &reply("later")).await.unwrap_err();
-    assert!(matches!(error.failure, SendFailure::NotSent(_)), "{error:?}");
+    let error = lab
+        .discord
+        .send(&thread(other), &reply("later"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error.failure, SendFailure::NotSent(_)),
+        "{error:?}"
+    );
     assert!(error.failure.is_safe_to_repeat());
-    lab.discord.send(&thread(other), &reply("later")).await.unwrap();
+    lab.discord
+        .send(&thread(other), &reply("later"))
+        .await
+        .unwrap();
     assert_eq!(lab.server.shown(other), ["later"]);
 }
 
@@ -86,7 +103,14 @@ async fn where_threads_may_not_be_made_it_is_answered_in_the_channel() {
 #[tokio::test]
 async fn a_thread_under_a_message_that_is_gone_is_refused() {
     let lab = Lab::new().await;
-    let error = lab.discord.send(&thread(99), &reply("hello")).await.unwrap_err();
-    assert!(matches!(error.failure, SendFailure::Refused { .. }), "{error:?}");
+    let error = lab
+        .discord
+        .send(&thread(99), &reply("hello"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error.failure, SendFailure::Refused { .. }),
+        "{error:?}"
+    );
     assert_eq!(error.sent, [] as [MessageId; 0]);
 }
