@@ -75,8 +75,7 @@ impl Discord {
         let route = Route::get("/applications/{}/commands", &[&application]);
         let there: Vec<Value> = self.wire.patiently(&route, |r| r).await?;
         for command in wanted {
-            let same = |other: &&Value| says_the_same(command, other);
-            if there.iter().find(same).is_none() {
+            if !there.iter().any(|other| says_the_same(command, other)) {
                 // One of the same name is replaced.
                 let route = Route::post("/applications/{}/commands", &[&application]);
                 let _: Value = self.wire.patiently(&route, |r| r.json(command)).await?;
@@ -129,8 +128,8 @@ fn says_the_same(wanted: &Value, there: &Value) -> bool {
             .iter()
             .all(|(name, value)| says_the_same(value, there.get(name).unwrap_or(&Value::Null))),
         (Value::Array(wanted), Value::Array(there)) => {
-            let pairs = wanted.iter().zip(there);
-            wanted.len() == there.len() && pairs.into_iter().all(|(a, b)| says_the_same(a, b))
+            let mut pairs = wanted.iter().zip(there);
+            wanted.len() == there.len() && pairs.all(|(a, b)| says_the_same(a, b))
         }
         (Value::Array(wanted), Value::Null) => wanted.is_empty(),
         (Value::Bool(false), Value::Null) => true,
