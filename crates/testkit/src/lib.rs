@@ -10,6 +10,7 @@
 pub mod backend;
 pub mod chat;
 pub mod clock;
+pub mod discord;
 pub mod model;
 pub mod npm;
 pub mod pypi;

@@ -59,6 +59,51 @@ const KEYS: &[(&str, &str)] = &[
         "files leave from a conversation's workspace and from nowhere else",
     ),
     (
+        "platforms.discord.allow_any_attachment",
+        "every kind of file is taken, within its bounds",
+    ),
+    (
+        "platforms.discord.allowed_roles",
+        "people are let in by their user ids, not by roles",
+    ),
+    (
+        "platforms.discord.approval_mentions",
+        "whoever may approve is asked in private",
+    ),
+    (
+        "platforms.discord.channel_overrides",
+        "all channels have one model and one prompt",
+    ),
+    (
+        "platforms.discord.gateway_restart_notification",
+        "a restart is told only where it cut something",
+    ),
+    (
+        "platforms.discord.history_backfill",
+        "a conversation knows what was said to it, and nothing else of a channel",
+    ),
+    (
+        "platforms.discord.history_backfill_limit",
+        "a conversation knows what was said to it, and nothing else of a channel",
+    ),
+    (
+        "platforms.discord.home_channel",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.discord.missed_message_backfill.channels",
+        "every channel is read in which something was said to the bot",
+    ),
+    ("platforms.discord.reactions", "progress shows as typing"),
+    (
+        "platforms.discord.reply_to_mode",
+        "answers quote in groups, and only their first part",
+    ),
+    (
+        "platforms.discord.typing_status_text",
+        "the platform has words of its own",
+    ),
+    (
         "platforms.signal.channel_overrides",
         "all channels have one model and one prompt",
     ),

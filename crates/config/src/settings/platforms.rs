@@ -7,7 +7,7 @@ mod slack;
 mod telegram;
 mod whatsapp;
 
-pub use discord::Discord;
+pub use discord::{Discord, DiscordAccount, DiscordBackfill};
 pub use listener::Webhook;
 pub use signal::{Signal, SignalAccount};
 pub use slack::{Slack, SlackAccount, SlackIntake};

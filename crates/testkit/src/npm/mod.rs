@@ -4,6 +4,7 @@
 //! package, the reason is returned, and the test that wanted it is skipped aloud.
 
 mod aimock;
+mod discord;
 mod signal_cli;
 mod slack;
 mod telegram;
@@ -20,6 +21,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 pub use aimock::Aimock;
+pub use discord::DiscordJsBot;
 pub use signal_cli::signal_cli;
 pub use slack::{BoltBot, EmulatedSlack};
 pub use telegram::TelegramTestApi;
