@@ -24,5 +24,6 @@ mod happy_path;
 mod lab;
 mod processes;
 mod restarts;
+mod slack;
 mod smart;
 mod streaming;

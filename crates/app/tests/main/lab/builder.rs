@@ -12,6 +12,7 @@ use hermetic_testkit::backend::{Commands, StandInBackend};
 use hermetic_testkit::chat::FakeChat;
 use hermetic_testkit::clock::ManualClock;
 use hermetic_testkit::model::{Reply, ScriptedServer};
+use hermetic_testkit::slack::{self, SlackServer};
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
 use hermetic_types::{BackendKind, Platform};
 
@@ -80,6 +81,18 @@ impl Builder {
         );
         let mut builder = self.configured_chats().config(&config);
         builder.access = format!("TELEGRAM_BOT_TOKEN={TOKEN}\n{}", builder.access);
+        builder
+    }
+
+    /// Slack, spoken to over the wire. Alice may write there, who is `U0ALICE`.
+    pub(crate) fn slack(self, server: &SlackServer) -> Self {
+        let config = format!("platforms: {{slack: {{base_url: '{}'}}}}\n", server.url());
+        let mut builder = self.configured_chats().config(&config);
+        builder.access = format!(
+            "SLACK_BOT_TOKEN={}\nSLACK_APP_TOKEN={}\nSLACK_ALLOWED_USERS=U0ALICE",
+            slack::BOT_TOKEN,
+            slack::APP_TOKEN
+        );
         builder
     }
 
