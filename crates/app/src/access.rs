@@ -21,6 +21,7 @@ pub(crate) fn access(config: &Config, store: &Store) -> Access {
     let settings = Settings {
         platforms: [
             (Platform::Telegram, telegram(config)),
+            (Platform::Slack, slack(config)),
             (Platform::Signal, signal(config)),
             (Platform::Webhook, webhook(config)),
             (Platform::Whatsapp, whatsapp::settings(config)),
@@ -44,6 +45,11 @@ fn telegram(config: &Config) -> PlatformSettings {
         group_allowed_chats: ids(&telegram.group_allowed_chats, ChatId::new),
         ..members_of(config, platform, Platform::Telegram, &telegram.allow_bots)
     }
+}
+
+fn slack(config: &Config) -> PlatformSettings {
+    let slack = &config.platforms().slack;
+    members_of(config, &slack.platform, Platform::Slack, &slack.allow_bots)
 }
 
 /// A group that is listened to opens no door to its members.
@@ -193,6 +199,10 @@ pub(crate) fn approvers(config: &Config) -> Vec<(AccountId, UserId)> {
     let asking = [
         (
             accounts_of(Platform::Telegram, platforms.telegram.accounts.keys()),
+            Lists::All,
+        ),
+        (
+            accounts_of(Platform::Slack, platforms.slack.accounts.keys()),
             Lists::All,
         ),
         (

@@ -25,6 +25,7 @@ mod lab;
 mod processes;
 mod restarts;
 mod signal;
+mod slack;
 mod smart;
 mod streaming;
 mod whatsapp;

@@ -13,6 +13,7 @@ use hermetic_testkit::chat::FakeChat;
 use hermetic_testkit::clock::ManualClock;
 use hermetic_testkit::model::{Reply, ScriptedServer};
 use hermetic_testkit::signal_server;
+use hermetic_testkit::slack::{self, SlackServer};
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
 use hermetic_testkit::whatsapp::{
     APP_SECRET, PHONE_NUMBER_ID, TOKEN as WHATSAPP_TOKEN, VERIFY_TOKEN, WhatsAppServer,
@@ -109,6 +110,18 @@ impl Builder {
             "WHATSAPP_CLOUD_PHONE_NUMBER_ID={PHONE_NUMBER_ID}\nWHATSAPP_CLOUD_ACCESS_TOKEN={WHATSAPP_TOKEN}\n\
              WHATSAPP_CLOUD_APP_SECRET={APP_SECRET}\nWHATSAPP_CLOUD_VERIFY_TOKEN={VERIFY_TOKEN}\n{}",
             builder.access
+        );
+        builder
+    }
+
+    /// Slack, spoken to over the wire. Alice may write there, who is `U0ALICE`.
+    pub(crate) fn slack(self, server: &SlackServer) -> Self {
+        let config = format!("platforms: {{slack: {{base_url: '{}'}}}}\n", server.url());
+        let mut builder = self.configured_chats().config(&config);
+        builder.access = format!(
+            "SLACK_BOT_TOKEN={}\nSLACK_APP_TOKEN={}\nSLACK_ALLOWED_USERS=U0ALICE",
+            slack::BOT_TOKEN,
+            slack::APP_TOKEN
         );
         builder
     }
