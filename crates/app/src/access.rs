@@ -207,7 +207,7 @@ pub(crate) fn approvers(config: &Config) -> Vec<(AccountId, UserId)> {
         ),
         (
             accounts_of(Platform::Signal, platforms.signal.accounts.keys()),
-            Lists::All,
+            Lists::Own,
         ),
         // Not who is listed for every platform: a number from elsewhere may be a stranger's telephone.
         (whatsapp::accounts(config), Lists::Own),

@@ -76,7 +76,7 @@ async fn hand_over(slack: &SlackAccount, listening: &Listening, carried: &Carrie
         match carried {
             Carried::Event(payload) => listening.hear_event(slack, payload, given).await,
             Carried::Interaction(payload) => {
-                listening.hear_interaction(slack, payload, given).await
+                listening.hear_interaction(slack, payload, given).await;
             }
             Carried::Command(payload) => listening.hear_command(slack, payload, given).await,
             Carried::Challenge(_) | Carried::Nothing(_) => given.give(),

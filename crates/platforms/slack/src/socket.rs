@@ -141,12 +141,12 @@ async fn hear(
         "interactive" => {
             listening
                 .hear_interaction(slack, payload, acknowledgement)
-                .await
+                .await;
         }
         "slash_commands" => {
             listening
                 .hear_command(slack, payload, acknowledgement)
-                .await
+                .await;
         }
         _ => {
             debug!(account = %slack.account, kind, "an envelope that we do not know");

@@ -54,7 +54,7 @@ impl SlackServer {
 
 impl World {
     /// Sends an envelope over one of the sockets. Returns its id.
-    pub(super) fn deliver(&self, kind: &str, payload: Value) -> String {
+    pub(super) fn deliver(&self, kind: &str, payload: &Value) -> String {
         let id = format!("envelope-{}", self.number());
         let envelope = json!({
             "envelope_id": id, "type": kind, "payload": payload,

@@ -100,7 +100,7 @@ impl Posted {
     }
 
     fn event(&self, ts: &str, text: &str) -> Value {
-        self.lab.server.callback(json!({
+        self.lab.server.callback(&json!({
             "type": "message", "channel": ALICES_CHANNEL, "user": ALICE, "text": text, "ts": ts,
         }))
     }

@@ -189,7 +189,7 @@ async fn another_workspace_is_not_heard_and_its_people_have_names_of_their_own()
         "type": "message", "channel": ALICES_CHANNEL, "user": ALICE, "text": "elsewhere",
         "ts": "1700000000.000100",
     });
-    let mut foreign = lab.server.callback(event);
+    let mut foreign = lab.server.callback(&event);
     foreign["team_id"] = json!("T0OTHER");
     foreign["authorizations"] = json!([{ "team_id": "T0OTHER" }]);
     lab.server.envelope("events_api", foreign);
