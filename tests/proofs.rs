@@ -32,6 +32,24 @@ const GREETED: Reserved = Reserved {
     ],
 };
 
+/// A sandbox is made in one place, which sees it out when that fails; living ones are reached in two more.
+const REACHED: Reserved = Reserved {
+    call: "Sandbox::greet(",
+    files: &[
+        "crates/hermetic/src/commands/sandbox.rs",
+        "crates/sandbox/src/conformance/crash.rs",
+        "crates/sandbox/src/conformance/lab.rs",
+        "crates/sandbox/src/conformance/life.rs",
+        "crates/session/src/making.rs",
+    ],
+};
+
+#[test]
+fn sandboxes_are_made_in_one_place() {
+    let found = elsewhere(&REACHED, &["src"]);
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 #[test]
 fn only_what_a_person_typed_is_cleared_as_typed() {
     let found = elsewhere(&TYPED, &["src", "tests", "benches", "examples"]);

@@ -1,4 +1,4 @@
-//! Any bytes as an update of Telegram and as a webhook's request.
+//! Any bytes as an update of Telegram, a notification of WhatsApp and a webhook's request.
 
 #![no_main]
 
@@ -6,6 +6,7 @@ use hermetic_chat::Event;
 use libfuzzer_sys::fuzz_target;
 
 const BOT: (i64, &str) = (42, "HermeticBot");
+const NUMBER: &str = "1";
 
 fuzz_target!(|bytes: &[u8]| {
     if let Some(event) = hermetic_webhook::parser::read_request(bytes, "nonce") {
@@ -14,6 +15,9 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(update) = serde_json::from_slice(bytes) else {
         return;
     };
+    for event in hermetic_whatsapp::parser::read_notification(&update, NUMBER) {
+        check(&event);
+    }
     let Some(event) = hermetic_telegram::parser::read_update(&update, BOT) else {
         return;
     };

@@ -31,7 +31,8 @@ The project's chores.
   cargo xtask vm [--machine NAME]... [--only STORY]... [--cuts NUMBER] [--release]
                  [--no-build] [--no-install] [--by-hand]
       Makes machines (once; kept under target/vm), boots them in emulation and runs there what only
-      a real machine shows. Takes an hour each on two processors; a single story, minutes.
+      a real machine shows. Takes an hour each on a processor of its own; a single story, minutes.
+      Beside other work, start it with `nice -n -5`.
       Machines: debian-12, debian-13, ubuntu-22.04.
       Stories: doctor, exec, limits, login, attack, contract, units, oom, restart, power.
       --cuts says how often the power is cut (20). --no-build takes the programs that are there.

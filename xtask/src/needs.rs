@@ -30,6 +30,7 @@ pub(crate) enum Part {
     Singularity,
     Squid,
     Node,
+    Python,
     Browser,
     Vm,
 }
@@ -43,8 +44,8 @@ pub(crate) enum Weight {
 
 /// In the order of installing. A row is looked at again just before its turn, because an earlier
 /// one may have brought it.
-const NEEDS: [Need; 21] = {
-    use Part::{Base, Browser, Docker, Node, Podman, Singularity, Squid, Ssh, Vm};
+const NEEDS: [Need; 22] = {
+    use Part::{Base, Browser, Docker, Node, Podman, Python, Singularity, Squid, Ssh, Vm};
     use Weight::{Heavy, Light};
     const fn need(
         part: Part,
@@ -129,6 +130,13 @@ const NEEDS: [Need; 21] = {
             "chat platforms played by npm packages",
         ),
         need(
+            Python,
+            "python3-pip",
+            "pip3",
+            Light,
+            "clients of chat platforms from PyPI",
+        ),
+        need(
             Browser,
             "chromium",
             "chromium",
@@ -211,7 +219,7 @@ pub(crate) fn provide(parts: &[Part], may_install: bool) -> Vec<Lacking> {
 }
 
 impl Part {
-    const NAMED: [(Self, &'static str); 9] = [
+    const NAMED: [(Self, &'static str); 10] = [
         (Self::Base, "base"),
         (Self::Docker, "docker"),
         (Self::Podman, "podman"),
@@ -219,6 +227,7 @@ impl Part {
         (Self::Singularity, "singularity"),
         (Self::Squid, "squid"),
         (Self::Node, "node"),
+        (Self::Python, "python"),
         (Self::Browser, "browser"),
         (Self::Vm, "vm"),
     ];

@@ -1,5 +1,7 @@
 //! Who may speak, from the configuration.
 
+pub(crate) mod whatsapp;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -7,7 +9,7 @@ use hermetic_access::{Access, Bots, Pairing, PlatformSettings, Settings, Unautho
 use hermetic_config::{Config, Stranger};
 use hermetic_gateway::{CommandAccess, CommandRule, PlatformCommandAccess, StoredPairings};
 use hermetic_store::Store;
-use hermetic_types::{AccountId, ChatId, Platform, UserId};
+use hermetic_types::{AccountId, AccountName, ChatId, Platform, UserId};
 use tracing::warn;
 
 pub fn pairing(store: &Store) -> Pairing {
@@ -19,7 +21,10 @@ pub(crate) fn access(config: &Config, store: &Store) -> Access {
     let settings = Settings {
         platforms: [
             (Platform::Telegram, telegram(config)),
+            (Platform::Slack, slack(config)),
+            (Platform::Signal, signal(config)),
             (Platform::Webhook, webhook(config)),
+            (Platform::Whatsapp, whatsapp::settings(config)),
         ]
         .into(),
         allowed_users: users(&platforms.allowed_users),
@@ -34,30 +39,77 @@ pub(crate) fn access(config: &Config, store: &Store) -> Access {
 fn telegram(config: &Config) -> PlatformSettings {
     let telegram = &config.platforms().telegram;
     let platform = &telegram.platform;
-    let written = config
-        .origin("platforms.telegram.unauthorized_dm_behavior")
-        .into_iter();
-    let written = written.chain(config.origin("unauthorized_dm_behavior"));
-    // Left to the default, pairing ends where an allowlist begins.
-    let spelled_out = written
-        .into_iter()
-        .any(|origin| *origin != hermetic_config::Origin::Default);
     warn_of_names(&[&platform.allowed_users, &telegram.group_allowed_users]);
     PlatformSettings {
-        allowed_users: users(&platform.allowed_users),
         group_allowed_users: users(&telegram.group_allowed_users),
         group_allowed_chats: ids(&telegram.group_allowed_chats, ChatId::new),
-        allow_all: platform.allow_all_users,
-        bots: match telegram.allow_bots.as_str() {
+        ..members_of(config, platform, Platform::Telegram, &telegram.allow_bots)
+    }
+}
+
+fn slack(config: &Config) -> PlatformSettings {
+    let slack = &config.platforms().slack;
+    members_of(config, &slack.platform, Platform::Slack, &slack.allow_bots)
+}
+
+/// A group that is listened to opens no door to its members.
+fn signal(config: &Config) -> PlatformSettings {
+    let signal = &config.platforms().signal;
+    let platform = &signal.platform;
+    PlatformSettings {
+        group_allowed_users: users(&signal.group_allowed_users),
+        ..members_of(config, platform, Platform::Signal, "none")
+    }
+}
+
+/// What every platform's people and operators write down the same way.
+fn members_of(
+    config: &Config,
+    section: &hermetic_config::Platform,
+    platform: Platform,
+    allow_bots: &str,
+) -> PlatformSettings {
+    PlatformSettings {
+        allowed_users: users(&section.allowed_users),
+        allow_all: section.allow_all_users,
+        bots: match allow_bots {
             "all" | "true" => Bots::All,
             "mentions" => Bots::Mentioning,
             _ => Bots::Refuse,
         },
-        operators: operators(config, platform),
-        unauthorized_dm: spelled_out.then_some(match platform.stranger {
-            Stranger::Pair => UnauthorizedDm::Pair,
-            Stranger::Ignore => UnauthorizedDm::Ignore,
-        }),
+        operators: operators(config, platform, Lists::All),
+        unauthorized_dm: unauthorized_dm(config, section),
+        ..PlatformSettings::default()
+    }
+}
+
+/// What strangers get, if that is written; left to the default, pairing ends where an allowlist begins.
+fn unauthorized_dm(config: &Config, section: &hermetic_config::Platform) -> Option<UnauthorizedDm> {
+    let own = format!("platforms.{}.unauthorized_dm_behavior", section.name);
+    let written = [own.as_str(), "unauthorized_dm_behavior"];
+    let mut written = written.into_iter().filter_map(|key| config.origin(key));
+    let is_spelled_out = written.any(|origin| *origin != hermetic_config::Origin::Default);
+    is_spelled_out.then_some(match section.stranger {
+        Stranger::Pair => UnauthorizedDm::Pair,
+        Stranger::Ignore => UnauthorizedDm::Ignore,
+    })
+}
+
+/// The sections of a platform that are in use.
+fn sections(
+    config: &Config,
+    platform: Platform,
+) -> impl Iterator<Item = &hermetic_config::Platform> {
+    let enabled = config.platforms().enabled();
+    enabled.filter(move |section| section.kind() == Some(platform))
+}
+
+/// Whom an entry of a list names on a platform.
+fn named_on(platform: Platform, entry: &str) -> Option<UserId> {
+    match platform {
+        #[cfg(feature = "whatsapp")]
+        Platform::Whatsapp => crate::platforms::whatsapp_person(entry),
+        _ => UserId::new(entry).ok(),
     }
 }
 
@@ -77,19 +129,21 @@ fn warn_of_names(lists: &[&Vec<String>]) {
 pub(crate) fn command_access(config: &Config) -> CommandAccess {
     let enabled = config.platforms().enabled();
     let rules = enabled.filter_map(|platform| {
+        let kind = platform.kind()?;
         let access = PlatformCommandAccess {
-            private: command_rule(&platform.admins, &platform.user_commands),
-            groups: command_rule(&platform.group_admins, &platform.group_user_commands),
+            private: command_rule(kind, &platform.admins, &platform.user_commands),
+            groups: command_rule(kind, &platform.group_admins, &platform.group_user_commands),
         };
-        Some((platform.name.parse().ok()?, access))
+        Some((kind, access))
     });
     CommandAccess(rules.collect())
 }
 
-fn command_rule(admins: &[String], commands: &[String]) -> CommandRule {
+fn command_rule(platform: Platform, admins: &[String], commands: &[String]) -> CommandRule {
     let names = commands.iter();
+    let named = admins.iter().filter_map(|admin| named_on(platform, admin));
     CommandRule {
-        admins: (!admins.is_empty()).then(|| ids(admins, UserId::new)),
+        admins: (!admins.is_empty()).then(|| named.collect()),
         for_others: names
             .map(|name| name.trim_start_matches('/').to_lowercase())
             .collect(),
@@ -123,16 +177,16 @@ pub(crate) fn warn_of_approvers(config: &Config) {
         let platform =
             account.map(|account| account.parse().map(|account: AccountId| account.platform()));
         match platform {
-            None | Some(Ok(Platform::Telegram)) => {}
             Some(Ok(Platform::Webhook)) => warn!(
                 approver,
                 "whoever holds WEBHOOK_SECRET can say yes in this name, to questions that this name's own \
                  messages lead to"
             ),
-            Some(_) => warn!(
+            None | Some(Ok(_)) => {}
+            Some(Err(_)) => warn!(
                 approver,
-                "approvals.approvers names nobody who can be asked: questions go to telegram:<number> and \
-                 webhook:<name>"
+                "approvals.approvers names nobody who can be asked: an entry is <platform>:<id>, as in \
+                 telegram:4711"
             ),
         }
     }
@@ -141,18 +195,45 @@ pub(crate) fn warn_of_approvers(config: &Config) {
 /// Everybody who may answer a question, and the account by which they are asked: the one they are
 /// written with, or else the platform's own or first.
 pub(crate) fn approvers(config: &Config) -> Vec<(AccountId, UserId)> {
-    let telegram = &config.platforms().telegram;
-    let of = |name| AccountId::new(Platform::Telegram, name);
-    let accounts: Vec<_> = telegram.accounts.keys().cloned().map(of).collect();
-    let own = AccountId::from(Platform::Telegram);
-    let Some(usual) = accounts
+    let platforms = config.platforms();
+    let asking = [
+        (
+            accounts_of(Platform::Telegram, platforms.telegram.accounts.keys()),
+            Lists::All,
+        ),
+        (
+            accounts_of(Platform::Slack, platforms.slack.accounts.keys()),
+            Lists::All,
+        ),
+        (
+            accounts_of(Platform::Signal, platforms.signal.accounts.keys()),
+            Lists::All,
+        ),
+        // Not who is listed for every platform: a number from elsewhere may be a stranger's telephone.
+        (whatsapp::accounts(config), Lists::Own),
+    ];
+    asking
         .iter()
-        .find(|account| **account == own)
-        .or(accounts.first())
-    else {
+        .flat_map(|(accounts, lists)| approvers_on(config, accounts, *lists))
+        .collect()
+}
+
+fn accounts_of<'a>(
+    platform: Platform,
+    names: impl Iterator<Item = &'a AccountName>,
+) -> Vec<AccountId> {
+    names
+        .map(|name| AccountId::new(platform, name.clone()))
+        .collect()
+}
+
+/// Those who are asked by one of these accounts, which are of one platform.
+fn approvers_on(config: &Config, accounts: &[AccountId], lists: Lists) -> Vec<(AccountId, UserId)> {
+    let is_own = |account: &&AccountId| **account == AccountId::from(account.platform());
+    let Some(usual) = accounts.iter().find(is_own).or(accounts.first()) else {
         return Vec::new();
     };
-    let operators = operators(config, &telegram.platform).into_iter();
+    let operators = operators(config, usual.platform(), lists).into_iter();
     operators
         .flat_map(|user| {
             let mut asked_by = written_with(config, &user);
@@ -172,8 +253,10 @@ fn written_with(config: &Config, user: &UserId) -> Vec<AccountId> {
     let approvers = config.approvals().approvers.iter();
     let named = approvers.filter_map(|approver| approver.split_once(':'));
     named
-        .filter(|(account, listed)| account.contains('/') && *listed == user.as_str())
-        .filter_map(|(account, _)| account.parse().ok())
+        .filter(|(account, _)| account.contains('/'))
+        .filter_map(|(account, listed)| Some((account.parse::<AccountId>().ok()?, listed)))
+        .filter(|(account, listed)| named_on(account.platform(), listed).as_ref() == Some(user))
+        .map(|(account, _)| account)
         .collect()
 }
 
@@ -182,26 +265,35 @@ fn is_on(where_to: &str, platform: &str) -> bool {
     where_to.split('/').next() == Some(platform)
 }
 
+/// Which lists count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lists {
+    All,
+    /// Those that speak of this platform and no other.
+    Own,
+}
+
 /// Admins of the platform, and who may approve there (`platform:user`). Where neither is written, the
 /// people whom the operator put on an allowlist by name.
-fn operators(config: &Config, platform: &hermetic_config::Platform) -> BTreeSet<UserId> {
+fn operators(config: &Config, platform: Platform, lists: Lists) -> BTreeSet<UserId> {
     let approvers = config.approvals().approvers.iter();
     // Without a platform it is that person wherever they write.
-    let approvers = approvers
-        .map(|approver| {
-            approver
-                .split_once(':')
-                .unwrap_or((platform.name, approver))
-        })
-        .filter(|(where_to, _)| is_on(where_to, platform.name))
-        .map(|(_, user)| user.to_owned());
-    let mut all: Vec<_> = approvers.chain(platform.admins.iter().cloned()).collect();
+    let approvers = approvers.filter_map(|approver| match approver.split_once(':') {
+        Some((where_to, user)) => is_on(where_to, platform.name()).then_some(user),
+        None => (lists == Lists::All).then_some(approver.as_str()),
+    });
+    let sections: Vec<_> = sections(config, platform).collect();
+    let admins = sections.iter().flat_map(|section| &section.admins);
+    let mut all: Vec<&str> = approvers.chain(admins.map(String::as_str)).collect();
     if all.is_empty() && config.approvals().approvers.is_empty() {
-        let listed = platform.allowed_users.iter();
-        let listed = listed.chain(&config.platforms().allowed_users);
-        all.extend(listed.filter(|user| *user != "*").cloned());
+        let listed = sections.iter().flat_map(|section| &section.allowed_users);
+        let everywhere = config.platforms().allowed_users.iter();
+        let everywhere = everywhere.filter(|_| lists == Lists::All);
+        let listed = listed.chain(everywhere).map(String::as_str);
+        all.extend(listed.filter(|user| *user != "*"));
     }
-    ids(&all, UserId::new)
+    let named = all.into_iter().filter_map(|user| named_on(platform, user));
+    named.collect()
 }
 
 fn users(listed: &[String]) -> Users {

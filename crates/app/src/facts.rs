@@ -6,13 +6,14 @@ use hermetic_sandbox::{MountMode, Persistence};
 use hermetic_session::Plan;
 use hermetic_types::{BackendKind, Boundary};
 
-use super::terminal;
+use super::{boundary, terminal};
 
 pub(super) fn facts(config: &Config, plan: &Plan) -> prompt::Facts {
-    let sealed = plan.backend.boundary() == Boundary::Sealed;
+    let boundary = boundary(plan.backend);
+    let sealed = boundary == Boundary::Sealed;
     prompt::Facts {
         backend: plan.backend,
-        boundary: plan.backend.boundary(),
+        boundary,
         network: if sealed {
             prompt::Network::Closed
         } else {

@@ -9,7 +9,7 @@ use hermetic_audit::{AppendError, WalkError};
 use hermetic_config::{BackendDoubt, NoHome, Problems};
 use hermetic_egress::BookError;
 use hermetic_gateway::ServeError;
-use hermetic_sandbox::BackendError;
+use hermetic_sandbox::{BackendError, CreateError};
 use hermetic_session::SettleError;
 use hermetic_store::StoreError;
 use hermetic_warden::client::CallError;
@@ -102,6 +102,17 @@ impl From<BackendError> for Failure {
             }
         };
         Self::caused(&error, remedy)
+    }
+}
+
+impl From<CreateError> for Failure {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Start(error) => error.into(),
+            CreateError::Greet(error) => {
+                Self::caused(&error, "try again; if it persists, report it")
+            }
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 
 use super::egress::People;
 use super::toolsets::{Elsewhere, toolsets};
-use super::{Caller, access, approvals, model, platforms};
+use super::{Caller, access, approvals, boundary, model, platforms};
 use crate::{Failure, Surroundings};
 
 const ATTEMPTS: u32 = 3;
@@ -171,7 +171,7 @@ fn settings(config: &Config, resolved: &Resolved, model: &str) -> Settings {
         grace: config.agent().drain_timeout,
         confirm_destructive: config.approvals().confirm_destructive_slash,
         model: model.to_owned(),
-        warnings: resolved.warnings(),
+        warnings: resolved.warnings(boundary),
     }
 }
 

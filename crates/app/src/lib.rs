@@ -10,6 +10,7 @@ mod access;
 mod approvals;
 mod bounds;
 mod daytona;
+mod description;
 mod docker;
 mod egress;
 mod facts;
@@ -56,6 +57,7 @@ use hermetic_types::{
 pub use access::pairing;
 pub use approvals::approvals;
 pub use bounds::SandboxBounds;
+pub use description::{boundary, description};
 pub use egress::{gate, gate_for, journal, rule_book, rules_text};
 pub use failure::Failure;
 pub use gateway::gateway;
@@ -238,7 +240,7 @@ pub fn is_closed(config: &Config, backend: BackendKind) -> bool {
 
 /// Sealed sandboxes have a proxy port where there is a gate. Elsewhere the network is the machine's.
 pub fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Egress>>) -> Network {
-    match (backend.boundary(), gate) {
+    match (boundary(backend), gate) {
         _ if is_closed(config, backend) => Network::Closed,
         (Boundary::Sealed, Some(_)) => Network::Proxied { port: PROXY_PORT },
         _ => Network::Closed,

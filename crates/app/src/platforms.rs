@@ -6,12 +6,16 @@
 mod check;
 mod listeners;
 mod setup;
+#[cfg(feature = "signal")]
+mod signal;
 #[cfg(feature = "slack")]
 mod slack;
 #[cfg(feature = "telegram")]
 mod telegram;
 #[cfg(feature = "webhook")]
 mod webhook;
+#[cfg(feature = "whatsapp")]
+mod whatsapp;
 
 use std::sync::Arc;
 
@@ -24,6 +28,8 @@ use crate::Failure;
 pub use check::check_accounts;
 pub(crate) use listeners::listen;
 pub use setup::{PlatformSetup, SetupValue, setups};
+#[cfg(feature = "whatsapp")]
+pub(crate) use whatsapp::person as whatsapp_person;
 
 /// Reads a platform's accounts.
 type ReadAccounts = fn(&Config, &AdapterStates<'_>) -> Result<Vec<ChatAccount>, Failure>;
@@ -52,6 +58,18 @@ const PLATFORMS: &[SpokenPlatform] = &[
         platform: Platform::Slack,
         accounts: slack::accounts,
         setup: Some(&slack::SETUP),
+    },
+    #[cfg(feature = "whatsapp")]
+    SpokenPlatform {
+        platform: Platform::Whatsapp,
+        accounts: whatsapp::accounts,
+        setup: Some(&whatsapp::SETUP),
+    },
+    #[cfg(feature = "signal")]
+    SpokenPlatform {
+        platform: Platform::Signal,
+        accounts: signal::accounts,
+        setup: Some(&signal::SETUP),
     },
     #[cfg(feature = "webhook")]
     SpokenPlatform {
@@ -110,10 +128,10 @@ pub(crate) fn forgetful(_: &AccountId) -> Arc<dyn AdapterState> {
     Arc::new(InMemoryState::default())
 }
 
-/// Whether this build speaks it.
-pub(crate) fn speaks(name: &str) -> bool {
+/// Whether this build speaks the platform that a section of the configuration is about.
+pub(crate) fn speaks(section: &hermetic_config::Platform) -> bool {
     let mut spoken = PLATFORMS.iter();
-    spoken.any(|spoken| spoken.platform.name() == name)
+    spoken.any(|spoken| Some(spoken.platform) == section.kind())
 }
 
 #[cfg(test)]

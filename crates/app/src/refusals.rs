@@ -35,7 +35,7 @@ pub fn notices(config: &Config) -> Vec<String> {
     let configured = config.platforms();
     let mut notices: Vec<String> = configured
         .enabled()
-        .filter(|platform| !platforms::speaks(platform.name))
+        .filter(|platform| !platforms::speaks(platform))
         .map(|platform| {
             format!(
                 "{name} is configured, but this build does not speak {name}: nobody is answered there",
@@ -44,7 +44,7 @@ pub fn notices(config: &Config) -> Vec<String> {
         })
         .collect();
     let mut enabled = configured.enabled();
-    if !enabled.any(|platform| platforms::speaks(platform.name)) {
+    if !enabled.any(|platform| platforms::speaks(platform)) {
         notices.push(
             "no chat platform is configured; set TELEGRAM_BOT_TOKEN in .env for Telegram"
                 .to_owned(),

@@ -9,7 +9,7 @@ use hermetic_redact::Redactor;
 use hermetic_tools::{Settings, Terminal};
 use hermetic_types::{BackendKind, Boundary};
 
-use super::ssh;
+use super::{boundary, description, ssh};
 
 /// Where a sealed sandbox keeps the conversation's files.
 const SEALED_WORKSPACE: &str = "/workspace";
@@ -54,7 +54,7 @@ pub(super) fn terminal(
 /// The folder commands start in.
 pub(crate) fn workspace(config: &Config, backend: BackendKind) -> String {
     let written = config.terminal().cwd.clone();
-    match (backend.boundary(), backend) {
+    match (boundary(backend), backend) {
         (Boundary::Sealed, _) => SEALED_WORKSPACE.to_owned(),
         // A folder below, of the conversation's own.
         (_, BackendKind::Ssh) => {
@@ -67,12 +67,12 @@ pub(crate) fn workspace(config: &Config, backend: BackendKind) -> String {
 }
 
 pub fn context(config: &Config, backend: BackendKind) -> Context {
-    let home = match (backend.boundary(), backend) {
+    let home = match (boundary(backend), backend) {
         (Boundary::Sealed, _) => SEALED_HOME.to_owned(),
         (_, BackendKind::Ssh) => ssh::home(config),
         (Boundary::Judged, _) => env::var("HOME").unwrap_or_else(|_| "/root".to_owned()),
     };
-    let mut context = Context::new(backend, workspace(config, backend), home);
+    let mut context = Context::new(description(backend), workspace(config, backend), home);
     context.own_home = config.home().root().display().to_string();
     if let Ok(program) = env::current_exe() {
         context.own_files.push(program.display().to_string());

@@ -23,7 +23,7 @@ impl Elsewhere {
         let enabled = config.platforms().enabled();
         let own = enabled.filter_map(|platform| {
             let backend = *resolved.platforms.get(platform.name)?;
-            Some((platform.name.parse().ok()?, backend))
+            Some((platform.kind()?, backend))
         });
         Self(own.collect())
     }

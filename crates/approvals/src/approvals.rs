@@ -7,7 +7,7 @@ use std::time::Duration;
 use hermetic_audit::Audit;
 use hermetic_redact::Redactor;
 use hermetic_store::{
-    Given, MessageRow, NewRequest, Outcome, Reply, Request, Scope, State, Store, StoreError,
+    Given, MessageRow, NewRequest, Outcome, Owner, Reply, Request, Scope, State, Store, StoreError,
     Subject,
 };
 use hermetic_tools::Denied;
@@ -106,9 +106,9 @@ impl Approvals {
         self.0.timeout
     }
 
-    /// Those that can be answered now.
+    /// Those that can be answered now, whichever gateway asked.
     pub async fn pending(&self) -> Result<Vec<Request>, StoreError> {
-        self.0.rows.pending(self.now()).await
+        self.0.rows.pending(Owner::AnyGateway, self.now()).await
     }
 
     /// Somebody who may answer does. Whether they may is the caller's to know.
@@ -141,7 +141,7 @@ impl Approvals {
     pub async fn tidy(&self) -> Result<Vec<Request>, TidyError> {
         self.0.rows.expire(self.now()).await?;
         let mut settled = Vec::new();
-        for request in self.0.rows.unrecorded().await? {
+        for request in self.0.rows.unrecorded(Owner::ThisGateway).await? {
             if self.waited().contains_key(&request.id) {
                 continue;
             }

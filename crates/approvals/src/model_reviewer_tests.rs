@@ -4,7 +4,7 @@ use futures::stream::{self, StreamExt};
 use hermetic_agent::Deltas;
 use hermetic_policy::{Context, Mode, Policy, Rules, Verdict};
 use hermetic_redact::Settings;
-use hermetic_types::{BackendKind, Command};
+use hermetic_types::{BackendDescription, BackendKind, Command};
 use tokio::time::Instant;
 
 use super::*;
@@ -55,7 +55,11 @@ async fn finds_harmless(model: Odd) -> (bool, Duration) {
         mode: Mode::Smart,
         ..Rules::default()
     };
-    let context = Context::new(BackendKind::Local, "/home/user/project", "/home/user");
+    let context = Context::new(
+        BackendDescription::judged(BackendKind::Local),
+        "/home/user/project",
+        "/home/user",
+    );
     let command = Command::script("chmod 777 /etc/hosts");
     let Verdict::Ask(question) = Policy::new(rules).judge(command, &context) else {
         panic!("this is a question");

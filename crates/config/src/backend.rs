@@ -152,8 +152,9 @@ impl Resolved {
         }
     }
 
-    /// What somebody should read at every start; nothing where every chat is sealed.
-    pub fn warnings(&self) -> Vec<String> {
+    /// What somebody should read at every start; nothing where every chat is sealed. What is a boundary
+    /// each backend says of itself, and `boundary` passes it on.
+    pub fn warnings(&self, boundary: impl Fn(BackendKind) -> Boundary) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.backend == BackendKind::Local {
             warnings.push(local_warning("Gateway is"));
@@ -171,7 +172,7 @@ impl Resolved {
                     .to_owned(),
             );
         }
-        if self.approvals_off && used().any(|backend| backend.boundary() == Boundary::Judged) {
+        if self.approvals_off && used().any(|backend| boundary(backend) == Boundary::Judged) {
             warnings.push(
                 "approvals.mode is off: nobody is asked before a dangerous command runs there."
                     .to_owned(),

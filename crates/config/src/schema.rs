@@ -17,7 +17,7 @@ mod unused;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use crate::shape::{Item, Shape};
 
@@ -50,10 +50,13 @@ pub(crate) struct Schema {
     pub(crate) keys: Vec<Key>,
     by_path: HashMap<String, usize>,
     by_variable: HashMap<String, usize>,
-    /// The names that may stand below each section, used by us or not.
-    children: BTreeMap<String, BTreeSet<String>>,
+    /// The names that may stand below each section, used by us or not. Gathered when there is a file to hold
+    /// against them: `hermetic exec` in a home without one need not wait for it.
+    sections: OnceLock<Sections>,
     unused: BTreeSet<&'static str>,
 }
+
+type Sections = BTreeMap<String, BTreeSet<String>>;
 
 pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::build);
 
@@ -71,7 +74,7 @@ impl Schema {
     }
 
     pub(crate) fn is_section(&self, path: &str) -> bool {
-        self.children.contains_key(path)
+        self.sections().contains_key(path)
     }
 
     pub(crate) fn knows(&self, path: &str) -> bool {
@@ -98,11 +101,22 @@ impl Schema {
     }
 
     pub(crate) fn children(&self, section: &str) -> impl Iterator<Item = &str> {
-        self.children
+        self.sections()
             .get(section)
             .into_iter()
             .flatten()
             .map(String::as_str)
+    }
+
+    fn sections(&self) -> &Sections {
+        self.sections.get_or_init(|| {
+            let mut sections = Sections::new();
+            let paths = self.by_path.keys().map(String::as_str);
+            for path in paths.chain(unused::KEYS.iter().copied()) {
+                add_to_sections(&mut sections, path);
+            }
+            sections
+        })
     }
 
     /// The one place where a key of this unmistakable name belongs.
@@ -137,38 +151,34 @@ impl Schema {
             keys: Vec::new(),
             by_path: HashMap::new(),
             by_variable: HashMap::new(),
-            children: BTreeMap::new(),
+            sections: OnceLock::new(),
             unused: unused::KEYS.iter().copied().collect(),
         };
         for (index, key) in keys.iter().enumerate() {
             for path in std::iter::once(&key.path).chain(&key.also) {
                 schema.by_path.insert(path.clone(), index);
-                schema.add_to_sections(path);
             }
             if let Some(variable) = &key.variable {
                 schema.by_variable.insert(variable.clone(), index);
             }
         }
-        for path in unused::KEYS {
-            schema.add_to_sections(path);
-        }
         schema.keys = keys;
         schema
     }
+}
 
-    fn add_to_sections(&mut self, path: &str) {
-        let mut rest = path;
-        loop {
-            let (section, name) = rest.rsplit_once('.').unwrap_or(("", rest));
-            self.children
-                .entry(section.to_owned())
-                .or_default()
-                .insert(name.to_owned());
-            if section.is_empty() {
-                return;
-            }
-            rest = section;
+fn add_to_sections(sections: &mut Sections, path: &str) {
+    let mut rest = path;
+    loop {
+        let (section, name) = rest.rsplit_once('.').unwrap_or(("", rest));
+        sections
+            .entry(section.to_owned())
+            .or_default()
+            .insert(name.to_owned());
+        if section.is_empty() {
+            return;
         }
+        rest = section;
     }
 }
 

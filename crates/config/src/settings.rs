@@ -16,8 +16,9 @@ pub use egress::{CredentialSource, Egress, EgressAddition, EgressCredential, Egr
 pub use gateway::{Dashboard, Gateway};
 pub use model::{Model, ModelRef, Provider};
 pub use platforms::{
-    Discord, Platform, Platforms, Signal, Slack, SlackAccount, SlackIntake, Stranger, Telegram,
-    TelegramAccount, TelegramWebhook, Webhook, WhatsApp, WhatsAppCloud,
+    Discord, DiscordAccount, DiscordBackfill, Platform, Platforms, Signal, SignalAccount, Slack,
+    SlackAccount, SlackIntake, Stranger, Telegram, TelegramAccount, TelegramWebhook, Webhook,
+    WhatsApp, WhatsAppCloud,
 };
 pub use session::{ResetMode, Sessions};
 pub use terminal::{Docker, Native, NativeMount, Ssh, Terminal};

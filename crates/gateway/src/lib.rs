@@ -36,7 +36,10 @@ pub use conversation::{
 };
 pub use delivery::Streaming;
 pub use gateway::{Busy, Gateway, Parts, Settings};
-pub use message::{CommandAccess, CommandRule, PlatformCommandAccess, Reachable};
+pub use message::{
+    ArgumentDescription, COMMANDS, CommandAccess, CommandDescription, CommandRule,
+    PlatformCommandAccess, Reachable,
+};
 pub use pairings::StoredPairings;
 pub use run::{
     Condition, Drained, GatewayMetrics, Part, ProofError, Report, ServeError, Stage, serve,

@@ -12,3 +12,4 @@ pub(crate) use accepted::AcceptedMessage;
 pub use command_access::{CommandAccess, CommandRule, PlatformCommandAccess};
 pub use notices::Reachable;
 pub(crate) use slash::Slash;
+pub use slash::{ArgumentDescription, COMMANDS, CommandDescription};

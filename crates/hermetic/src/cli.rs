@@ -21,15 +21,15 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Folder with config.yaml and .env, instead of $HERMES_HOME or ~/.hermes
+    /// Use this folder with config.yaml and .env, instead of $HERMES_HOME or ~/.hermes
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) home: Option<PathBuf>,
 
-    /// Say more in the log; twice for everything
+    /// Log more; give it twice to log everything
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// How log lines look
+    /// Choose the form of log lines
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Human)]
     pub(crate) log_format: LogFormat,
 }
@@ -38,14 +38,14 @@ pub(crate) struct Cli {
 pub(crate) enum LogFormat {
     /// Lines for people
     Human,
-    /// One JSON object a line
+    /// One JSON object on each line
     Json,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   hermetic config init          write a starter configuration
-  hermetic config check         is it right?
+  hermetic config check         report what is wrong with it
   hermetic gateway run          serve the chats, in the foreground
-  hermetic chat                 talk to the agent here
-  hermetic status               what runs, and how sealed it is";
+  hermetic chat                 talk to the agent in this terminal
+  hermetic status               show what runs and how well it is sealed";

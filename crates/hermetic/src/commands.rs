@@ -28,39 +28,39 @@ use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the chats
+    /// Run, start, stop or install the gateway that serves the chats
     Gateway(gateway::Args),
-    /// Talk to the agent here; what it runs, it runs in a sandbox
+    /// Talk to the agent in this terminal; its commands run in a sandbox
     Chat(chat::Args),
     /// Run one command in a sandbox
     Exec(exec::Args),
-    /// The sandboxes of this home
+    /// List, inspect, stop and destroy the sandboxes of this home
     Sandbox(sandbox::Args),
-    /// Where commands could run, and what is missing elsewhere
+    /// Show where commands can run, and what the other backends lack
     Backends(backends::Args),
-    /// Which layers of the seal hold here
+    /// Check which layers of the seal hold on this machine
     Doctor(doctor::Args),
-    /// The tools over MCP, for other agents
+    /// Offer the sandboxed tools to other agents over MCP
     Mcp(mcp::Args),
-    /// What would be run, asked about or refused
+    /// Show whether a command would be run, asked about or refused
     Policy(policy::Args),
-    /// The way out: its rules, its record, a proxy on its own, and the proof that there is no other
+    /// Manage what sandboxes may reach on the network, and verify it
     Egress(egress::Args),
     /// Write the files for a deployment in containers
     Compose(compose::Args),
-    /// Is a server there and well? For health checks
+    /// Check that a server answers; for health checks of containers
     Probe(probe::Args),
-    /// What runs, and how sealed it is
+    /// Show what runs and how well it is sealed
     Status(status::Args),
-    /// Who may write: codes of strangers, and people let in by one
+    /// Let people in by the code they were given, and put them out again
     Pairing(pairing::Args),
-    /// Questions that wait for a person
+    /// List and answer the questions that wait for a person
     Approvals(approvals::Args),
-    /// The record of what was decided and run
+    /// Show and verify the record of what was decided and run
     Audit(audit::Args),
-    /// Look at the configuration, check it, start one
+    /// Show, check or create the configuration
     Config(config::Args),
-    /// Print completions for a shell
+    /// Print the completion script for a shell
     Completions(completions::Args),
     /// Write the manual pages into a folder
     Man(man::Args),

@@ -14,9 +14,9 @@ pub(crate) enum Exit {
 
 pub(crate) const HELP: &str = "\
 Exit codes:
-  0    done
+  0    success
   1    failed; the message says why
-  2    the arguments make no sense
+  2    the arguments are wrong
   78   the configuration has errors
   125  exec: hermetic itself failed      126  exec: the command cannot be run
   127  exec: no such command             otherwise exec passes the command's own code on";

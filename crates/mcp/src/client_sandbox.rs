@@ -4,10 +4,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_sandbox::Sandbox;
+use hermetic_sandbox::{PassingSandbox, Sandbox};
 use hermetic_session::Outlet;
 use hermetic_tools::{Held, NoSandbox, Workplace};
-use hermetic_types::{ConversationKey, SandboxId};
+use hermetic_types::ConversationKey;
 use tokio::sync::Mutex;
 
 use crate::ClientSandboxes;
@@ -25,8 +25,7 @@ struct Inner {
 
 #[derive(Debug)]
 struct LivingSandbox {
-    id: SandboxId,
-    sandbox: Arc<Sandbox>,
+    sandbox: PassingSandbox,
     outlet: Option<Outlet>,
 }
 
@@ -70,7 +69,7 @@ impl Inner {
             .as_ref()
             .filter(|living| living.sandbox.is_reachable())
         {
-            return Ok(Arc::clone(&living.sandbox));
+            return Ok(Arc::clone(living.sandbox.sandbox()));
         }
         if let Some(dead) = living.take() {
             take_down(self.sandboxes.clone(), dead).await;
@@ -81,7 +80,7 @@ impl Inner {
             ));
         }
         match self.make().await {
-            Ok(made) => Ok(Arc::clone(&living.insert(made).sandbox)),
+            Ok(made) => Ok(Arc::clone(living.insert(made).sandbox.sandbox())),
             Err(none) => {
                 self.sandboxes.give_place_back();
                 Err(none)
@@ -91,30 +90,15 @@ impl Inner {
 
     async fn make(&self) -> Result<LivingSandbox, NoSandbox> {
         let spec = self.sandboxes.spec(&self.conversation);
-        let backend = self.sandboxes.backend();
-        let made = async {
-            let link = backend
-                .create(&spec)
-                .await
-                .map_err(|error| in_full(&error))?;
-            let sandbox = Sandbox::greet(&spec.id, backend.kind(), link).await;
-            sandbox.map_err(|error| in_full(&error))
-        };
-        match made.await {
+        match PassingSandbox::create(self.sandboxes.backend(), &spec).await {
             Ok(sandbox) => {
                 tracing::info!(sandbox = %spec.id, client = %self.conversation, "sandbox created");
                 let outlet = self.sandboxes.outlet(&sandbox, &self.conversation).await;
-                Ok(LivingSandbox {
-                    id: spec.id,
-                    sandbox: Arc::new(sandbox),
-                    outlet,
-                })
+                Ok(LivingSandbox { sandbox, outlet })
             }
             Err(error) => {
+                let error = in_full(&error);
                 tracing::error!(client = %self.conversation, error, "no sandbox");
-                if let Err(error) = backend.destroy(&spec.id).await {
-                    tracing::warn!(sandbox = %spec.id, %error, "a failed create left a rest");
-                }
                 Err(NoSandbox(
                     "the sandbox could not be started, so nothing was run; `hermetic doctor` tells \
                      what is missing",
@@ -134,11 +118,12 @@ impl Drop for Inner {
 }
 
 async fn take_down(sandboxes: ClientSandboxes, living: LivingSandbox) {
-    let LivingSandbox { id, outlet, .. } = living;
+    let LivingSandbox { sandbox, outlet } = living;
+    let id = sandbox.id().clone();
     if let Some(outlet) = outlet {
         outlet.close().await;
     }
-    match sandboxes.backend().destroy(&id).await {
+    match sandbox.destroy().await {
         Ok(()) => tracing::info!(sandbox = %id, "sandbox destroyed"),
         Err(error) => {
             tracing::error!(sandbox = %id, %error, "a sandbox could not be taken down");

@@ -126,7 +126,7 @@ impl ClientSandboxes {
 
     /// What a client is told of the network.
     pub(crate) fn reach(&self) -> &'static str {
-        match (self.0.backend.kind().boundary(), &self.0.gate) {
+        match (self.0.backend.description().boundary, &self.0.gate) {
             (Boundary::Judged, _) => "Its network is that of the machine it is on.",
             (Boundary::Sealed, Some(_)) => {
                 "It reaches what the operator allows, by the proxy that its environment names."
@@ -137,7 +137,7 @@ impl ClientSandboxes {
 
     /// Whether commands reach anything but the sandbox they run in.
     pub(crate) fn reaches_out(&self) -> bool {
-        self.0.gate.is_some() || self.0.backend.kind().boundary() == Boundary::Judged
+        self.0.gate.is_some() || self.0.backend.description().boundary == Boundary::Judged
     }
 
     /// Says whether there is room for one more.

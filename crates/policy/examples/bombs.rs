@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use hermetic_policy::{Context, judge_line};
-use hermetic_types::BackendKind;
+use hermetic_types::{BackendDescription, BackendKind};
 use rustix::time::{ClockId, clock_gettime};
 
 /// What is repeated, with what stands before and after all of it.
@@ -148,7 +148,11 @@ const SIZES: &[usize] = &[2 << 10, 8 << 10, 16 << 10, 32 << 10, 128 << 10, 1 << 
 
 #[expect(clippy::print_stdout, reason = "an example prints")]
 fn main() {
-    let context = Context::new(BackendKind::Local, "/home/user/project", "/home/user");
+    let context = Context::new(
+        BackendDescription::judged(BackendKind::Local),
+        "/home/user/project",
+        "/home/user",
+    );
     let mut found = Vec::new();
     for (before, repeated, after) in SHAPES {
         for size in SIZES {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hermetic_types::{BackendKind, Boundary};
+use hermetic_types::{BackendDescription, BackendKind, Boundary};
 
 use crate::fingerprint::Fingerprint;
 
@@ -10,6 +10,7 @@ use crate::fingerprint::Fingerprint;
 #[derive(Clone, Debug)]
 pub struct Context {
     pub backend: BackendKind,
+    pub(crate) boundary: Boundary,
     /// Where commands start and may do as they please short of wiping it.
     pub workspace: String,
     /// The home folder of whoever the commands run as.
@@ -24,13 +25,14 @@ pub struct Context {
 
 impl Context {
     pub fn new(
-        backend: BackendKind,
+        backend: BackendDescription,
         workspace: impl Into<String>,
         home: impl Into<String>,
     ) -> Self {
         let home = home.into();
         Self {
-            backend,
+            backend: backend.kind,
+            boundary: backend.boundary,
             workspace: workspace.into(),
             own_home: format!("{home}/.hermes"),
             home,
@@ -40,6 +42,6 @@ impl Context {
     }
 
     pub fn boundary(&self) -> Boundary {
-        self.backend.boundary()
+        self.boundary
     }
 }

@@ -1,10 +1,14 @@
 //! Commands with labels: `!` is refused always, `-` is asked about, `+` runs. `⏎` is a newline.
 
 use hermetic_policy::{Context, Label, judge_line};
-use hermetic_types::BackendKind;
+use hermetic_types::{BackendDescription, BackendKind};
 
 fn check(name: &str, text: &str) {
-    let context = Context::new(BackendKind::Local, "/home/user/project", "/home/user");
+    let context = Context::new(
+        BackendDescription::judged(BackendKind::Local),
+        "/home/user/project",
+        "/home/user",
+    );
     let mut wrong = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
         let (mark, command) = line.split_at(2);

@@ -4,9 +4,13 @@ use hermetic_policy::{
     Answer, Category, Context, Grounds, Label, Lowerable, Mode, Policy, Question, RefusedBy, Rules,
     Scope, Verdict, explain, judge_line,
 };
-use hermetic_types::{BackendKind, Command};
+use hermetic_types::{BackendDescription, BackendKind, Command};
 
 fn context(backend: BackendKind) -> Context {
+    let backend = match backend {
+        BackendKind::Local | BackendKind::Ssh => BackendDescription::judged(backend),
+        sealed => BackendDescription::sealed(sealed),
+    };
     Context::new(backend, "/home/user/project", "/home/user")
 }
 
@@ -397,7 +401,11 @@ fn readings_that_cannot_be_counted_are_asked_about() {
 
 #[test]
 fn a_workspace_or_a_home_on_a_mounted_disk_is_no_other_system() {
-    let mut context = Context::new(BackendKind::Local, "/mnt/disk/proj", "/mnt/data/home/bot");
+    let mut context = Context::new(
+        BackendDescription::judged(BackendKind::Local),
+        "/mnt/disk/proj",
+        "/mnt/data/home/bot",
+    );
     context.own_home = "/mnt/data/home/bot/state".to_owned();
     for (text, label) in [
         (

@@ -1,11 +1,15 @@
 //! For any input there is an answer, and wrapping does not launder.
 
 use hermetic_policy::{Context, Label, Policy, explain, judge_line};
-use hermetic_types::{BackendKind, Command};
+use hermetic_types::{BackendDescription, BackendKind, Command};
 use proptest::prelude::*;
 
 fn judged(text: &str) -> Label {
-    let context = Context::new(BackendKind::Local, "/home/user/project", "/home/user");
+    let context = Context::new(
+        BackendDescription::judged(BackendKind::Local),
+        "/home/user/project",
+        "/home/user",
+    );
     judge_line(text, &context).verdict
 }
 
@@ -201,7 +205,11 @@ const MEANINGS: &[&str] = &[
 ];
 
 fn fingerprint(command: &Command) -> String {
-    let context = Context::new(BackendKind::Local, "/home/user/project", "/home/user");
+    let context = Context::new(
+        BackendDescription::judged(BackendKind::Local),
+        "/home/user/project",
+        "/home/user",
+    );
     explain(&Policy::default(), command, &context)
         .fingerprint
         .to_string()

@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::TcpListener;
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_types::{BackendKind, ConversationKey, SandboxId};
+use hermetic_types::{BackendDescription, BackendKind, ConversationKey, SandboxId};
 use serde::Serialize;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,7 +22,13 @@ use crate::{Lifeline, Spec};
 /// - `list` names only sandboxes of this installation;
 /// - nothing here opens by path something the sandbox could have replaced.
 pub trait Backend: Send + Sync + fmt::Debug {
-    fn kind(&self) -> BackendKind;
+    /// Which one it is, and whether its sandboxes are a boundary. Where they are not, commands are judged
+    /// before they run.
+    fn description(&self) -> BackendDescription;
+
+    fn kind(&self) -> BackendKind {
+        self.description().kind
+    }
 
     /// Whether the link may break while the sandbox lives on, as one over a network does. Commands
     /// there go on without it and are picked up again.

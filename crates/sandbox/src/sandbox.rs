@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use hermetic_policy::Cleared;
 use hermetic_types::{
-    self as types, BackendKind, Boundary, Command, Program, RunId, SandboxId, Stdin,
+    self as types, BackendDescription, BackendKind, Boundary, Command, Program, RunId, SandboxId,
+    Stdin,
 };
 use hermetic_warden::client::{CallError, GreetError, Running, Warden, WardenServices};
 use hermetic_warden::protocol::{
@@ -33,7 +34,7 @@ use crate::{Backend, Finished, Link, distant, gather};
 #[derive(Debug)]
 pub struct Sandbox {
     id: SandboxId,
-    kind: BackendKind,
+    description: BackendDescription,
     warden: Warden,
     /// How to reach it again, where the link may break.
     way_back: Option<Arc<dyn Backend>>,
@@ -56,16 +57,17 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SHELL: &str = "main";
 
 impl Sandbox {
+    /// Reaches the warden at the end of a link that such a backend made.
     pub async fn greet(
         id: &SandboxId,
-        kind: BackendKind,
+        description: BackendDescription,
         mut link: Link,
     ) -> Result<Self, GreetError> {
         let exit = link.take_exit();
         let warden = Warden::greet(link.into_stream(), PATIENCE).await?;
         Ok(Self {
             id: id.clone(),
-            kind,
+            description,
             warden,
             way_back: None,
             exit: Mutex::new(exit),
@@ -84,11 +86,11 @@ impl Sandbox {
     }
 
     pub fn kind(&self) -> BackendKind {
-        self.kind
+        self.description.kind
     }
 
     pub fn boundary(&self) -> Boundary {
-        self.kind.boundary()
+        self.description.boundary
     }
 
     pub fn is_reachable(&self) -> bool {

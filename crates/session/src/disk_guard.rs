@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hermetic_store::{Entry, LedgerState};
+use hermetic_store::{Entry, LedgerState, Owner};
 use hermetic_types::{BackendKind, ConversationKey, HealthReport, SandboxId};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -257,7 +257,7 @@ impl Sandboxes {
             return guard.counted().sum;
         }
         let began = Instant::now();
-        let entries = match self.ledger.entries().await {
+        let entries = match self.ledger.entries(Owner::ThisGateway).await {
             Ok(entries) => entries,
             Err(error) => {
                 if !std::mem::replace(&mut guard.counted().no_ledger, true) {

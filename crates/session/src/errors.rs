@@ -1,6 +1,6 @@
 //! Why a sandbox could not be had, or not be let go.
 
-use hermetic_sandbox::{BackendError, GreetError};
+use hermetic_sandbox::{BackendError, CreateError, GreetError};
 use hermetic_store::StoreError;
 use hermetic_types::{BackendKind, SandboxId};
 use thiserror::Error;
@@ -52,6 +52,15 @@ pub enum LetGoError {
     },
     #[error("the ledger could not be written")]
     Ledger(#[from] StoreError),
+}
+
+impl From<CreateError> for LeaseError {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Start(error) => Self::Start(error),
+            CreateError::Greet(error) => Self::Greet(error),
+        }
+    }
 }
 
 impl LeaseError {

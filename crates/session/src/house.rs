@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use hermetic_store::{Entry, LedgerState};
+use hermetic_store::{Entry, LedgerState, Owner};
 use hermetic_types::SandboxId;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -78,7 +78,7 @@ impl Sandboxes {
 
     async fn retry(&self, retries: &mut Retries) -> Instant {
         let far = Instant::now() + LOOK_AGAIN;
-        let entries = match self.ledger.entries().await {
+        let entries = match self.ledger.entries(Owner::ThisGateway).await {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::error!(%error, "the ledger cannot be read");

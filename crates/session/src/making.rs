@@ -37,8 +37,7 @@ impl Sandboxes {
 
         let begun = Instant::now();
         let made = async {
-            let link = backend.create(&spec).await?;
-            let sandbox = Sandbox::greet(&spec.id, backend.kind(), link).await?;
+            let sandbox = Sandbox::create(backend.as_ref(), &spec).await?;
             Ok::<_, LeaseError>(Arc::new(sandbox.with_way_back(backend)))
         };
         match made.await {
@@ -101,13 +100,13 @@ impl Sandboxes {
             }
             _ => backend.resume(&spec).await?,
         };
-        let sandbox = match Sandbox::greet(&entry.id, entry.backend, link).await {
+        let sandbox = match Sandbox::greet(&entry.id, backend.description(), link).await {
             // There, and not answering: what it ran is lost, its files are not.
             Err(error) if spec.persistence == Persistence::Kept => {
                 tracing::warn!(sandbox = %entry.id, %error, "a sandbox is started anew");
                 backend.stop(&entry.id).await?;
                 let link = backend.resume(&spec).await?;
-                Sandbox::greet(&entry.id, entry.backend, link).await?
+                Sandbox::greet(&entry.id, backend.description(), link).await?
             }
             greeted => greeted?,
         };
@@ -138,7 +137,7 @@ impl Sandboxes {
         let backend = self.backend(tenant.backend)?;
         let id = &tenant.spec.id;
         let link = backend.connect(id).await?;
-        let sandbox = Sandbox::greet(id, backend.kind(), link).await?;
+        let sandbox = Sandbox::greet(id, backend.description(), link).await?;
         Ok(Arc::new(sandbox.with_way_back(backend)))
     }
 }

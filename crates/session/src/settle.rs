@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Lifeline, Spec};
-use hermetic_store::{Entry, LedgerState, StoreError};
+use hermetic_store::{Entry, LedgerState, Owner, StoreError};
 use hermetic_types::SandboxId;
 use serde::Serialize;
 use thiserror::Error;
@@ -37,10 +37,13 @@ pub enum SettleError {
 
 impl Sandboxes {
     /// Brings ledger and world together after a start: adopts what lives, destroys what no
-    /// conversation wants, and never touches another installation's, which no backend lists.
+    /// conversation wants, and never touches another gateway's, whose rows say so, nor another
+    /// installation's, which no backend lists.
     pub async fn settle(&self) -> Result<Settled, SettleError> {
         let mut settled = Settled::default();
-        let entries = self.ledger.entries().await?;
+        let entries = self.ledger.entries(Owner::ThisGateway).await?;
+        // Another gateway's are neither ours to settle nor strays.
+        let known = self.ledger.entries(Owner::AnyGateway).await?;
         for backend in self.backends.values() {
             let rows = || {
                 let rows = entries.iter();
@@ -66,6 +69,7 @@ impl Sandboxes {
                 let state = found.remove(&entry.id).map(|found| found.state);
                 self.settle_entry(entry, state, &mut settled).await?;
             }
+            found.retain(|id, _| known.iter().all(|entry| entry.id != *id));
             for stray in found.into_values() {
                 settle_stray(backend, &stray, &mut settled).await;
             }

@@ -236,6 +236,23 @@ async fn a_start_settles_what_a_crash_left() {
 }
 
 #[tokio::test]
+async fn a_start_leaves_what_another_gateway_has() {
+    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let ours = lab.lease("alice").await.unwrap().id().clone();
+    let another = lab.another_gateway().await;
+    let theirs = another.lease(&ConversationKey::new("bob")).await.unwrap();
+    let settled = another.settle().await.unwrap();
+    assert_eq!((settled.adopted, settled.destroyed), (1, 0));
+    assert!(
+        lab.backend.ids().contains(&ours),
+        "it was taken for a stray"
+    );
+    let settled = lab.restart().settle().await.unwrap();
+    assert_eq!((settled.adopted, settled.destroyed), (1, 0));
+    assert!(lab.backend.ids().contains(theirs.id()));
+}
+
+#[tokio::test]
 async fn what_comes_late_after_a_crash_is_seen_out() {
     let lab = Lab::new(Persistence::Ephemeral, 10).await;
     let asked_for = lab.name_only("bob").await;

@@ -15,7 +15,7 @@ pub use request::{Given, NewRequest, Reply, Request, Scope, State, Subject};
 use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Fail;
 use crate::database::{Database, DatabaseError, Row, Statement, Written};
-use crate::{MessageRow, StoreError};
+use crate::{MessageRow, Owner, StoreError};
 use request::request;
 
 #[derive(Clone, Debug)]
@@ -48,8 +48,9 @@ impl Approvals {
         for _ in 0..MOST_TRIES {
             let insert = Statement::new(
                 "INSERT INTO approvals (id, subject, conversation, message, what, fingerprint,
-                                        reasons, longest, asker, asked_at, expires_at, state)
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
+                                        reasons, longest, asker, asked_at, expires_at, owner,
+                                        state)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
                  ON CONFLICT (id) DO NOTHING RETURNING *",
             )
             .bind(RequestId::random().as_str())
@@ -62,7 +63,8 @@ impl Approvals {
             .bind(new.longest.name())
             .bind(new.asker)
             .bind(new.asked_at.millis())
-            .bind(new.expires_at.millis());
+            .bind(new.expires_at.millis())
+            .bind(self.database.gateway());
             let doing = "write a question down";
             let terms = (OnDisk, Fail);
             let opened = self
@@ -85,16 +87,17 @@ impl Approvals {
             .await
     }
 
-    /// Those that can still be answered, in the order they were asked.
-    pub async fn pending(&self, now: Timestamp) -> Result<Vec<Request>, StoreError> {
+    /// Questions of this owner that can still be answered, in the order they were asked.
+    pub async fn pending(&self, owner: Owner, now: Timestamp) -> Result<Vec<Request>, StoreError> {
         let query = Statement::new(
-            "SELECT * FROM approvals WHERE state = 'pending' AND expires_at > ?
+            "SELECT * FROM approvals
+             WHERE state = 'pending' AND owner = coalesce(?, owner) AND expires_at > ?
              ORDER BY asked_at, rowid",
         )
+        .bind(owner.filter(&self.database))
         .bind(now.millis());
-        self.database
-            .read("read the questions that wait", query, request)
-            .await
+        let doing = "read the questions that wait";
+        self.database.read(doing, query, request).await
     }
 
     /// Questions about exactly this by the same person that wait, or that were answered with a yes
@@ -256,15 +259,16 @@ impl Approvals {
             .map(drop)
     }
 
-    /// Answers that a crash kept out of the audit record.
-    pub async fn unrecorded(&self) -> Result<Vec<Request>, StoreError> {
+    /// Answers to this owner's questions that a crash kept out of the audit record.
+    pub async fn unrecorded(&self, owner: Owner) -> Result<Vec<Request>, StoreError> {
         let query = Statement::new(
-            "SELECT * FROM approvals WHERE state <> 'pending' AND recorded = 0
+            "SELECT * FROM approvals
+             WHERE state <> 'pending' AND recorded = 0 AND owner = coalesce(?, owner)
              ORDER BY answered_at, rowid",
-        );
-        self.database
-            .read("read unrecorded answers", query, request)
-            .await
+        )
+        .bind(owner.filter(&self.database));
+        let doing = "read unrecorded answers";
+        self.database.read(doing, query, request).await
     }
 
     /// Forgets what was settled before that.

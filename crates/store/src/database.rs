@@ -18,7 +18,7 @@ mod row;
 mod statement;
 mod write;
 
-use hermetic_types::HealthReport;
+use hermetic_types::{GatewayId, HealthReport};
 use sqlx::SqlitePool;
 
 pub use error::{DatabaseError, StoreError};
@@ -35,9 +35,28 @@ pub(crate) struct Database {
     /// Cannot write.
     reader: SqlitePool,
     writer: Writer,
+    gateway: GatewayId,
+}
+
+/// Whose rows are asked for.
+///
+/// A gateway takes up its own work only. Several may share a store: what one of them has open is not
+/// for another to destroy, to send or to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The gateway that opened the store.
+    ThisGateway,
+    /// Every gateway that shares it. For whoever only looks, and for questions that any of them may
+    /// answer.
+    AnyGateway,
 }
 
 impl Database {
+    /// The gateway in whose name rows are written.
+    pub(crate) fn gateway(&self) -> &str {
+        self.gateway.as_str()
+    }
+
     /// All rows of a query, each read by `read`.
     pub(crate) async fn read<T>(
         &self,
@@ -123,6 +142,16 @@ impl Database {
     async fn fetch(&self, query: Statement) -> Result<Vec<Row>, DatabaseError> {
         let rows = query.query().fetch_all(&self.reader).await?;
         Ok(rows.into_iter().map(Row::new).collect())
+    }
+}
+
+impl Owner {
+    /// The value that `owner = coalesce(?, owner)` compares with: nothing stands for everybody.
+    pub(crate) fn filter(self, database: &Database) -> Option<&str> {
+        match self {
+            Self::ThisGateway => Some(database.gateway()),
+            Self::AnyGateway => None,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Wait;
 use crate::database::{Database, DatabaseError, Row, Statement, Written};
 use crate::inbox;
-use crate::{End, MessageRow, StoreError};
+use crate::{End, MessageRow, Owner, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct Deliveries {
@@ -67,7 +67,7 @@ impl Deliveries {
         (account, address, text): (&str, &str, &str),
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
-        let reply = insert(message, (account, address, text), now);
+        let reply = self.insert(message, (account, address, text), now);
         let both = vec![reply, inbox::ended(message, end, None, now)];
         let doing = "queue a reply";
         let written = self.database.write(doing, (Soon, Wait), both).await?;
@@ -101,7 +101,7 @@ impl Deliveries {
             }
         };
         let mut all = vec![end];
-        all.extend(next.iter().map(|next| insert_next(row, next, now)));
+        all.extend(next.iter().map(|next| self.insert_next(row, next, now)));
         let written = self.database.write(doing, (OnDisk, Wait), all).await?;
         written
             .iter()
@@ -149,14 +149,15 @@ impl Deliveries {
         self.note(row, "failed", note).await
     }
 
-    /// Replies that were not seen to arrive, in the order they were written.
-    pub async fn due(&self) -> Result<Vec<Due>, StoreError> {
+    /// This owner's replies that were not seen to arrive, in the order they were written.
+    pub async fn due(&self, owner: Owner) -> Result<Vec<Due>, StoreError> {
         let query = Statement::new(
-            "SELECT * FROM deliveries WHERE state IN ('pending', 'sending') ORDER BY id",
-        );
-        self.database
-            .read("read the replies that are due", query, due)
-            .await
+            "SELECT * FROM deliveries
+             WHERE state IN ('pending', 'sending') AND owner = coalesce(?, owner) ORDER BY id",
+        )
+        .bind(owner.filter(&self.database));
+        let doing = "read the replies that are due";
+        self.database.read(doing, query, due).await
     }
 
     /// Whether a reply to this message was ever written.
@@ -167,6 +168,52 @@ impl Deliveries {
         self.database
             .read_only("look for a reply", query, exists)
             .await
+    }
+
+    fn insert(
+        &self,
+        message: MessageRow,
+        (account, address, text): (&str, &str, &str),
+        now: Timestamp,
+    ) -> Statement {
+        Statement::new(
+            "INSERT INTO deliveries (message, account, address, text, state, queued_at, owner)
+             VALUES (?, ?, ?, ?, 'pending', ?, ?) RETURNING id",
+        )
+        .bind(message.0)
+        .bind(account)
+        .bind(address)
+        .bind(text)
+        .bind(now.millis())
+        .bind(self.database.gateway())
+    }
+
+    /// To the same message as the one before it.
+    fn insert_next(
+        &self,
+        before: DeliveryRow,
+        next: &NextDelivery<'_>,
+        now: Timestamp,
+    ) -> Statement {
+        let (state, attempts) = match next.tried {
+            Tried::Never => ("pending", 0_u32),
+            Tried::NotSent => ("pending", 1),
+            Tried::MaybeSent => ("sending", 1),
+        };
+        Statement::new(
+            "INSERT INTO deliveries
+                 (message, account, address, text, state, attempts, queued_at, owner)
+             VALUES ((SELECT message FROM deliveries WHERE id = ?), ?, ?, ?, ?, ?, ?, ?)
+             RETURNING id",
+        )
+        .bind(before.0)
+        .bind(next.account)
+        .bind(next.address.as_str())
+        .bind(next.text)
+        .bind(state)
+        .bind(attempts)
+        .bind(now.millis())
+        .bind(self.database.gateway())
     }
 
     async fn note(&self, row: DeliveryRow, state: &str, note: &str) -> Result<(), StoreError> {
@@ -182,42 +229,6 @@ impl Deliveries {
             .await
             .map(drop)
     }
-}
-
-fn insert(
-    message: MessageRow,
-    (account, address, text): (&str, &str, &str),
-    now: Timestamp,
-) -> Statement {
-    Statement::new(
-        "INSERT INTO deliveries (message, account, address, text, state, queued_at)
-         VALUES (?, ?, ?, ?, 'pending', ?) RETURNING id",
-    )
-    .bind(message.0)
-    .bind(account)
-    .bind(address)
-    .bind(text)
-    .bind(now.millis())
-}
-
-/// To the same message as the one before it.
-fn insert_next(before: DeliveryRow, next: &NextDelivery<'_>, now: Timestamp) -> Statement {
-    let (state, attempts) = match next.tried {
-        Tried::Never => ("pending", 0_u32),
-        Tried::NotSent => ("pending", 1),
-        Tried::MaybeSent => ("sending", 1),
-    };
-    Statement::new(
-        "INSERT INTO deliveries (message, account, address, text, state, attempts, queued_at)
-         VALUES ((SELECT message FROM deliveries WHERE id = ?), ?, ?, ?, ?, ?, ?) RETURNING id",
-    )
-    .bind(before.0)
-    .bind(next.account)
-    .bind(next.address.as_str())
-    .bind(next.text)
-    .bind(state)
-    .bind(attempts)
-    .bind(now.millis())
 }
 
 /// The row that an insert has made.
@@ -257,13 +268,13 @@ mod tests {
         let reply = ("telegram", "{}", "hi");
         let queued = deliveries.queue_and_end(message, End::Answered, reply, now);
         let row = queued.await.unwrap();
-        assert_eq!(store.inbox().open().await.unwrap(), []);
-        assert!(!deliveries.due().await.unwrap()[0].maybe_sent);
+        assert_eq!(store.inbox().open(Owner::ThisGateway).await.unwrap(), []);
+        assert!(!deliveries.due(Owner::ThisGateway).await.unwrap()[0].maybe_sent);
         deliveries.begin(row).await.unwrap();
-        assert!(deliveries.due().await.unwrap()[0].maybe_sent);
+        assert!(deliveries.due(Owner::ThisGateway).await.unwrap()[0].maybe_sent);
         deliveries.put_back(row, "refused").await.unwrap();
-        assert!(!deliveries.due().await.unwrap()[0].maybe_sent);
+        assert!(!deliveries.due(Owner::ThisGateway).await.unwrap()[0].maybe_sent);
         deliveries.sent(row, now).await.unwrap();
-        assert_eq!(deliveries.due().await.unwrap(), []);
+        assert_eq!(deliveries.due(Owner::ThisGateway).await.unwrap(), []);
     }
 }

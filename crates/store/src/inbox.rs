@@ -2,10 +2,10 @@
 
 use hermetic_types::{ConversationKey, Timestamp};
 
-use crate::StoreError;
 use crate::database::Durability::{self, OnDisk, Soon};
 use crate::database::WithoutRoom::{Fail, Wait};
 use crate::database::{Database, DatabaseError, Row, Statement};
+use crate::{Owner, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct Inbox {
@@ -53,15 +53,16 @@ impl Inbox {
         now: Timestamp,
     ) -> Result<Option<MessageRow>, StoreError> {
         let insert = Statement::new(
-            "INSERT INTO inbox (account, update_id, conversation, payload, state, received_at)
-             VALUES (?, ?, ?, ?, 'accepted', ?)
+            "INSERT INTO inbox (account, update_id, conversation, payload, state, received_at, owner)
+             VALUES (?, ?, ?, ?, 'accepted', ?, ?)
              ON CONFLICT (account, update_id) DO NOTHING RETURNING id",
         )
         .bind(account)
         .bind(update_id)
         .bind(conversation.as_str())
         .bind(payload)
-        .bind(now.millis());
+        .bind(now.millis())
+        .bind(self.database.gateway());
         let row = |row: &Row| row.get(0).map(MessageRow);
         self.database
             .returning("write a message down", (OnDisk, Fail), insert, row)
@@ -126,14 +127,15 @@ impl Inbox {
             .map(drop)
     }
 
-    /// Messages without an end, in the order they came.
-    pub async fn open(&self) -> Result<Vec<Open>, StoreError> {
+    /// This owner's messages without an end, in the order they came.
+    pub async fn open(&self, owner: Owner) -> Result<Vec<Open>, StoreError> {
         let query = Statement::new(
-            "SELECT * FROM inbox WHERE state IN ('accepted', 'working') ORDER BY id",
-        );
-        self.database
-            .read("read the open messages", query, open)
-            .await
+            "SELECT * FROM inbox
+             WHERE state IN ('accepted', 'working') AND owner = coalesce(?, owner) ORDER BY id",
+        )
+        .bind(owner.filter(&self.database));
+        let doing = "read the open messages";
+        self.database.read(doing, query, open).await
     }
 
     /// Strikes out messages that ended before `before`, with their deliveries and tool calls.
@@ -206,9 +208,14 @@ mod tests {
         assert_eq!(inbox.begin(row).await.unwrap(), 1);
         assert_eq!(inbox.begin(row).await.unwrap(), 2);
         inbox.note_draft(row, "118").await.unwrap();
-        assert_eq!(inbox.open().await.unwrap()[0].draft.as_deref(), Some("118"));
+        assert_eq!(
+            inbox.open(Owner::ThisGateway).await.unwrap()[0]
+                .draft
+                .as_deref(),
+            Some("118")
+        );
         inbox.end(row, End::Answered, None, now).await.unwrap();
-        assert_eq!(inbox.open().await.unwrap(), []);
+        assert_eq!(inbox.open(Owner::ThisGateway).await.unwrap(), []);
         assert_eq!(inbox.prune(Timestamp::from_millis(6)).await.unwrap(), 1);
     }
 }

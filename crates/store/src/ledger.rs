@@ -3,10 +3,10 @@
 use hermetic_types::{BackendKind, ConversationKey, SandboxId, Timestamp};
 use serde::Serialize;
 
-use crate::StoreError;
 use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Fail;
 use crate::database::{Database, DatabaseError, Row, Statement};
+use crate::{Owner, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct Ledger {
@@ -54,8 +54,22 @@ impl Ledger {
         spec: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.database.change("name a sandbox in the ledger", (OnDisk, Fail), Statement::new("INSERT INTO sandboxes (id, conversation, backend, state, spec, named_at, touched_at)
-             VALUES (?, ?, ?, 'creating', ?, ?, ?)").bind(id.as_str()) .bind(conversation.as_str()) .bind(backend.name()) .bind(spec) .bind(now.millis()) .bind(now.millis())).await.map(drop)
+        let insert = Statement::new(
+            "INSERT INTO sandboxes
+                 (id, conversation, backend, state, spec, named_at, touched_at, owner)
+             VALUES (?, ?, ?, 'creating', ?, ?, ?, ?)",
+        )
+        .bind(id.as_str())
+        .bind(conversation.as_str())
+        .bind(backend.name())
+        .bind(spec)
+        .bind(now.millis())
+        .bind(now.millis())
+        .bind(self.database.gateway());
+        self.database
+            .change("name a sandbox in the ledger", (OnDisk, Fail), insert)
+            .await
+            .map(drop)
     }
 
     pub async fn mark(&self, id: &SandboxId, state: LedgerState) -> Result<(), StoreError> {
@@ -201,9 +215,12 @@ impl Ledger {
         self.database.read("read the ledger", query, entry).await
     }
 
-    /// Everything, the longest untouched first.
-    pub async fn entries(&self) -> Result<Vec<Entry>, StoreError> {
-        let query = Statement::new("SELECT * FROM sandboxes ORDER BY touched_at, id");
+    /// All of this owner's, the longest untouched first.
+    pub async fn entries(&self, owner: Owner) -> Result<Vec<Entry>, StoreError> {
+        let query = Statement::new(
+            "SELECT * FROM sandboxes WHERE owner = coalesce(?, owner) ORDER BY touched_at, id",
+        )
+        .bind(owner.filter(&self.database));
         self.database.read("read the ledger", query, entry).await
     }
 }
@@ -279,7 +296,7 @@ mod tests {
         let entry = ledger.find(&id).await.unwrap().unwrap();
         assert_eq!((entry.state, entry.failures), (LedgerState::Running, 1));
         ledger.forget(&id).await.unwrap();
-        assert_eq!(ledger.entries().await.unwrap(), []);
+        assert_eq!(ledger.entries(Owner::ThisGateway).await.unwrap(), []);
     }
 
     #[tokio::test]
@@ -309,7 +326,7 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!(found.id, new);
-        assert_eq!(ledger.entries().await.unwrap().len(), 2);
+        assert_eq!(ledger.entries(Owner::ThisGateway).await.unwrap().len(), 2);
     }
     #[tokio::test]
     async fn one_that_is_set_aside_stays_in_the_ledger_and_can_be_taken_back() {
@@ -327,6 +344,6 @@ mod tests {
         ledger.set_aside(&new, now).await.unwrap();
         ledger.take_back(&old).await.unwrap();
         assert_eq!(ledger.of(&alice).await.unwrap().unwrap().id, old);
-        assert_eq!(ledger.entries().await.unwrap().len(), 2);
+        assert_eq!(ledger.entries(Owner::ThisGateway).await.unwrap().len(), 2);
     }
 }

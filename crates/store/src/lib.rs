@@ -23,7 +23,7 @@ pub use adapter_state::AccountState;
 pub use approvals::{
     Approvals, Given, NewRequest, Notice, Outcome, Reply, Request, Scope, State, Subject,
 };
-pub use database::{DatabaseError, OpenError, StoreError};
+pub use database::{DatabaseError, OpenError, Owner, StoreError};
 pub use deliveries::{Deliveries, DeliveryRow, Due, Handed, NextDelivery, Tried};
 pub use documents::{Document, Documents, Replaced};
 pub use history::History;

@@ -2,10 +2,10 @@
 
 use hermetic_types::{ConversationKey, RunId, SandboxId, Timestamp};
 
-use crate::StoreError;
 use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Fail;
 use crate::database::{Database, DatabaseError, Row, Statement};
+use crate::{Owner, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct Processes {
@@ -34,14 +34,15 @@ impl Processes {
                 "write a process down",
                 (OnDisk, Fail),
                 Statement::new(
-                    "INSERT INTO processes (id, conversation, sandbox, terms, begun_at)
-             VALUES (?, ?, ?, ?, ?)",
+                    "INSERT INTO processes (id, conversation, sandbox, terms, begun_at, owner)
+                     VALUES (?, ?, ?, ?, ?, ?)",
                 )
                 .bind(row.id.as_str())
                 .bind(row.conversation.as_str())
                 .bind(row.sandbox.as_str())
                 .bind(&row.terms)
-                .bind(row.begun_at.millis()),
+                .bind(row.begun_at.millis())
+                .bind(self.database.gateway()),
             )
             .await
             .map(drop)
@@ -71,12 +72,14 @@ impl Processes {
             .map(drop)
     }
 
-    /// In the order they were begun.
-    pub async fn all(&self) -> Result<Vec<ProcessRow>, StoreError> {
-        let query = Statement::new("SELECT * FROM processes ORDER BY begun_at, id");
-        self.database
-            .read("read the processes", query, process)
-            .await
+    /// All of this owner's, in the order they were begun.
+    pub async fn all(&self, owner: Owner) -> Result<Vec<ProcessRow>, StoreError> {
+        let query = Statement::new(
+            "SELECT * FROM processes WHERE owner = coalesce(?, owner) ORDER BY begun_at, id",
+        )
+        .bind(owner.filter(&self.database));
+        let doing = "read the processes";
+        self.database.read(doing, query, process).await
     }
 }
 
@@ -113,9 +116,9 @@ mod tests {
         }
         assert!(processes.name(&rows[0]).await.is_err(), "named twice");
         processes.forget(&rows[0].id).await.unwrap();
-        assert_eq!(processes.all().await.unwrap(), rows[1..]);
+        assert_eq!(processes.all(Owner::ThisGateway).await.unwrap(), rows[1..]);
         let conversation = ConversationKey::new("a");
         processes.forget_all_of(&conversation).await.unwrap();
-        assert_eq!(processes.all().await.unwrap(), rows[2..]);
+        assert_eq!(processes.all(Owner::ThisGateway).await.unwrap(), rows[2..]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hermetic_types::{HealthReport, SharedClock, SystemClock};
+use hermetic_types::{GatewayId, HealthReport, SharedClock, SystemClock};
 
 use crate::database::{self, Database};
 use crate::{
@@ -17,15 +17,20 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens it by the machine's clock. Must be called within a runtime, which has to live as long as the
-    /// store is written to.
+    /// Opens it for an installation's one gateway, by the machine's clock. Must be called within a
+    /// runtime, which has to live as long as the store is written to.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::open_by(path, SystemClock::shared()).await
+        Self::open_as(path, GatewayId::sole(), SystemClock::shared()).await
     }
 
-    /// The same by a clock of the caller's, which tells since when the store is in trouble.
-    pub async fn open_by(path: &Path, clock: SharedClock) -> Result<Self, OpenError> {
-        let database = Database::open(path, clock).await?;
+    /// Opens it for this gateway, in whose name rows are written. The clock tells since when the store
+    /// is in trouble.
+    pub async fn open_as(
+        path: &Path,
+        gateway: GatewayId,
+        clock: SharedClock,
+    ) -> Result<Self, OpenError> {
+        let database = Database::open(path, gateway, clock).await?;
         Ok(Self { database })
     }
 

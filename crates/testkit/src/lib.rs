@@ -2,19 +2,23 @@
 //!
 //! Within the process: [`chat::FakeChat`], [`backend::StandInBackend`], [`clock::ManualClock`] and
 //! [`model::ScriptedModel`] take the places of a platform, a backend, the wall clock and a model. On the
-//! wire: [`slack::SlackServer`], [`telegram::TelegramServer`] and [`model::ScriptedServer`] are spoken to as
-//! the real ones are.
+//! wire: the servers in [`signal_server`], [`slack`], [`telegram`], [`whatsapp`] and [`model`] are spoken to
+//! as the real ones are.
 
 #![forbid(unsafe_code)]
 
 pub mod backend;
 pub mod chat;
 pub mod clock;
+pub mod discord;
 pub mod model;
 pub mod npm;
+pub mod pypi;
+pub mod signal_server;
 pub mod slack;
 pub mod telegram;
 pub mod traffic;
+pub mod whatsapp;
 
 /// Whether tests live through their long forms, as `cargo xtask test --long` has them do.
 pub fn long() -> bool {

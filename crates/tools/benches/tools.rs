@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use hermetic_policy::{Cleared, Context, Policy, Rules, Verdict};
 use hermetic_tools::{NoOneToAsk, Request};
-use hermetic_types::{BackendKind, Command};
+use hermetic_types::{BackendDescription, BackendKind, Command};
 use hermetic_warden::protocol::{PathAt, Read, Write};
 use room::{Lab, Wishes};
 use serde_json::json;
@@ -77,7 +77,11 @@ async fn scripts(lab: &Lab) {
     let (mut plain, mut script) = (Vec::new(), Vec::new());
     for _ in 0..SCRIPTS + WARM {
         let pass = Command::words(["python3", "-c", "pass"]);
-        let context = Context::new(BackendKind::Native, "/workspace", "/root");
+        let context = Context::new(
+            BackendDescription::sealed(BackendKind::Native),
+            "/workspace",
+            "/root",
+        );
         let Verdict::Run(pass) = Policy::new(Rules::default()).judge(pass, &context) else {
             panic!("a sandbox without rules takes any command");
         };

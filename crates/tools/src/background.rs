@@ -23,7 +23,7 @@ use futures::future::{self, BoxFuture, FutureExt};
 use hermetic_policy::Cleared;
 use hermetic_redact::Redactor;
 use hermetic_sandbox::{Bond, RunError};
-use hermetic_store::{ProcessRow, Processes, StoreError};
+use hermetic_store::{Owner, ProcessRow, Processes, StoreError};
 use hermetic_types::{ConversationKey, RunId, SandboxId, SharedClock};
 use hermetic_warden::client::{CallError, Event, Running};
 use hermetic_warden::protocol::Kill;
@@ -132,7 +132,7 @@ impl Background {
         let Some(rows) = &self.shared.rows else {
             return Ok(0);
         };
-        let found = rows.all().await?;
+        let found = rows.all(Owner::ThisGateway).await?;
         let count = found.len();
         for row in found {
             let Ok(terms) = serde_json::from_str::<Terms>(&row.terms) else {

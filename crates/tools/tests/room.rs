@@ -11,7 +11,7 @@ use futures::future::{BoxFuture, FutureExt};
 use hermetic_policy::{Context, Policy, Rules};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec};
-use hermetic_store::Store;
+use hermetic_store::{Owner, Store};
 use hermetic_tools::{
     Background, BackgroundSettings, Bounds, Code, CodeSettings, Directory, Files, Held, Kit,
     NoOneToAsk, NoSandbox, Reach, Settings, Terminal, Workplace,
@@ -117,7 +117,7 @@ impl Lab {
             lifetime: Duration::from_secs(300),
         };
         let link = backend.create(&spec).await.unwrap();
-        let sandbox = Sandbox::greet(&spec.id, backend.kind(), link)
+        let sandbox = Sandbox::greet(&spec.id, backend.description(), link)
             .await
             .unwrap();
         let room = Arc::new(Room {
@@ -143,7 +143,7 @@ impl Lab {
     pub(crate) async fn restart(&mut self, wishes: &Wishes) {
         self.kit.background.close().await;
         let link = self.backend.connect(&self.spec.id).await.unwrap();
-        let sandbox = Sandbox::greet(&self.spec.id, self.backend.kind(), link).await;
+        let sandbox = Sandbox::greet(&self.spec.id, self.backend.description(), link).await;
         *self.room.sandbox.lock().unwrap() = Arc::new(sandbox.unwrap());
         let folder = self.folder.path();
         self.kit = kit(wishes, folder, &self.store, Arc::clone(&self.room));
@@ -224,7 +224,12 @@ impl Lab {
     }
 
     pub(crate) async fn rows(&self) -> usize {
-        self.store.processes().all().await.unwrap().len()
+        self.store
+            .processes()
+            .all(Owner::ThisGateway)
+            .await
+            .unwrap()
+            .len()
     }
 
     pub(crate) async fn close(self) {
@@ -246,7 +251,7 @@ fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> Kit {
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     let redactor = Redactor::new([Secret::new(SECRET)], hermetic_redact::Settings::default());
     let settings = Settings {
-        context: Context::new(wishes.backend, text(&workspace), text(&home)),
+        context: Context::new(reach.backend.description(), text(&workspace), text(&home)),
         timeout: wishes.timeout,
         longest_timeout: Duration::from_secs(600),
         persistent_shell: wishes.persistent_shell,
@@ -308,7 +313,9 @@ impl Reach for Room {
                 return Some(Box::new(sandbox) as Held);
             }
             let link = self.backend.connect(id).await.ok()?;
-            let again = Sandbox::greet(id, self.backend.kind(), link).await.ok()?;
+            let again = Sandbox::greet(id, self.backend.description(), link)
+                .await
+                .ok()?;
             let again = Arc::new(again);
             *self.sandbox.lock().unwrap() = Arc::clone(&again);
             Some(Box::new(again) as Held)

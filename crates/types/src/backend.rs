@@ -28,6 +28,13 @@ pub enum Boundary {
     Judged,
 }
 
+/// What a backend says of itself, also before one is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendDescription {
+    pub kind: BackendKind,
+    pub boundary: Boundary,
+}
+
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("unknown backend {name:?}; known: {}", BackendKind::names().join(", "))]
 pub struct UnknownBackend {
@@ -60,14 +67,19 @@ impl BackendKind {
     pub fn names() -> [&'static str; 7] {
         Self::ALL.map(Self::name)
     }
+}
 
-    pub fn boundary(self) -> Boundary {
-        match self {
-            Self::Ssh | Self::Local => Boundary::Judged,
-            Self::Native | Self::Docker | Self::Singularity | Self::Modal | Self::Daytona => {
-                Boundary::Sealed
-            }
-        }
+impl BackendDescription {
+    /// One whose sandboxes are a boundary.
+    pub const fn sealed(kind: BackendKind) -> Self {
+        let boundary = Boundary::Sealed;
+        Self { kind, boundary }
+    }
+
+    /// One whose commands act on a machine that somebody cares about. Doubt belongs here.
+    pub const fn judged(kind: BackendKind) -> Self {
+        let boundary = Boundary::Judged;
+        Self { kind, boundary }
     }
 }
 

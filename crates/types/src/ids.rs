@@ -14,6 +14,14 @@ use crate::{AccountId, Platform};
 #[serde(try_from = "String", into = "String")]
 pub struct InstallationId(String);
 
+/// One gateway among those that share a store.
+///
+/// An installation has one today. Its rows carry the name all the same, so that a second one would not
+/// take up the first one's work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct GatewayId(String);
+
 /// One sandbox, for as long as the ledger speaks of it.
 ///
 /// Lower-case letters, digits and dashes only, so that it can be a folder, a cgroup, a container
@@ -40,6 +48,13 @@ pub struct InvalidId {
 impl InstallationId {
     pub fn random() -> Self {
         Self(hex(12))
+    }
+}
+
+impl GatewayId {
+    /// The only gateway of an installation.
+    pub fn sole() -> Self {
+        Self("gateway".to_owned())
     }
 }
 
@@ -116,6 +131,7 @@ macro_rules! checked_id {
 }
 
 checked_id!(InstallationId);
+checked_id!(GatewayId);
 checked_id!(SandboxId);
 checked_id!(RunId);
 

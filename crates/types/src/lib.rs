@@ -19,11 +19,11 @@ mod secret;
 mod timestamp;
 
 pub use account::{AccountId, AccountName, InvalidAccount};
-pub use backend::{BackendKind, Boundary, UnknownBackend};
+pub use backend::{BackendDescription, BackendKind, Boundary, UnknownBackend};
 pub use clock::{Clock, SharedClock, SystemClock};
 pub use command::{Command, Output, Program, Stdin};
 pub use health::{HealthReport, PartHealth};
-pub use ids::{ConversationKey, InstallationId, InvalidId, RunId, SandboxId};
+pub use ids::{ConversationKey, GatewayId, InstallationId, InvalidId, RunId, SandboxId};
 pub use limits::Limits;
 pub use message::{
     Attachment, AttachmentKind, ChatKind, DeletedMessage, Incoming, Place, Press, Quoted, Sender,

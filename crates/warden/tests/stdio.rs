@@ -1,5 +1,9 @@
 //! A first link on the warden's own stdin and stdout.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
 use hermetic_warden::client::Warden;
 use hermetic_warden::protocol::Status;
 
@@ -23,6 +27,40 @@ async fn the_first_link_may_be_stdin_and_stdout() {
         run(&second, sh("echo still here")).await.out,
         b"still here\n"
     );
+}
+
+/// A creator's pipes block unless somebody changes that, and the warden has one thread for everything.
+#[tokio::test]
+async fn the_first_link_never_blocks_the_warden() {
+    const O_NONBLOCK: u32 = 0o4000;
+    // Whoever started the tests may have left pipes open for everybody.
+    let others = pipes_of(std::process::id());
+    let (lab, pipes) = Lab::on_stdio(&[]).await;
+    let first = Warden::greet(pipes, PATIENCE).await.unwrap();
+    let mut ours = pipes_of(std::process::id());
+    ours.retain(|_, pipe| !others.values().any(|other| other == pipe));
+    let mut link = pipes_of(lab.pid());
+    link.retain(|_, pipe| ours.values().any(|our| our == pipe));
+    assert_eq!(link.len(), 2, "one to read and one to write: {link:?}");
+    for fd in link.keys() {
+        let info = fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", lab.pid())).unwrap();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = u32::from_str_radix(flags.unwrap().trim(), 8).unwrap();
+        assert_ne!(flags & O_NONBLOCK, 0, "{fd}: {info}");
+    }
+    first.close();
+}
+
+/// The descriptors of a process that are pipes, and which.
+fn pipes_of(pid: u32) -> BTreeMap<String, PathBuf> {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let target = |fd: fs::DirEntry| {
+        let name = fd.file_name().into_string().ok()?;
+        Some((name, fs::read_link(fd.path()).ok()?))
+    };
+    fds.filter_map(target)
+        .filter(|(_, target)| target.to_string_lossy().starts_with("pipe:"))
+        .collect()
 }
 
 #[tokio::test]

@@ -24,6 +24,8 @@ mod happy_path;
 mod lab;
 mod processes;
 mod restarts;
+mod signal;
 mod slack;
 mod smart;
 mod streaming;
+mod whatsapp;

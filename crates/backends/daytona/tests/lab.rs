@@ -4,7 +4,7 @@ use hermetic_daytona::{Config, Daytona, DiskWish, Patience};
 use hermetic_sandbox::conformance::story;
 pub(crate) use hermetic_sandbox::conformance::story::{PATIENCE, begin, sh, until};
 use hermetic_sandbox::{Backend, Link, Persistence, Sandbox, Spec, SystemView};
-use hermetic_types::{BackendKind, InstallationId, Secret};
+use hermetic_types::{InstallationId, Secret};
 
 use crate::server::{self, Server};
 
@@ -111,7 +111,7 @@ pub(crate) fn spec(installation: &InstallationId) -> Spec {
 }
 
 pub(crate) async fn greet(spec: &Spec, link: Link) -> Sandbox {
-    Sandbox::greet(&spec.id, BackendKind::Daytona, link)
+    Sandbox::greet(&spec.id, Daytona::DESCRIPTION, link)
         .await
         .unwrap()
 }

@@ -20,7 +20,7 @@ use hermetic_docker::{Address, Config, Docker, Options, Tell};
 use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Spec, SystemView};
 use hermetic_session::{Plan, Sandboxes};
-use hermetic_store::Store;
+use hermetic_store::{Owner, Store};
 use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, SandboxId};
 use hermetic_warden::client::{Event, Running, Warden};
 use hermetic_warden::protocol::Run;
@@ -145,7 +145,7 @@ impl Bench {
             };
             while !store
                 .ledger()
-                .entries()
+                .entries(Owner::AnyGateway)
                 .await
                 .unwrap()
                 .iter()

@@ -8,7 +8,7 @@ use bollard::query_parameters::ListContainersOptionsBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{Backend, BackendError, Found, Link, Readiness, Spec};
-use hermetic_types::{BackendKind, InstallationId, SandboxId};
+use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 
 use crate::address::Address;
 use crate::archive::Archives;
@@ -85,9 +85,14 @@ impl Docker {
     }
 }
 
+impl Docker {
+    /// What runs in a sandbox can hurt only that sandbox.
+    pub const DESCRIPTION: BackendDescription = BackendDescription::sealed(BackendKind::Docker);
+}
+
 impl Backend for Docker {
-    fn kind(&self) -> BackendKind {
-        BackendKind::Docker
+    fn description(&self) -> BackendDescription {
+        Self::DESCRIPTION
     }
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {

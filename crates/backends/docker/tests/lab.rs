@@ -8,7 +8,7 @@ use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{
     Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView,
 };
-use hermetic_types::{BackendKind, Command, ConversationKey, InstallationId, Limits, SandboxId};
+use hermetic_types::{Command, ConversationKey, InstallationId, Limits, SandboxId};
 use hermetic_warden::client::{Event, Running};
 use tokio_util::sync::CancellationToken;
 
@@ -135,7 +135,7 @@ pub(crate) fn spec(installation: &InstallationId) -> Spec {
 }
 
 pub(crate) async fn greet(spec: &Spec, link: hermetic_sandbox::Link) -> Sandbox {
-    Sandbox::greet(&spec.id, BackendKind::Docker, link)
+    Sandbox::greet(&spec.id, Docker::DESCRIPTION, link)
         .await
         .unwrap()
 }

@@ -253,7 +253,7 @@ print(len(ours), len(known) > 50)'"#;
         // The link would now be `cat`: it does not speak our language.
         let link = lab.docker.connect(&spec.id).await;
         if let Ok(link) = link {
-            let greeted = hermetic_sandbox::Sandbox::greet(&spec.id, lab.docker.kind(), link).await;
+            let greeted = hermetic_sandbox::Sandbox::greet(&spec.id, lab.docker.description(), link).await;
             assert!(greeted.is_err());
         }
         lab.docker.stop(&spec.id).await.unwrap();

@@ -16,7 +16,7 @@ use hermetic_sandbox::{
     Backend, BackendError, Found, FoundState, Layer, LayerState, Lifeline, Link, Persistence,
     Readiness, Spec,
 };
-use hermetic_types::{BackendKind, SandboxId};
+use hermetic_types::{BackendDescription, BackendKind, SandboxId};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::process::{Child, Command};
@@ -61,9 +61,14 @@ impl Local {
     }
 }
 
+impl Local {
+    /// Commands act on this machine.
+    pub const DESCRIPTION: BackendDescription = BackendDescription::judged(BackendKind::Local);
+}
+
 impl Backend for Local {
-    fn kind(&self) -> BackendKind {
-        BackendKind::Local
+    fn description(&self) -> BackendDescription {
+        Self::DESCRIPTION
     }
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {

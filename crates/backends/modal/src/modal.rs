@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Link, Readiness, Spec};
-use hermetic_types::{BackendKind, InstallationId, SandboxId};
+use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::birth::{self, Start};
@@ -67,9 +67,14 @@ impl Modal {
     }
 }
 
+impl Modal {
+    /// What runs in a sandbox can hurt only that sandbox.
+    pub const DESCRIPTION: BackendDescription = BackendDescription::sealed(BackendKind::Modal);
+}
+
 impl Backend for Modal {
-    fn kind(&self) -> BackendKind {
-        BackendKind::Modal
+    fn description(&self) -> BackendDescription {
+        Self::DESCRIPTION
     }
 
     fn is_distant(&self) -> bool {

@@ -7,7 +7,7 @@ use hermetic_modal::{Address, Config, Credentials, Modal, Outbound};
 use hermetic_sandbox::conformance::story;
 pub(crate) use hermetic_sandbox::conformance::story::{PATIENCE, begin, finish, sh, until};
 use hermetic_sandbox::{Backend, Persistence, Sandbox, Spec, SystemView};
-use hermetic_types::{BackendKind, InstallationId, Secret};
+use hermetic_types::{InstallationId, Secret};
 use tempfile::TempDir;
 
 use crate::service::{self, Service, TOKEN_ID, TOKEN_SECRET};
@@ -137,7 +137,7 @@ pub(crate) fn spec(installation: &InstallationId) -> Spec {
 }
 
 pub(crate) async fn greet(spec: &Spec, link: hermetic_sandbox::Link) -> Sandbox {
-    Sandbox::greet(&spec.id, BackendKind::Modal, link)
+    Sandbox::greet(&spec.id, Modal::DESCRIPTION, link)
         .await
         .unwrap()
 }

@@ -41,6 +41,8 @@ pub(crate) struct CagePlan {
     pub tied: bool,
     /// It is built inside an outer container, which ends with it.
     pub in_container: bool,
+    /// The cage's own program is a file, and no memory that paths do not lead to.
+    pub program_is_file: bool,
     /// The port on its loopback by which it leaves.
     pub exit: Option<u16>,
 }

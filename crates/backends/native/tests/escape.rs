@@ -1,8 +1,34 @@
 //! Ways out, each tried.
 
+use hermetic_sandbox::Backend;
 use hermetic_sandbox::conformance::{DOORS, assert_closed};
+use hermetic_warden::protocol::Run;
 
-use crate::lab::stories;
+use crate::lab::{sh, stories};
+
+/// Tries to write the program behind a process that runs it, then the file itself when that has ended.
+const AT_THE_PROGRAM: &str = r#"
+import glob, os, signal
+def tried(what, attempt):
+    try: attempt(); print(what)
+    except OSError: pass
+def write(path): os.write(os.open(path, os.O_RDWR), b"x")
+def runs(path):
+    try: return b"connect\0--wait" in open(path, "rb").read()
+    except OSError: return False
+found = []
+while not found: found = [path for path in glob.glob("/proc/[0-9]*/cmdline") if runs(path)]
+folder = os.path.dirname(found[0])
+held = os.open(folder + "/exe", os.O_RDONLY)
+print(os.read(held, 4)[1:].decode())
+tried("WROTE", lambda: write(folder + "/exe"))
+os.kill(int(os.path.basename(folder)), signal.SIGKILL)
+while runs(found[0]): pass
+mine = f"/proc/self/fd/{held}"
+tried("WROTE", lambda: write(mine))
+tried("CUT", lambda: os.truncate(mine, 0))
+tried("LINKED", lambda: os.link(mine, "/workspace/program", follow_symlinks=True))
+"#;
 
 stories! {
     async fn no_capability_is_left_in_any_set(lab: &Lab) {
@@ -63,6 +89,18 @@ echo done
     async fn the_wardens_program_cannot_be_overwritten(lab: &Lab) {
         let said = lab.run("(cat /bin/true > /proc/1/exe) 2>/dev/null && echo WROTE; (exec 3<>/proc/1/exe) 2>/dev/null && echo OPENED; kill -9 1; kill -STOP 1; echo alive").await;
         assert_eq!(said.text, "alive\n");
+    }
+
+    /// It can start that program itself, as its own user and in a process that it can look into.
+    async fn the_wardens_program_cannot_be_overwritten_by_way_of_its_own_process(lab: &Lab) {
+        let spec = lab.spec();
+        let warden = lab.create(&spec).await.unwrap();
+        let again = Run::new(["/proc/self/exe", "connect", "--wait", "60", "/tmp/nobody"]);
+        let _again = warden.run(again).await.unwrap();
+        let said = sh(&warden, &format!("exec python3 - <<'PROBE'\n{AT_THE_PROGRAM}\nPROBE")).await;
+        assert_eq!(said.text, "ELF\n");
+        lab.native.destroy(&spec.id).await.unwrap();
+        assert_eq!(lab.run("echo as before").await.text, "as before\n");
     }
 
     async fn secure_bits_are_locked_and_dumps_are_off(lab: &Lab) {

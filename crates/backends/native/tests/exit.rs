@@ -1,8 +1,9 @@
 //! The port by which a sandbox leaves: made before anything runs inside, served outside.
 
+use hermetic_native::NativeBackend;
 use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{Backend, Link, Network, Persistence, Sandbox, Spec};
-use hermetic_types::{BackendKind, Command, Output};
+use hermetic_types::{Command, Output};
 use hermetic_warden::protocol::Endpoint;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -130,7 +131,7 @@ async fn create(lab: &Lab, spec: &Spec) -> (Sandbox, TcpListener) {
 }
 
 async fn meet(spec: &Spec, link: Link) -> Sandbox {
-    let greeted = Sandbox::greet(&spec.id, BackendKind::Native, link).await;
+    let greeted = Sandbox::greet(&spec.id, NativeBackend::DESCRIPTION, link).await;
     greeted.unwrap()
 }
 

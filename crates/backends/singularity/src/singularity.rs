@@ -13,7 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_native::{EndReason, NativeBackend};
 use hermetic_sandbox::{Backend, BackendError, Found, Link, Readiness, Spec};
-use hermetic_types::{BackendKind, InstallationId, SandboxId};
+use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 
 use crate::build;
 use crate::image::{self, Image, Tell};
@@ -102,9 +102,15 @@ impl Singularity {
     }
 }
 
+impl Singularity {
+    /// What runs in a sandbox can hurt only that sandbox.
+    pub const DESCRIPTION: BackendDescription =
+        BackendDescription::sealed(BackendKind::Singularity);
+}
+
 impl Backend for Singularity {
-    fn kind(&self) -> BackendKind {
-        BackendKind::Singularity
+    fn description(&self) -> BackendDescription {
+        Self::DESCRIPTION
     }
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {

@@ -6,7 +6,7 @@ use hermetic_sandbox::conformance::story;
 pub(crate) use hermetic_sandbox::conformance::story::{PATIENCE, begin, finish, sh, until};
 use hermetic_sandbox::{Backend, Link, Sandbox, Spec, SystemView};
 use hermetic_singularity::{Config, Runtime, Singularity, Tell};
-use hermetic_types::{BackendKind, InstallationId};
+use hermetic_types::InstallationId;
 
 pub(crate) struct Lab {
     pub(crate) backend: Singularity,
@@ -138,7 +138,7 @@ impl Lab {
 }
 
 pub(crate) async fn greet(spec: &Spec, link: Link) -> Sandbox {
-    Sandbox::greet(&spec.id, BackendKind::Singularity, link)
+    Sandbox::greet(&spec.id, Singularity::DESCRIPTION, link)
         .await
         .unwrap()
 }

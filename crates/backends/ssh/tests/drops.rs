@@ -58,7 +58,7 @@ async fn the_shell_has_kept_its_state_when_the_link_comes_back() {
         ("before\nafter\n", 1)
     );
     let link = backend.connect(&spec.id).await.unwrap();
-    let sandbox = Sandbox::greet(&spec.id, backend.kind(), link)
+    let sandbox = Sandbox::greet(&spec.id, backend.description(), link)
         .await
         .unwrap();
     assert_eq!(stdout(&in_shell(&sandbox, "echo $x").await), "5\n");

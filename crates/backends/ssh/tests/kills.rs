@@ -99,7 +99,7 @@ async fn live(
     moment: Moment,
 ) -> Result<(), BackendError> {
     let link = backend.create(&spec).await?;
-    if let Ok(sandbox) = Sandbox::greet(&spec.id, backend.kind(), link).await {
+    if let Ok(sandbox) = Sandbox::greet(&spec.id, backend.description(), link).await {
         let (begun, go_on) = (home.join("begun"), home.join("go-on"));
         let text = format!("touch {}; sleep {}", begun.display(), marker(&spec));
         let command = cleared(hermetic_types::Command::script(text));

@@ -286,7 +286,7 @@ pub(crate) fn spec(installation: &InstallationId, persistence: Persistence) -> S
 
 pub(crate) async fn make(backend: &Arc<dyn Backend>, spec: &Spec) -> Sandbox {
     let link = backend.create(spec).await.unwrap();
-    let sandbox = Sandbox::greet(&spec.id, backend.kind(), link)
+    let sandbox = Sandbox::greet(&spec.id, backend.description(), link)
         .await
         .unwrap();
     sandbox.with_way_back(backend)

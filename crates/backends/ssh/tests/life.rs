@@ -108,7 +108,7 @@ async fn a_kept_sandbox_waits_for_a_host_that_is_away() {
     assert!(backend.connect(&spec.id).await.is_err());
     lab.restart();
     let link = backend.connect(&spec.id).await.unwrap();
-    let sandbox = Sandbox::greet(&spec.id, backend.kind(), link)
+    let sandbox = Sandbox::greet(&spec.id, backend.description(), link)
         .await
         .unwrap();
     assert_eq!(stdout(&run(&sandbox, "cat note").await), "mine\n");

@@ -151,7 +151,7 @@ async fn a_kept_one_is_stopped_listed_and_brought_back() {
     assert_eq!(backend.list().await.unwrap()[0].state, FoundState::Stopped);
     assert!(backend.connect(&spec.id).await.is_err());
     let link = backend.resume(&spec).await.unwrap();
-    let sandbox = Sandbox::greet(&spec.id, backend.kind(), link)
+    let sandbox = Sandbox::greet(&spec.id, backend.description(), link)
         .await
         .unwrap();
     assert_eq!(stdout(&run(&sandbox, "cat note").await), "mine\n");

@@ -59,6 +59,76 @@ const KEYS: &[(&str, &str)] = &[
         "files leave from a conversation's workspace and from nowhere else",
     ),
     (
+        "platforms.discord.allow_any_attachment",
+        "every kind of file is taken, within its bounds",
+    ),
+    (
+        "platforms.discord.allowed_roles",
+        "people are let in by their user ids, not by roles",
+    ),
+    (
+        "platforms.discord.approval_mentions",
+        "whoever may approve is asked in private",
+    ),
+    (
+        "platforms.discord.channel_overrides",
+        "all channels have one model and one prompt",
+    ),
+    (
+        "platforms.discord.gateway_restart_notification",
+        "a restart is told only where it cut something",
+    ),
+    (
+        "platforms.discord.history_backfill",
+        "a conversation knows what was said to it, and nothing else of a channel",
+    ),
+    (
+        "platforms.discord.history_backfill_limit",
+        "a conversation knows what was said to it, and nothing else of a channel",
+    ),
+    (
+        "platforms.discord.home_channel",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.discord.missed_message_backfill.channels",
+        "every channel is read in which something was said to the bot",
+    ),
+    ("platforms.discord.reactions", "progress shows as typing"),
+    (
+        "platforms.discord.reply_to_mode",
+        "answers quote in groups, and only their first part",
+    ),
+    (
+        "platforms.discord.typing_status_text",
+        "the platform has words of its own",
+    ),
+    (
+        "platforms.signal.channel_overrides",
+        "all channels have one model and one prompt",
+    ),
+    (
+        "platforms.signal.gateway_restart_notification",
+        "a restart is told only where it cut something",
+    ),
+    (
+        "platforms.signal.home_channel",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.signal.ignore_stories",
+        "stories are never taken for messages",
+    ),
+    ("platforms.signal.reactions", "progress shows as typing"),
+    (
+        "platforms.signal.reply_to_mode",
+        "answers quote in groups, and only their first part",
+    ),
+    (
+        "platforms.signal.typing_status_text",
+        "the platform has words of its own",
+    ),
+    (
         "platforms.slack.channel_overrides",
         "all channels have one model and one prompt",
     ),
@@ -115,6 +185,70 @@ const KEYS: &[(&str, &str)] = &[
     (
         "platforms.telegram.typing_status_text",
         "the platform has words of its own",
+    ),
+    (
+        "platforms.whatsapp.bridge_script",
+        "the bridge is a program of its own, which we neither ship nor start",
+    ),
+    (
+        "platforms.whatsapp.channel_overrides",
+        "all channels have one model and one prompt",
+    ),
+    (
+        "platforms.whatsapp.gateway_restart_notification",
+        "a restart is told only where it cut something",
+    ),
+    (
+        "platforms.whatsapp.home_channel",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.whatsapp.mode",
+        "the bridge is told when it is started",
+    ),
+    (
+        "platforms.whatsapp.reply_prefix",
+        "the bridge puts it there",
+    ),
+    (
+        "platforms.whatsapp.reply_to_mode",
+        "answers quote in groups, and only their first part",
+    ),
+    (
+        "platforms.whatsapp.session_path",
+        "the bridge is told when it is started",
+    ),
+    (
+        "platforms.whatsapp.typing_status_text",
+        "the platform has words of its own",
+    ),
+    (
+        "platforms.whatsapp_cloud.app_id",
+        "the number and its token are enough",
+    ),
+    (
+        "platforms.whatsapp_cloud.channel_overrides",
+        "all channels have one model and one prompt",
+    ),
+    (
+        "platforms.whatsapp_cloud.gateway_restart_notification",
+        "a restart is told only where it cut something",
+    ),
+    (
+        "platforms.whatsapp_cloud.home_channel",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.whatsapp_cloud.reply_to_mode",
+        "answers quote in groups, and only their first part",
+    ),
+    (
+        "platforms.whatsapp_cloud.typing_status_text",
+        "the platform has words of its own",
+    ),
+    (
+        "platforms.whatsapp_cloud.waba_id",
+        "the number and its token are enough",
     ),
     (
         "privacy.redact_pii",

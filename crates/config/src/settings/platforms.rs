@@ -7,9 +7,9 @@ mod slack;
 mod telegram;
 mod whatsapp;
 
-pub use discord::Discord;
+pub use discord::{Discord, DiscordAccount, DiscordBackfill};
 pub use listener::Webhook;
-pub use signal::Signal;
+pub use signal::{Signal, SignalAccount};
 pub use slack::{Slack, SlackAccount, SlackIntake};
 pub use telegram::{Telegram, TelegramAccount, TelegramWebhook};
 pub use whatsapp::{WhatsApp, WhatsAppCloud};
@@ -68,6 +68,14 @@ pub enum Stranger {
 }
 
 words!(Stranger { "pair" => Pair, "ignore" => Ignore });
+
+impl Platform {
+    /// The platform that it is a section of: WhatsApp has two, one for each way to it.
+    pub fn kind(&self) -> Option<hermetic_types::Platform> {
+        let name = self.name.strip_suffix("_cloud").unwrap_or(self.name);
+        name.parse().ok()
+    }
+}
 
 impl Platforms {
     pub fn all(&self) -> [&Platform; 8] {

@@ -1,7 +1,7 @@
 //! Where chats run their commands.
 
 use hermetic_config::{Choice, SlackIntake, resolve_cli_backend, resolve_gateway_backend};
-use hermetic_types::BackendKind;
+use hermetic_types::{BackendKind, Boundary};
 
 use crate::lab::Lab;
 
@@ -16,7 +16,7 @@ fn a_fresh_install_is_sealed() {
     let resolved = resolve_gateway_backend(&Lab::new().config()).unwrap();
     assert_eq!(resolved.backend, BackendKind::Native);
     assert_eq!(resolved.chosen_by, Choice::Default);
-    assert!(resolved.warnings().is_empty());
+    assert!(resolved.warnings(boundary).is_empty());
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn chats_on_the_host_are_spelled_out_and_warned_about() {
     let lab = Lab::with("gateway:\n  terminal_backend: local\n");
     let resolved = resolve_gateway_backend(&lab.config()).unwrap();
     assert_eq!(resolved.backend, BackendKind::Local);
-    insta::assert_snapshot!(resolved.warnings().join("\n"), @r"
+    insta::assert_snapshot!(resolved.warnings(boundary).join("\n"), @r"
     Gateway is running with local terminal backend.
       Commands from messaging platforms will execute on this machine.
       Consider using a sandboxed backend: native, docker, daytona, or modal.
@@ -72,7 +72,7 @@ fn ssh_serves_chats_with_a_warning() {
     let lab = Lab::with("terminal: {backend: ssh, ssh_host: box, ssh_user: bot}\n");
     let resolved = resolve_gateway_backend(&lab.config()).unwrap();
     assert_eq!(resolved.backend, BackendKind::Ssh);
-    assert_eq!(resolved.warnings().len(), 1);
+    assert_eq!(resolved.warnings(boundary).len(), 1);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_platform_may_go_elsewhere_and_local_there_is_warned_about() {
         resolved.platforms,
         [("telegram", BackendKind::Local)].into()
     );
-    assert!(resolved.warnings()[0].starts_with("Platform telegram is running with local"));
+    assert!(resolved.warnings(boundary)[0].starts_with("Platform telegram is running with local"));
 }
 
 #[test]
@@ -168,10 +168,12 @@ fn the_command_line_is_sealed_where_nothing_is_written() {
 fn a_host_where_nobody_is_asked_is_warned_about() {
     let lab = Lab::with("gateway: {terminal_backend: local}\napprovals: {mode: off}\n");
     let resolved = resolve_gateway_backend(&lab.config()).unwrap();
-    assert!(resolved.warnings()[1].starts_with("approvals.mode is off"));
+    assert!(resolved.warnings(boundary)[1].starts_with("approvals.mode is off"));
     let lab = Lab::with("gateway: {terminal_backend: docker}\napprovals: {mode: off}\n");
     assert_eq!(
-        resolve_gateway_backend(&lab.config()).unwrap().warnings(),
+        resolve_gateway_backend(&lab.config())
+            .unwrap()
+            .warnings(boundary),
         [""; 0]
     );
 }
@@ -180,7 +182,9 @@ fn a_host_where_nobody_is_asked_is_warned_about() {
 fn an_image_that_nothing_uses_is_warned_about() {
     let lab = Lab::with("gateway: {sandbox_image: 'python:3.11'}\n");
     assert_eq!(
-        resolve_gateway_backend(&lab.config()).unwrap().warnings(),
+        resolve_gateway_backend(&lab.config())
+            .unwrap()
+            .warnings(boundary),
         ["gateway.sandbox_image is not used: native has no image."]
     );
 }
@@ -223,6 +227,14 @@ fn one_bot_is_not_two_accounts() {
         "{errors}"
     );
     assert!(!errors.contains("own"), "the token is not shown: {errors}");
+}
+
+/// As the backends say it of themselves.
+fn boundary(kind: BackendKind) -> Boundary {
+    match kind {
+        BackendKind::Local | BackendKind::Ssh => Boundary::Judged,
+        _ => Boundary::Sealed,
+    }
 }
 
 #[test]

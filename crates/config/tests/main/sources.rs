@@ -148,9 +148,13 @@ fn a_platform_may_stand_in_four_places() {
         "gateway: {platforms: {signal: {account: '+1'}}}",
         "gateway: {signal: {account: '+1'}}",
     ] {
-        let lab = Lab::with(section);
-        let account = lab.config().platforms().signal.account.clone();
-        assert_eq!(account.as_deref(), Some("+1"), "{section}");
+        let lab = Lab::with(section).dotenv("SIGNAL_HTTP_URL=http://127.0.0.1:8080\n");
+        let accounts = lab.config().platforms().signal.accounts.clone();
+        let numbers: Vec<_> = accounts
+            .into_values()
+            .map(|account| account.number)
+            .collect();
+        assert_eq!(numbers, ["+1"], "{section}");
     }
 }
 

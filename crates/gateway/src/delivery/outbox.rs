@@ -16,7 +16,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use hermetic_access::PairingCode;
 use hermetic_chat::{Chat, Reply, ReplyRule};
 use hermetic_redact::{Redacted, Redactor};
-use hermetic_store::{Deliveries, DeliveryRow, End, Store, StoreError};
+use hermetic_store::{Deliveries, DeliveryRow, End, Owner, Store, StoreError};
 use hermetic_types::{AccountId, ConversationKey, MessageId, Place, SharedClock, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -202,7 +202,7 @@ impl Outbox {
 
     /// Takes over what an earlier process did not see arrive. Called once, before anything new is sent.
     pub(crate) async fn take_over(&self) -> Result<usize, StoreError> {
-        let due = self.deliveries.due().await?;
+        let due = self.deliveries.due(Owner::ThisGateway).await?;
         let count = due.len();
         for due in due {
             let account = due.account.parse::<AccountId>();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use hermetic_store::{End, Open, StoreError};
+use hermetic_store::{End, Open, Owner, StoreError};
 use hermetic_types::Incoming;
 
 use super::AcceptedMessage;
@@ -27,7 +27,7 @@ impl Gateway {
         let replies = self
             .once_there_is_room("take replies over", replies)
             .await?;
-        let open = self.inbox.open().await?;
+        let open = self.inbox.open(Owner::ThisGateway).await?;
         let processes = self.toolsets.background().take_up().await?;
         if replies > 0 || processes > 0 || !open.is_empty() {
             tracing::info!(

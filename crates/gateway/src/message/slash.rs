@@ -17,6 +17,95 @@ pub(crate) enum Slash {
     Deny(String),
 }
 
+/// A command as people are told of it, for platforms that list them.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandDescription {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub argument: Option<ArgumentDescription>,
+}
+
+/// What is written behind a command.
+#[derive(Clone, Copy, Debug)]
+pub struct ArgumentDescription {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub required: bool,
+    /// Words that are often meant.
+    pub words: &'static [&'static str],
+}
+
+/// Every command that we know, but for second names.
+pub const COMMANDS: &[CommandDescription] = {
+    const fn command(
+        name: &'static str,
+        about: &'static str,
+        argument: Option<ArgumentDescription>,
+    ) -> CommandDescription {
+        CommandDescription {
+            name,
+            about,
+            argument,
+        }
+    }
+    const fn needs(name: &'static str, about: &'static str) -> Option<ArgumentDescription> {
+        Some(ArgumentDescription {
+            name,
+            about,
+            required: true,
+            words: &[],
+        })
+    }
+    const fn takes(
+        name: &'static str,
+        about: &'static str,
+        words: &'static [&'static str],
+    ) -> Option<ArgumentDescription> {
+        Some(ArgumentDescription {
+            name,
+            about,
+            required: false,
+            words,
+        })
+    }
+    &[
+        command("help", "What you can write here", None),
+        command(
+            "sh",
+            "Run a shell command in the sandbox, without the model",
+            needs("command", "What to run"),
+        ),
+        command(
+            "py",
+            "Run Python in the sandbox, without the model",
+            needs("code", "What to run"),
+        ),
+        command("stop", "Interrupt what is running", None),
+        command("new", "Forget what was said; files stay", None),
+        command(
+            "destroy",
+            "Destroy the sandbox with its files; asks first",
+            takes("answer", "yes, to say that you mean it", &["yes"]),
+        ),
+        command("status", "What goes on in this conversation", None),
+        command("whoami", "Who you are here", None),
+        command(
+            "approve",
+            "Say yes to a question",
+            takes(
+                "which",
+                "Its name, and session if for longer than once",
+                &["session", "all"],
+            ),
+        ),
+        command(
+            "deny",
+            "Say no to a question",
+            takes("which", "Its name, and a reason", &["all"]),
+        ),
+    ]
+};
+
 impl Slash {
     pub(crate) fn read(text: &str) -> Option<Self> {
         let words = text.trim().strip_prefix('/')?;
@@ -69,6 +158,14 @@ impl Slash {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_command_that_is_listed_is_one() {
+        for listed in COMMANDS {
+            let read = Slash::read(&format!("/{} x", listed.name));
+            assert_eq!(read.as_ref().map(Slash::name), Some(listed.name));
+        }
+    }
 
     #[test]
     fn commands_are_read_as_people_write_them() {

@@ -30,32 +30,32 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum ApprovalsCommand {
-    /// What waits for an answer
+    /// List the questions that wait
     #[command(visible_alias = "ls")]
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Say yes, to exactly what was asked
+    /// Say yes to exactly what was asked
     Approve {
-        /// As `list` shows it
+        /// The id that `list` shows
         request: RequestId,
-        /// For the rest of this session, not only once
+        /// Allow it for the rest of this session, not only once
         #[arg(long)]
         session: bool,
     },
     /// Say no
     Deny {
-        /// As `list` shows it
+        /// The id that `list` shows
         request: RequestId,
-        /// What the agent is told
+        /// Tell the agent this reason
         reason: Vec<String>,
     },
     /// Add a rule to command_allowlist in the configuration
     #[command(after_help = "\
-The pattern is held against each command that would really run; `*` stands for anything. It has to
-name the program: a rule for everything is not written.
+The pattern is compared with each command that would really run; `*` matches anything. It must name
+the program: a rule that allows everything is not written.
 
 Example:
   hermetic approvals allow 'docker compose restart *'")]

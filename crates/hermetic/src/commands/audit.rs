@@ -24,35 +24,35 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum AuditCommand {
-    /// The last records, oldest first
+    /// Show the last records, oldest first
     #[command(visible_alias = "list")]
     Show {
-        /// How many
+        /// Show the last COUNT records
         #[arg(long, short = 'n', default_value_t = 50, value_name = "COUNT")]
         last: usize,
-        /// Of this kind only: access, pairing, command, asked, answered, rule, egress
+        /// Show only this kind: access, pairing, command, asked, answered, rule, egress
         #[arg(long)]
         kind: Option<String>,
-        /// Of this conversation only
+        /// Show only this conversation
         #[arg(long, value_name = "KEY")]
         conversation: Option<String>,
-        /// One JSON object a line
+        /// Print one JSON object on each line
         #[arg(long)]
         json: bool,
     },
-    /// Where the record stands now, to be noted somewhere else
+    /// Print the head of the record, to be noted somewhere else
     Head,
-    /// Whether nothing in it was changed, removed, cut off or put in
+    /// Check that no record was changed, removed, cut off or added
     #[command(after_help = "\
-Each record is sealed by a key, and where the record ends is noted in a file of its own. Whoever can
-read that key and write all of these files could still forge them: note the head that this prints
-somewhere else, and later ask whether it is still there:
+Each record is sealed with a key, and a separate file notes where the record ends. Somebody who can
+read the key and write all of these files could still forge them. So note the head that this command
+prints somewhere else, and check later that it is still there:
   hermetic audit verify --head 1042:9f86d0…")]
     Verify {
-        /// A head that was noted earlier, and has to be there still
+        /// Check that the record still holds this head, noted earlier
         #[arg(long, value_name = "SEQ:HASH")]
         head: Option<Head>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },

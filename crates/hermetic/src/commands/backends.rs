@@ -16,12 +16,12 @@ use crate::output::{self, BOLD, DIM};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each one is tried, not guessed: a sandbox is made and removed where that takes no download.
+Each backend is really tried: where no download is needed, a sandbox is made and removed.
 
 Example:
   hermetic backends --json")]
 pub(crate) struct Args {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -81,7 +81,7 @@ async fn look(config: &Config, installation: &InstallationId, kind: BackendKind)
     };
     Row {
         backend: kind,
-        boundary: kind.boundary(),
+        boundary: app::boundary(kind),
         available,
         notes,
         used_by: used_by(config, kind),

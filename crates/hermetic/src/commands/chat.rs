@@ -28,27 +28,27 @@ use crate::{log, output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Ctrl-C interrupts the answer, twice leaves. /help tells what can be typed. What takes a yes is asked
-here; with -q, or where nobody is at a terminal, it is refused.
+Ctrl-C interrupts the answer; pressed twice, it leaves. /help lists what can be typed. A command that
+needs approval is asked about here; with -q, or without a terminal, it is refused.
 
-Without --session what was said is forgotten at the end and the sandbox is destroyed. With it both
-come back the next time; `hermetic exec --session` of the same name sees the same files.
+Without --session the conversation is forgotten and the sandbox destroyed at the end. With --session
+both are there again the next time, and `hermetic exec --session` of the same name sees the same files.
 
-With -q the answer is the only thing on stdout. Ends with 0, with 1 if there was no whole answer, with
-130 if it was interrupted, with 78 if no model is configured.
+With -q only the answer is printed on stdout. Exits with 0, with 1 if there was no complete answer,
+with 130 if it was interrupted, with 78 if no model is configured.
 
 Examples:
   hermetic chat
   hermetic chat --session work
   hermetic chat -q 'what does this traceback mean?'")]
 pub(crate) struct Args {
-    /// Ask this, print the answer, end
+    /// Ask this one question, print the answer and exit
     #[arg(short, long, value_name = "TEXT")]
     query: Option<String>,
-    /// A conversation that is kept, by its name
+    /// Continue the conversation of this name, and keep it
     #[arg(long, value_name = "NAME", value_parser = session_name)]
     session: Option<String>,
-    /// Where commands run, instead of terminal.backend
+    /// Run commands on this backend, instead of terminal.backend
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
 }
@@ -90,7 +90,7 @@ async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         progress: output::progress,
     };
     let mut desk = app::keyboard_chat(&config, kind, &conversation, person, redactor).await?;
-    if kind.boundary() == Boundary::Sealed {
+    if app::boundary(kind) == Boundary::Sealed {
         let reach = desk.sandboxes.reach_of(&conversation).await;
         desk.facts.network = hermetic_gateway::network(reach);
     }

@@ -15,7 +15,7 @@ Examples:
   hermetic completions zsh  > ~/.zfunc/_hermetic
   hermetic completions fish > ~/.config/fish/completions/hermetic.fish")]
 pub(crate) struct Args {
-    /// The shell to complete for
+    /// The shell
     shell: Shell,
 }
 

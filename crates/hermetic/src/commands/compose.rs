@@ -17,36 +17,37 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Two networks: `internal` has no way out, `egress` has one. In the tight variant only the proxy is on
-`egress`; in the plain one the gateway is too. The dashboard is published on 127.0.0.1:9119.
+There are two networks: `internal` cannot reach the outside, `egress` can. In the tight variant only
+the proxy is on `egress`; in the plain one the gateway is too. The health port is published on
+127.0.0.1:9119.
 
 Examples:
   hermetic compose --into deploy
   hermetic compose --variant plain --print
   hermetic compose --allow api.openai.com --allow api.telegram.org --squid")]
 pub(crate) struct Args {
-    /// Who has the way out
+    /// Choose what has access to the network
     #[arg(long, value_enum, default_value_t = Which::Tight)]
     variant: Which,
-    /// The folder to write into
+    /// Write into this folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     into: PathBuf,
-    /// The image all services share
+    /// Use this image for all services
     #[arg(long, value_name = "NAME", default_value = "hermetic:latest")]
     image: String,
-    /// A host the gateway may reach; may be repeated
+    /// Let the gateway reach this host; may be repeated
     #[arg(long, value_name = "HOST")]
     allow: Vec<String>,
-    /// A named list of hosts the gateway may reach; see `hermetic egress presets`
+    /// Let the gateway reach a named list of hosts; see `hermetic egress presets`
     #[arg(long, value_name = "NAME")]
     preset: Vec<String>,
     /// Run the services as this user
     #[arg(long, value_name = "UID:GID", value_parser = user)]
     user: Option<(u32, u32)>,
-    /// Write the same allowlist for Squid as well
+    /// Also write the allowlist for Squid
     #[arg(long)]
     squid: bool,
-    /// Write over files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
     /// Print the compose file and write nothing
@@ -56,9 +57,9 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Which {
-    /// Only the proxy
+    /// Only the proxy reaches the network
     Tight,
-    /// The gateway as well
+    /// The gateway reaches the network as well
     Plain,
 }
 

@@ -20,22 +20,22 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Report everything that is wrong, and what is not used
+    /// Report every mistake and every unused key
     Check(check::Args),
-    /// Print every value that counts and where it came from
+    /// Print every value and where it came from
     Show(show::Args),
     /// Print a JSON Schema that editors can use
     #[command(after_help = SCHEMA_EXAMPLE)]
     Schema,
     /// Print where the files are
     Path(PathArgs),
-    /// Write a commented starter file; never overwrites
+    /// Write a commented starter file; an existing one is never overwritten
     Init,
 }
 
 #[derive(Debug, clap::Args)]
 struct PathArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -20,11 +20,10 @@ use crate::output::{self, BOLD, DIM};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Asks the chat platforms, too, whether they know the accounts that are configured; not with --backend or
+Also asks the chat platforms whether they know the configured accounts; not with --backend or
 --attack.
 
-Ends with 1 when a layer is missing without which nothing may run, when an account does not work, or when an
-attack got through.
+Exits with 1 if a required layer is missing, an account does not work or an attack got through.
 
 Examples:
   hermetic doctor --backend native
@@ -33,10 +32,10 @@ pub(crate) struct Args {
     /// Examine this backend instead of the gateway's
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
-    /// Attack sandboxes made for it from inside, and tell what held
+    /// Attack a fresh sandbox from inside and report what held
     #[arg(long)]
     attack: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -20,25 +20,25 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum EgressCommand {
-    /// An allowlist proxy on a port, for deployments: HTTP CONNECT, plain HTTP and SOCKS5
+    /// Run an allowlist proxy on a port: HTTP CONNECT, plain HTTP and SOCKS5
     #[command(after_help = serve::HELP)]
     Serve(serve::Args),
-    /// Let sandboxes reach a host; a running gateway takes it up at once
+    /// Let sandboxes reach a host; a running gateway applies it at once
     #[command(after_help = rules::HELP)]
     Allow(rules::Change),
-    /// Keep sandboxes from a host, whatever else is allowed
+    /// Forbid a host, whatever else is allowed
     Deny(rules::Change),
-    /// Take back what `allow` or `deny` added
+    /// Remove a rule that `allow` or `deny` added
     Forget(rules::Change),
-    /// Every rule, and where it is written
+    /// List every rule and where it is written
     Rules(rules::List),
-    /// What was reached and refused
+    /// Show which hosts were reached and refused
     Log(log::Args),
     /// Try every way out, from inside a real sandbox of each configured backend
     Verify(verify::Args),
-    /// The named lists of hosts, and what is on them
+    /// Show the named lists of hosts
     Presets(presets::Args),
-    /// The configured rules as an allowlist for Squid
+    /// Print the configured rules as an allowlist for Squid
     Squid,
 }
 

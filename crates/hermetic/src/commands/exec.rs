@@ -15,7 +15,8 @@ use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_egress::Egress;
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{
-    Backend, FoundState, Lifeline, Mount, MountMode, Network, Sandbox, Spec, SystemView,
+    Backend, FoundState, Lifeline, Mount, MountMode, Network, PassingSandbox, Sandbox, Spec,
+    SystemView,
 };
 use hermetic_session::{LeaseError, Outlet, PROXY_PORT};
 use hermetic_types::{BackendKind, Command, ConversationKey, SandboxId, Stdin};
@@ -33,14 +34,14 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The command's own exit code is passed on; 124 is a timeout, 125 a failure of hermetic itself,
-126 a command that cannot be run, 127 one that is not there.
+126 a command that cannot be run, 127 a command that does not exist.
 
-It reaches no network unless --allow, --preset or --egress says so.
+The command has no network unless --allow, --preset or --egress gives it some.
 
-On local and ssh, which are no sandboxes, a dangerous command is asked about first; --yes answers
-where nobody sits. What wipes or stops a machine is refused there.
+On local and ssh, which are not sandboxes, you are asked before a dangerous command runs; --yes
+answers for scripts. Commands that wipe or stop a machine are always refused there.
 
-Without --session the sandbox is fresh and gone afterwards, whatever ends this program.
+Without --session the sandbox is new, and it is removed afterwards however this program ends.
 
 Examples:
   hermetic exec -- python3 -c 'print(6 * 7)'
@@ -50,16 +51,16 @@ Examples:
   hermetic exec --mount ~/data:/data -- ls /data
   hermetic exec --preset python -- pip install --user httpx")]
 pub(crate) struct Args {
-    /// Where to run it, instead of terminal.backend
+    /// Run it on this backend, instead of terminal.backend
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
-    /// The image, for backends that have images; a root file system folder, for native
+    /// Use this image; for native, a folder with a root file system
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// In this session's sandbox, which stays, instead of a fresh one
+    /// Run it in the sandbox of this session, which is kept, instead of a fresh one
     #[arg(long, value_name = "NAME", value_parser = session_name)]
     session: Option<String>,
-    /// End the command after so many seconds
+    /// Kill the command after SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
     /// Set a variable; may be repeated
@@ -68,7 +69,7 @@ pub(crate) struct Args {
     /// Show a host folder inside, read-only unless it ends in :rw; may be repeated
     #[arg(long = "mount", value_name = "HOST:INSIDE[:rw]", value_parser = mount)]
     mounts: Vec<Mount>,
-    /// The current folder is the workspace, writable
+    /// Make the current folder the workspace, writable
     #[arg(long, conflicts_with = "session")]
     here: bool,
     /// Start in this folder inside
@@ -76,13 +77,13 @@ pub(crate) struct Args {
     workdir: Option<String>,
     #[command(flatten)]
     leaving: Leaving,
-    /// Run it on local or ssh also where it would be asked about
+    /// Run it without asking, where local or ssh would ask a person first
     #[arg(long)]
     yes: bool,
     /// Give the command a terminal
     #[arg(long, short = 't')]
     tty: bool,
-    /// The command and its words
+    /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -156,15 +157,9 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
                 spec.network = Network::Proxied { port: PROXY_PORT };
                 spec.env = gate.env(&spec.conversation, PROXY_PORT);
             }
-            let link = backend.create(&spec).await?;
-            let ran = match Sandbox::greet(&spec.id, kind, link).await {
-                Ok(sandbox) => run_leaving(&sandbox, &spec, gate.as_ref(), cleared, args.tty).await,
-                Err(error) => Err(Failure::caused(
-                    &error,
-                    "try again; if it persists, report it",
-                )),
-            };
-            backend.destroy(&spec.id).await?;
+            let sandbox = PassingSandbox::create(&backend, &spec).await?;
+            let ran = run_leaving(&sandbox, &spec, gate.as_ref(), cleared, args.tty).await;
+            sandbox.destroy().await?;
             sweep(backend.as_ref()).await;
             ran
         }

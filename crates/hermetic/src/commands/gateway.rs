@@ -23,35 +23,37 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum GatewayCommand {
-    /// Serve the chats in the foreground, until a signal
+    /// Serve the chats in the foreground until a signal arrives
     #[command(after_help = "\
-Ends on SIGTERM or SIGINT (Ctrl-C) with 0. One gateway runs for each home.
+SIGTERM or SIGINT (Ctrl-C) stops it; it then exits with 0. One gateway runs for each home.
 
 Example:
   hermetic gateway run --log-format json")]
     Run(run::Args),
-    /// Serve in the background; ends when it is ready, or says why it is not
+    /// Start it in the background and wait until it is ready
     Start(start::Args),
-    /// End the gateway of this home and wait until it is gone
+    /// Stop the gateway of this home and wait until it is gone
     Stop(stop::Args),
     /// Stop, then start
     Restart(stop::Args),
-    /// Whether it runs, and how its platforms are
-    #[command(after_help = "Ends with 0 if it serves, 3 if not, 4 if that cannot be told.")]
+    /// Show whether it runs and how its platforms are
+    #[command(
+        after_help = "Exits with 0 if it serves, 3 if it does not, 4 if that cannot be told."
+    )]
     Status(status::Args),
     /// Connect a chat platform: asks for its token, tries it, and writes .env
     #[command(after_help = "\
-What is in .env or the environment already is kept unless you say otherwise. Nothing is written before the
-platform has accepted it, or you have said that it is to be kept all the same.
+A value that is in .env or the environment already is kept unless you say otherwise. Nothing is written
+before the platform has accepted it, or you have said that it is to be kept all the same.
 
 Examples:
   hermetic gateway setup
   hermetic gateway setup telegram
   TELEGRAM_BOT_TOKEN=... hermetic gateway setup telegram --non-interactive --allow 4711")]
     Setup(setup::Args),
-    /// Let systemd start it with the machine and again after a failure
+    /// Install a systemd unit that starts it with the machine and after a failure
     Install(install::Args),
-    /// Take back what install did
+    /// Remove the systemd unit
     Uninstall,
 }
 

@@ -15,7 +15,7 @@ use crate::output;
 Example:
   hermetic man ~/.local/share/man/man1")]
 pub(crate) struct Args {
-    /// Where the pages go; made if it is not there
+    /// The folder for the pages; created if missing
     folder: PathBuf,
 }
 

@@ -25,25 +25,25 @@ use crate::{log, output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --listen one client is served on stdin and stdout; the log is on stderr. Each client has a
-sandbox of its own, made at its first call and gone when it goes; it reaches what gateway.egress
-allows. What a person has to allow is asked at the client, and refused where that cannot ask.
+Without --listen one client is served on stdin and stdout, with the log on stderr. Each client gets
+its own sandbox, made at its first call and removed when the client leaves; it reaches what
+gateway.egress allows. The client is asked for approvals; one that cannot ask gets a refusal.
 
 Examples:
   hermetic mcp
   hermetic mcp --here
   hermetic mcp --listen 127.0.0.1:8765 --token-file ~/.hermetic-mcp-token")]
 pub(crate) struct Args {
-    /// Where clients' commands run, instead of terminal.backend
+    /// Run clients' commands on this backend, instead of terminal.backend
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
-    /// The current folder is the workspace, writable
+    /// Make the current folder the workspace, writable
     #[arg(long)]
     here: bool,
     /// Serve many clients over streamable HTTP on this loopback address, at /mcp
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// The file with the token that clients must send; made if it is not there
+    /// Read the token that clients must send from this file; created if missing
     #[arg(long, value_name = "FILE", requires = "listen")]
     token_file: Option<PathBuf>,
 }
@@ -71,7 +71,7 @@ async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let spec = spec(&config, args, kind, installation)?;
     let most = config.gateway().max_sandboxes;
     let most = most.unwrap_or_else(|| app::SandboxBounds::of(&config).all.min(MOST));
-    let gate = match kind.boundary() {
+    let gate = match app::boundary(kind) {
         Boundary::Sealed => app::gate(&config, None)?,
         Boundary::Judged => None,
     };

@@ -25,21 +25,21 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum PairingCommand {
-    /// Who waits and who is in
+    /// List who waits and who was let in
     #[command(visible_alias = "ls")]
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Let the holder of a code in
+    /// Let in the person who holds this code
     Approve { platform: Platform, code: String },
-    /// Put somebody out who was let in by a code
+    /// Put out a person who was let in by a code
     Revoke { platform: Platform, user: String },
-    /// Void every code that waits
+    /// Void every waiting code
     #[command(visible_alias = "clear-pending")]
     Clear {
-        /// On this platform only
+        /// Void only the codes of this platform
         platform: Option<Platform>,
     },
 }

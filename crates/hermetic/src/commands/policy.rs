@@ -8,7 +8,7 @@ use clap::Subcommand;
 use hermetic_app as app;
 use hermetic_config::Config;
 use hermetic_policy::{Context, Explanation, explain, judge_line};
-use hermetic_types::{BackendKind, Command};
+use hermetic_types::{BackendDescription, BackendKind, Command};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -33,10 +33,10 @@ Example:
     Explain {
         /// The shell text
         command: String,
-        /// As this backend would judge it
+        /// Judge it as this backend would
         #[arg(long, default_value = "local")]
         backend: BackendKind,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -47,7 +47,7 @@ Reads lines of {\"cmd\": …} and writes {\"cmd\": …, \"verdict\": \"safe\"|\"
 Example:
   echo '{\"cmd\": \"ls\"}' | hermetic policy judge --jsonl")]
     Judge {
-        /// JSON lines in and out, the one format there is
+        /// Read and write JSON lines (the only format)
         #[arg(long, required = true)]
         jsonl: bool,
     },
@@ -118,7 +118,7 @@ fn context(config: &Config, backend: BackendKind) -> Context {
 fn context_here() -> Context {
     let here = env::current_dir().map_or_else(|_| "/".into(), |path| path.display().to_string());
     let home = env::var("HOME").unwrap_or_else(|_| "/root".to_owned());
-    Context::new(BackendKind::Local, here, home)
+    Context::new(BackendDescription::judged(BackendKind::Local), here, home)
 }
 
 fn as_text(explanation: &Explanation) -> String {

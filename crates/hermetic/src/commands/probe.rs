@@ -12,7 +12,7 @@ Example:
 pub(crate) struct Args {
     /// A plain http:// address that answers with a 2xx when all is well
     url: String,
-    /// How long to wait for the answer
+    /// Wait this long for the answer
     #[arg(long, value_name = "SECONDS", default_value_t = 4)]
     timeout: u64,
 }

@@ -27,42 +27,42 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum SandboxCommand {
-    /// Every sandbox of this home, alive or not
+    /// List every sandbox of this home, alive or not
     #[command(visible_alias = "ls")]
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// One sandbox: its spec, its processes, its state
+    /// Show one sandbox: its settings, processes and state
     Inspect {
         id: SandboxId,
-        /// As JSON (the default; kept for symmetry)
+        /// Print JSON (this is the default)
         #[arg(long)]
         json: bool,
     },
-    /// What ran in it lately; with a run's id, what that run wrote
+    /// Show what ran in it lately; with the id of a run, the output of that run
     Logs {
         id: SandboxId,
         run: Option<RunId>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// End its processes, keep its files where it is a kept one
+    /// End its processes; a kept sandbox keeps its files
     Stop { id: SandboxId },
-    /// End it and remove everything of it
+    /// End it and remove all of its files
     #[command(visible_alias = "rm")]
     Destroy {
         #[arg(required = true)]
         ids: Vec<SandboxId>,
     },
-    /// Destroy what is broken, and what no conversation wants any more
+    /// Destroy sandboxes that are broken or that no conversation uses any more
     Prune {
-        /// Stopped ones with kept files too
+        /// Also destroy stopped sandboxes with kept files
         #[arg(long)]
         stopped: bool,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -198,8 +198,9 @@ async fn logs(row: &Row, run: Option<&RunId>, json: bool) -> Result<(), Failure>
 }
 
 async fn reach(row: &Row) -> Result<Sandbox, Failure> {
-    let link = row.backend()?.connect(&row.id).await?;
-    Sandbox::greet(&row.id, row.kind, link)
+    let backend = row.backend()?;
+    let link = backend.connect(&row.id).await?;
+    Sandbox::greet(&row.id, backend.description(), link)
         .await
         .map_err(|error| {
             Failure::caused(&error, "destroy it: a sandbox that does not answer is lost")

@@ -22,7 +22,7 @@ use crate::output::{self, BOLD};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -112,7 +112,7 @@ fn as_json(config: &Config, resolved: &Resolved, seen: &Seen) -> serde_json::Val
             "degraded": degraded(config, seen).into_iter().collect::<BTreeMap<_, _>>(),
         },
         "backend": resolved.backend,
-        "boundary": resolved.backend.boundary(),
+        "boundary": app::boundary(resolved.backend),
         "chosen": resolved.note(),
         "image": resolved.image,
         "lifetime_seconds": config.gateway().sandbox_lifetime.as_secs(),
@@ -197,7 +197,7 @@ struct LivePart {
 
 /// What a sandbox of everybody's can reach; `hermetic egress rules` has the rest.
 fn egress(config: &Config, resolved: &Resolved) -> String {
-    if resolved.backend.boundary() == hermetic_types::Boundary::Judged {
+    if app::boundary(resolved.backend) == hermetic_types::Boundary::Judged {
         return "not filtered: commands have the network of the machine".to_owned();
     }
     let nobody = ConversationKey::new("hermetic:status");
@@ -235,14 +235,14 @@ fn egress(config: &Config, resolved: &Resolved) -> String {
 }
 
 fn boundary(resolved: &Resolved) -> &'static str {
-    match resolved.backend.boundary() {
+    match app::boundary(resolved.backend) {
         hermetic_types::Boundary::Sealed => "sealed",
         hermetic_types::Boundary::Judged => "not sealed: commands are judged",
     }
 }
 
 fn warnings(config: &Config, resolved: &Resolved, seen: &Seen) -> Vec<String> {
-    let mut warnings = resolved.warnings();
+    let mut warnings = resolved.warnings(app::boundary);
     warnings.extend(
         config
             .warnings()

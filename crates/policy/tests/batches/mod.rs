@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use hermetic_policy::{Context, Label, judge_line};
-use hermetic_types::BackendKind;
+use hermetic_types::{BackendDescription, BackendKind};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -53,7 +53,11 @@ pub(crate) fn read(name: &str, text: &str) -> Result<Vec<Line>, String> {
 
 /// As the `local` backend of a project of the tests' own would judge.
 pub(crate) fn context() -> Context {
-    Context::new(BackendKind::Local, "/home/user/project", "/home/user")
+    Context::new(
+        BackendDescription::judged(BackendKind::Local),
+        "/home/user/project",
+        "/home/user",
+    )
 }
 
 #[derive(Clone, Copy, Default)]

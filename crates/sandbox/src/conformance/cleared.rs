@@ -1,12 +1,16 @@
 //! Commands of the tests themselves.
 
 use hermetic_policy::{Cleared, Context, Policy, Rules, Verdict};
-use hermetic_types::{BackendKind, Command};
+use hermetic_types::{BackendDescription, BackendKind, Command};
 
 /// A command as the policy lets it into a sandbox. Whatever it does, it can only hurt the sandbox that the
 /// test made for it.
 pub fn cleared(command: Command) -> Cleared {
-    let context = Context::new(BackendKind::Native, "/workspace", "/root");
+    let context = Context::new(
+        BackendDescription::sealed(BackendKind::Native),
+        "/workspace",
+        "/root",
+    );
     match Policy::new(Rules::default()).judge(command, &context) {
         Verdict::Run(cleared) => cleared,
         Verdict::Ask(_) | Verdict::Refuse(_) => panic!("a sandbox without rules takes any command"),

@@ -25,7 +25,7 @@ pub async fn play(backend: &dyn Backend, spec: impl Fn() -> Spec) {
     loop {
         let spec = spec();
         let greet = async |link| {
-            let greeted = Sandbox::greet(&spec.id, backend.kind(), link).await;
+            let greeted = Sandbox::greet(&spec.id, backend.description(), link).await;
             greeted.expect("its warden answers")
         };
         say("create");

@@ -64,7 +64,7 @@ impl Candidate {
             .create(spec)
             .await
             .expect("a sandbox can be created");
-        Sandbox::greet(&spec.id, self.backend.kind(), link)
+        Sandbox::greet(&spec.id, self.backend.description(), link)
             .await
             .expect("its warden answers")
     }
@@ -76,7 +76,7 @@ impl Candidate {
             .connect(&spec.id)
             .await
             .expect("a sandbox can be reached again");
-        Sandbox::greet(&spec.id, self.backend.kind(), link)
+        Sandbox::greet(&spec.id, self.backend.description(), link)
             .await
             .expect("its warden answers")
     }

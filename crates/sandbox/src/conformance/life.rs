@@ -117,7 +117,7 @@ pub async fn a_kept_sandbox_resumes_with_its_files(candidate: Candidate) {
         "{listed:?}"
     );
     let link = candidate.backend.resume(&spec).await.unwrap();
-    let sandbox = Sandbox::greet(&spec.id, candidate.backend.kind(), link)
+    let sandbox = Sandbox::greet(&spec.id, candidate.backend.description(), link)
         .await
         .unwrap();
     let back = run(&sandbox, Command::script("cat note; ls -d a/b; pwd")).await;

@@ -1,4 +1,4 @@
-//! The embedded program, held where nobody can change it: not a file that could be replaced, and
+//! The embedded program, held where nobody can change it: as a rule not a file that could be replaced, and
 //! sealed so that not even a sandbox that finds its own `/proc/self/exe` can write to it.
 
 use std::fs::File;
@@ -8,8 +8,12 @@ use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
+/// The program that is started in sandboxes or becomes one.
 #[derive(Debug)]
-pub struct Program(OwnedFd);
+pub struct Program {
+    held: OwnedFd,
+    is_file: bool,
+}
 
 impl Program {
     pub fn seal(bytes: &[u8]) -> io::Result<Self> {
@@ -26,11 +30,27 @@ impl Program {
             &fd,
             SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
         )?;
-        Ok(Self(fd))
+        Ok(Self {
+            held: fd,
+            is_file: false,
+        })
+    }
+
+    /// A file that whoever opened it has put out of reach of those who execute it.
+    pub fn of_file(held: OwnedFd) -> Self {
+        Self {
+            held,
+            is_file: true,
+        }
+    }
+
+    /// Whether it is a file of a file system, to which rules about paths apply.
+    pub fn is_file(&self) -> bool {
+        self.is_file
     }
 
     /// Good in a child of ours until it executes it.
     pub fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+        PathBuf::from(format!("/proc/self/fd/{}", self.held.as_raw_fd()))
     }
 }

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use hermetic_sandbox::{Backend, Network, Persistence, SystemView};
 use hermetic_session::{DiskBounds, Holder, Lease, LeaseError, Plan, Sandboxes};
-use hermetic_store::{LedgerState, Store};
+use hermetic_store::{LedgerState, Owner, Store};
 use hermetic_testkit::backend::{Commands, StandInBackend};
-use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, Platform, SandboxId};
+use hermetic_types::{
+    BackendDescription, BackendKind, ConversationKey, InstallationId, Limits, Platform, SandboxId,
+    SystemClock, Timestamp,
+};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Lab {
@@ -16,7 +19,7 @@ pub(crate) struct Lab {
     pub(crate) sandboxes: Sandboxes,
     plan: Plan,
     store: Store,
-    _folder: Arc<tempfile::TempDir>,
+    folder: Arc<tempfile::TempDir>,
 }
 
 impl Lab {
@@ -43,7 +46,7 @@ impl Lab {
             sandboxes,
             plan,
             store,
-            _folder: Arc::new(folder),
+            folder: Arc::new(folder),
         }
     }
 
@@ -82,7 +85,7 @@ impl Lab {
             sandboxes,
             plan: self.plan.clone(),
             store: self.store.clone(),
-            _folder: Arc::clone(&self._folder),
+            folder: Arc::clone(&self.folder),
         }
     }
 
@@ -156,7 +159,7 @@ impl Lab {
 
     /// A row without a sandbox.
     pub(crate) async fn name_only(&self, who: &str) -> SandboxId {
-        let now = SystemTime::now().into();
+        let now = Timestamp::from_millis(1);
         let (id, key) = (SandboxId::random(), ConversationKey::new(who));
         self.store
             .ledger()
@@ -166,8 +169,21 @@ impl Lab {
         id
     }
 
+    /// The same store and backend, opened by another gateway.
+    pub(crate) async fn another_gateway(&self) -> Sandboxes {
+        let path = self.folder.path().join("state.db");
+        let gateway = "another".parse().unwrap();
+        let store = Store::open_as(&path, gateway, SystemClock::shared()).await;
+        open(&self.plan, &self.backend, &store.unwrap())
+    }
+
     pub(crate) async fn states(&self) -> Vec<(String, LedgerState)> {
-        let entries = self.store.ledger().entries().await.unwrap();
+        let entries = self
+            .store
+            .ledger()
+            .entries(Owner::ThisGateway)
+            .await
+            .unwrap();
         entries
             .into_iter()
             .map(|entry| (entry.conversation.to_string(), entry.state))
@@ -189,7 +205,11 @@ impl Lab {
             tokio::time::resume();
             // A round reads the ledger last: sixteen reads of ours later every entry has had its turn.
             for _ in 0..16 {
-                self.store.ledger().entries().await.unwrap();
+                self.store
+                    .ledger()
+                    .entries(Owner::ThisGateway)
+                    .await
+                    .unwrap();
                 tokio::task::yield_now().await;
             }
         }
@@ -199,7 +219,7 @@ impl Lab {
 }
 
 fn stand_in(kind: BackendKind, persistence: Persistence) -> Arc<StandInBackend> {
-    let backend = StandInBackend::new(kind, Commands::Silent);
+    let backend = StandInBackend::new(BackendDescription::sealed(kind), Commands::Silent);
     backend.keep_files(persistence == Persistence::Kept);
     Arc::new(backend)
 }

@@ -17,7 +17,9 @@ use hermetic_policy::{Context, Policy, Rules, Verdict};
 use hermetic_sandbox::{Backend, Mount, Network, Persistence, RunError, Sandbox};
 use hermetic_session::{Lease, PROXY_PORT, Plan, Sandboxes, Spending};
 use hermetic_store::Store;
-use hermetic_types::{BackendKind, Command, ConversationKey, InstallationId, SandboxId, Secret};
+use hermetic_types::{
+    BackendDescription, BackendKind, Command, ConversationKey, InstallationId, SandboxId, Secret,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::house::{House, USUAL};
@@ -205,7 +207,9 @@ impl Lab {
     /// A link of its own to a sandbox, past the house.
     pub(crate) async fn apart(&self, id: &SandboxId) -> Sandbox {
         let link = self.backend.connect(id).await.unwrap();
-        Sandbox::greet(id, self.backend.kind(), link).await.unwrap()
+        Sandbox::greet(id, self.backend.description(), link)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn stop(&self, lease: Lease) {
@@ -240,7 +244,11 @@ pub(crate) async fn try_to_run(sandbox: &Sandbox, text: &str) -> Result<Said, Ru
     let text = format!("exec 2>&1\n{text}");
     let mut command = Command::words(["bash".to_owned(), "-c".to_owned(), text]);
     command.timeout = Some(PATIENCE);
-    let context = Context::new(BackendKind::Native, "/workspace", "/root");
+    let context = Context::new(
+        BackendDescription::sealed(BackendKind::Native),
+        "/workspace",
+        "/root",
+    );
     let Verdict::Run(cleared) = Policy::new(Rules::default()).judge(command, &context) else {
         panic!("a sandbox without rules takes any command");
     };

@@ -183,11 +183,20 @@ async fn an_answer_that_is_not_recorded_is_not_forgotten() {
     let lab = Lab::new().await;
     let id = lab.asked().await;
     lab.rows.expire(at(HOUR)).await.unwrap();
-    assert_eq!(lab.rows.pending(at(HOUR)).await.unwrap(), []);
+    assert_eq!(
+        lab.rows
+            .pending(Owner::ThisGateway, at(HOUR))
+            .await
+            .unwrap(),
+        []
+    );
     lab.rows.prune(at(2 * HOUR)).await.unwrap();
-    assert_eq!(lab.rows.unrecorded().await.unwrap()[0].id, id);
+    assert_eq!(
+        lab.rows.unrecorded(Owner::ThisGateway).await.unwrap()[0].id,
+        id
+    );
     lab.rows.recorded(&id).await.unwrap();
-    assert_eq!(lab.rows.unrecorded().await.unwrap(), []);
+    assert_eq!(lab.rows.unrecorded(Owner::ThisGateway).await.unwrap(), []);
 }
 
 /// Whoever answers, and however: what was shown had no such answer.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 9] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 10] = [
     (
         1,
         "ledger",
@@ -50,6 +50,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 9] = [
         43,
         "longest_yes",
         include_str!("../../migrations/0043_longest_yes.sql"),
+    ),
+    (
+        54,
+        "owners",
+        include_str!("../../migrations/0054_owners.sql"),
     ),
 ];
 

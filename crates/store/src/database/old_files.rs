@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use super::migrations::migrator;
-use crate::Store;
+use crate::{Owner, Store};
 
 /// The version before a message had parts.
 const BEFORE_PARTS: i64 = 22;
@@ -67,10 +67,10 @@ async fn a_file_from_before_there_were_accounts_keeps_its_rows() {
     old.close().await.unwrap();
 
     let store = Store::open(&path).await.unwrap();
-    let open = store.inbox().open().await.unwrap();
+    let open = store.inbox().open(Owner::ThisGateway).await.unwrap();
     assert_eq!(open[0].account, "telegram");
     assert_eq!(
-        store.deliveries().due().await.unwrap()[0].account,
+        store.deliveries().due(Owner::ThisGateway).await.unwrap()[0].account,
         "telegram"
     );
     // The update of the platform's own account is known; another bot's of the same number is not.

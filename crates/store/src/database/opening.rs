@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hermetic_types::SharedClock;
+use hermetic_types::{GatewayId, SharedClock};
 use sqlx::ConnectOptions;
 use sqlx::migrate::MigrateError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -54,7 +54,11 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Database {
     /// Must be called within a runtime, which has to live as long as the store is written to.
-    pub(crate) async fn open(path: &Path, clock: SharedClock) -> Result<Self, OpenError> {
+    pub(crate) async fn open(
+        path: &Path,
+        gateway: GatewayId,
+        clock: SharedClock,
+    ) -> Result<Self, OpenError> {
         let opened = |source| OpenError::opening(path, source);
         let _alone = alone(path)
             .await
@@ -83,7 +87,11 @@ impl Database {
             .await
             .map_err(opened)?;
         let writer = Committer::start(options, first, clock);
-        Ok(Self { reader, writer })
+        Ok(Self {
+            reader,
+            writer,
+            gateway,
+        })
     }
 }
 
@@ -161,16 +169,30 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::Store;
     use crate::database::{Durability, Statement, WithoutRoom};
+    use crate::{Owner, Store};
 
     #[tokio::test]
     async fn two_first_starts_at_once_both_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
         let (one, two) = tokio::join!(Store::open(&path), Store::open(&path));
-        assert_eq!(one.unwrap().ledger().entries().await.unwrap(), []);
-        assert_eq!(two.unwrap().ledger().entries().await.unwrap(), []);
+        assert_eq!(
+            one.unwrap()
+                .ledger()
+                .entries(Owner::AnyGateway)
+                .await
+                .unwrap(),
+            []
+        );
+        assert_eq!(
+            two.unwrap()
+                .ledger()
+                .entries(Owner::AnyGateway)
+                .await
+                .unwrap(),
+            []
+        );
     }
 
     #[tokio::test]

@@ -2,8 +2,8 @@
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_store::{
-    DeliveryRow, End, Given, Handed, MessageRow, NewRequest, NextDelivery, Notice, ProcessRow,
-    Reply, Request, Scope, State, Store, StoreError, Subject, Tried,
+    DeliveryRow, End, Given, Handed, MessageRow, NewRequest, NextDelivery, Notice, Owner,
+    ProcessRow, Reply, Request, Scope, State, Store, StoreError, Subject, Tried,
 };
 use hermetic_types::{BackendKind, ConversationKey, RequestId, RunId, SandboxId, Timestamp};
 
@@ -358,14 +358,17 @@ pub(crate) async fn told(store: &Store) -> String {
     let documents = store.documents();
     format!(
         "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-        store.inbox().open().await.unwrap(),
+        store.inbox().open(Owner::ThisGateway).await.unwrap(),
         store.tool_calls().of(MessageRow(1)).await.unwrap(),
         store.history().recent(&key("scene"), 99).await.unwrap(),
-        store.deliveries().due().await.unwrap(),
-        approvals.pending(Timestamp::from_millis(0)).await.unwrap(),
-        approvals.unrecorded().await.unwrap(),
-        store.ledger().entries().await.unwrap(),
-        store.processes().all().await.unwrap(),
+        store.deliveries().due(Owner::ThisGateway).await.unwrap(),
+        approvals
+            .pending(Owner::ThisGateway, Timestamp::from_millis(0))
+            .await
+            .unwrap(),
+        approvals.unrecorded(Owner::ThisGateway).await.unwrap(),
+        store.ledger().entries(Owner::ThisGateway).await.unwrap(),
+        store.processes().all(Owner::ThisGateway).await.unwrap(),
         (
             documents.load("pairings").await.unwrap(),
             documents.load("offset").await.unwrap(),
@@ -379,7 +382,7 @@ pub(crate) async fn told(store: &Store) -> String {
     )
 }
 
-fn process(sandbox: &SandboxId) -> ProcessRow {
+pub(crate) fn process(sandbox: &SandboxId) -> ProcessRow {
     ProcessRow {
         id: RunId::random(),
         conversation: key("scene"),
@@ -396,7 +399,7 @@ async fn reply(scene: &Scene) -> Result<DeliveryRow, StoreError> {
     queued.await
 }
 
-async fn ask(store: &Store) -> Request {
+pub(crate) async fn ask(store: &Store) -> Request {
     let opened = store.approvals().open(&question(&key("scene"))).await;
     opened.unwrap()
 }

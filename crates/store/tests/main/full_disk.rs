@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use hermetic_store::Store;
+use hermetic_store::{Owner, Store};
 use hermetic_types::PartHealth;
 use tokio::time::{sleep, timeout};
 
@@ -75,7 +75,15 @@ fn after_a_failed_sync_nothing_that_was_acknowledged_is_lost() {
         // All of it is in the file itself: the log before the failure is not needed.
         let (copy, path) = disk.after_a_power_cut();
         let survived = Store::open(&path).await.unwrap();
-        assert_eq!(survived.inbox().open().await.unwrap().len(), 1);
+        assert_eq!(
+            survived
+                .inbox()
+                .open(Owner::ThisGateway)
+                .await
+                .unwrap()
+                .len(),
+            1
+        );
         let said = survived.history().recent(&key("k"), 9).await.unwrap();
         assert_eq!(said, ["before"]);
         drop(copy);
@@ -126,9 +134,9 @@ fn what_was_done_already_waits_for_room() {
         assert!(!queued.is_finished(), "it did not wait");
         disk.is_well();
         timeout(PATIENCE, queued).await.unwrap().unwrap().unwrap();
-        let due = store.deliveries().due().await.unwrap();
+        let due = store.deliveries().due(Owner::ThisGateway).await.unwrap();
         assert_eq!(due.len(), 1, "{due:?}");
-        assert_eq!(store.inbox().open().await.unwrap(), []);
+        assert_eq!(store.inbox().open(Owner::ThisGateway).await.unwrap(), []);
     });
 }
 
@@ -209,7 +217,7 @@ async fn fill(folder: &std::path::Path) {
     };
     let health = store.health().health();
     assert!(!health.is_ok(), "{refused:?}");
-    let open = inbox.open().await.unwrap();
+    let open = inbox.open(Owner::ThisGateway).await.unwrap();
     assert_eq!(open.len(), taken.len(), "what was acknowledged is there");
     fs::remove_file(&others).unwrap();
     let update = taken.len().to_string();

@@ -9,4 +9,5 @@
 mod disk;
 mod every_write;
 mod full_disk;
+mod owners;
 mod power_cut;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use hermetic_store::Store;
+use hermetic_store::{Owner, Store};
 use tokio::time::{sleep, timeout};
 
 use crate::disk::{Disk, on_a_disk};
@@ -119,7 +119,15 @@ fn many_messages_at_once_cost_one_sync() {
         assert_eq!(disk.syncs(), 1);
         let (_copy, path) = disk.after_a_power_cut();
         let survived = Store::open(&path).await.unwrap();
-        assert_eq!(survived.inbox().open().await.unwrap().len(), 101);
+        assert_eq!(
+            survived
+                .inbox()
+                .open(Owner::ThisGateway)
+                .await
+                .unwrap()
+                .len(),
+            101
+        );
     });
 }
 
@@ -154,7 +162,7 @@ fn a_turn_waits_twice_for_the_disk() {
         deliveries.begin(delivery).await.unwrap();
         // A slow machine may have settled something in between.
         assert!((1..=2).contains(&disk.syncs()), "begun to send");
-        let due = deliveries.due().await.unwrap();
+        let due = deliveries.due(Owner::ThisGateway).await.unwrap();
         assert!(due[0].maybe_sent);
     });
 }

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hermetic_sandbox::{BackendError, FoundState, Link};
-use hermetic_types::{BackendKind, SandboxId};
+use hermetic_types::{BackendDescription, SandboxId};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -24,7 +24,8 @@ pub use commands::{Commands, Printed};
 /// One backend, shared by the gateway and the test.
 #[derive(Debug)]
 pub struct StandInBackend {
-    kind: BackendKind,
+    /// What it plays.
+    description: BackendDescription,
     commands: Commands,
     alive: Mutex<BTreeMap<SandboxId, FoundState>>,
     created: AtomicUsize,
@@ -54,9 +55,9 @@ struct Orders {
 }
 
 impl StandInBackend {
-    pub fn new(kind: BackendKind, commands: Commands) -> Self {
+    pub fn new(description: BackendDescription, commands: Commands) -> Self {
         Self {
-            kind,
+            description,
             commands,
             alive: Mutex::default(),
             created: AtomicUsize::new(0),

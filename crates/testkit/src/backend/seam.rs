@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Lifeline, Link, Readiness, Spec};
-use hermetic_types::{BackendKind, SandboxId};
+use hermetic_types::{BackendDescription, SandboxId};
 
 use super::{StandInBackend, lock, missing};
 
 impl Backend for StandInBackend {
-    fn kind(&self) -> BackendKind {
-        self.kind
+    fn description(&self) -> BackendDescription {
+        self.description
     }
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {

@@ -1,9 +1,11 @@
 use super::*;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Spec, SystemView};
-use hermetic_types::{ConversationKey, InstallationId, Limits};
+use futures::FutureExt;
+use hermetic_sandbox::{Backend, Lifeline, Network, PassingSandbox, Persistence, Spec, SystemView};
+use hermetic_types::{BackendDescription, BackendKind, ConversationKey, InstallationId, Limits};
 use hermetic_warden::client::{Event, Warden};
 use hermetic_warden::protocol::{Cut, Ended, Kill, Shell, Status};
 
@@ -49,7 +51,10 @@ async fn commands_print_what_was_scripted_and_endless_ones_can_be_ended() {
         "wait" => Printed::Endless,
         _ => Printed::failure("what?", 127),
     };
-    let backend = StandInBackend::new(BackendKind::Native, Commands::scripted(script));
+    let backend = StandInBackend::new(
+        BackendDescription::sealed(BackendKind::Native),
+        Commands::scripted(script),
+    );
     let warden = warden(&backend, &spec()).await;
     let (output, ended) = run(&warden, "ls").await;
     assert_eq!(
@@ -72,7 +77,10 @@ async fn commands_print_what_was_scripted_and_endless_ones_can_be_ended() {
 
 #[tokio::test]
 async fn a_sandbox_of_bash_has_files_of_its_own_until_it_is_destroyed() {
-    let backend = StandInBackend::new(BackendKind::Native, Commands::bash());
+    let backend = StandInBackend::new(
+        BackendDescription::sealed(BackendKind::Native),
+        Commands::bash(),
+    );
     let (alices, bobs) = (spec(), spec());
     let alice = warden(&backend, &alices).await;
     let bob = warden(&backend, &bobs).await;
@@ -87,7 +95,10 @@ async fn a_sandbox_of_bash_has_files_of_its_own_until_it_is_destroyed() {
 
 #[tokio::test]
 async fn creating_fails_and_hangs_as_ordered() {
-    let backend = StandInBackend::new(BackendKind::Native, Commands::Silent);
+    let backend = StandInBackend::new(
+        BackendDescription::sealed(BackendKind::Native),
+        Commands::Silent,
+    );
     backend.fail_creates(true);
     assert!(backend.create(&spec()).await.is_err());
     backend.fail_creates(false);
@@ -100,4 +111,39 @@ async fn creating_fails_and_hangs_as_ordered() {
     };
     let (created, ()) = tokio::join!(backend.create(&spec), release);
     assert!(created.is_ok());
+}
+
+/// However it ends: by a word, by a failure, or by a caller who gave up.
+#[tokio::test]
+async fn a_passing_sandbox_is_seen_out_however_it_ends() {
+    let stand_in = Arc::new(StandInBackend::new(
+        BackendDescription::sealed(BackendKind::Native),
+        Commands::Silent,
+    ));
+    let backend: Arc<dyn Backend> = Arc::clone(&stand_in) as _;
+    let passing = PassingSandbox::create(&backend, &spec()).await.unwrap();
+    assert_eq!(stand_in.living(), 1);
+    passing.destroy().await.unwrap();
+    assert_eq!((stand_in.destroyed(), stand_in.living()), (1, 0));
+
+    drop(PassingSandbox::create(&backend, &spec()).await.unwrap());
+    until_none_lives(&stand_in).await;
+
+    stand_in.hang_creates(true);
+    let spec = spec();
+    let given_up = PassingSandbox::create(&backend, &spec);
+    assert!(given_up.now_or_never().is_none());
+    stand_in.hang_creates(false);
+    until_none_lives(&stand_in).await;
+}
+
+async fn until_none_lives(backend: &StandInBackend) {
+    let gone = async {
+        while backend.living() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone)
+        .await
+        .expect("it is left");
 }

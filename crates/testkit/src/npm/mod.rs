@@ -4,6 +4,8 @@
 //! package, the reason is returned, and the test that wanted it is skipped aloud.
 
 mod aimock;
+mod discord;
+mod signal_cli;
 mod slack;
 mod telegram;
 
@@ -19,10 +21,13 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 pub use aimock::Aimock;
+pub use discord::DiscordJsBot;
+pub use signal_cli::signal_cli;
 pub use slack::{BoltBot, EmulatedSlack};
 pub use telegram::TelegramTestApi;
 
-const LONGEST_INSTALL: Duration = Duration::from_secs(180);
+/// signal-cli has ninety megabytes.
+const LONGEST_INSTALL: Duration = Duration::from_secs(480);
 const LONGEST_START: Duration = Duration::from_secs(60);
 
 /// A free port may be somebody else's a moment later.

@@ -109,10 +109,10 @@ mod tests {
     use crate::{Denied, NoOneToAsk};
     use futures::future::BoxFuture;
     use hermetic_policy::{Cleared, Question, Rules};
-    use hermetic_types::{BackendKind, Program};
+    use hermetic_types::{BackendDescription, BackendKind, Program};
     use std::sync::Mutex;
 
-    async fn may(backend: BackendKind, act: Act, path: &str) -> bool {
+    async fn may(backend: BackendDescription, act: Act, path: &str) -> bool {
         let mut context = Context::new(backend, "/srv/project", "/home/ann");
         context.own_files.push("/usr/local/bin/hermetic".to_owned());
         let gate = Gate::new(Arc::default(), context);
@@ -122,7 +122,7 @@ mod tests {
 
     #[tokio::test]
     async fn on_the_host_what_matters_is_asked_about() {
-        let local = BackendKind::Local;
+        let local = BackendDescription::judged(BackendKind::Local);
         for path in [
             "/home/ann/.ssh/authorized_keys",
             "/home/ann/.aws/credentials",
@@ -176,7 +176,11 @@ mod tests {
 
     #[tokio::test]
     async fn every_file_that_is_judged_is_written_down_once() {
-        let context = Context::new(BackendKind::Local, "/srv/project", "/home/ann");
+        let context = Context::new(
+            BackendDescription::judged(BackendKind::Local),
+            "/srv/project",
+            "/home/ann",
+        );
         let rules = Rules {
             deny: vec!["tee /srv/project/secret".to_owned()],
             ..Rules::default()
@@ -205,7 +209,14 @@ mod tests {
     #[tokio::test]
     async fn in_a_sandbox_its_files_are_its_own() {
         for path in ["/etc/passwd", "/home/agent/.ssh/id_ed25519"] {
-            assert!(may(BackendKind::Native, Act::Write, path).await);
+            assert!(
+                may(
+                    BackendDescription::sealed(BackendKind::Native),
+                    Act::Write,
+                    path
+                )
+                .await
+            );
         }
     }
 }

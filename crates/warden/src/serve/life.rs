@@ -87,6 +87,10 @@ async fn live(config: ServeConfig, signals: SignalReader) -> io::Result<()> {
             spawn_local(tend(Rc::clone(&warden), stream, config.tied));
         }
         Some(CreatorLink::Pipes { from, to }) => {
+            // A read that fills its buffer is followed by another, and there may be nothing more: where it
+            // blocks, everything here stands still until the gateway says something.
+            rustix::io::ioctl_fionbio(&from, true)?;
+            rustix::io::ioctl_fionbio(&to, true)?;
             let from = pipe::Receiver::from_owned_fd_unchecked(from)?;
             let to = pipe::Sender::from_owned_fd_unchecked(to)?;
             let stream = tokio::io::join(from, to);

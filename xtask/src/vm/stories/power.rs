@@ -100,8 +100,8 @@ fn one_cut(context: &mut StoryContext, service: &Service, cut: u32) -> Result<St
 }
 
 /// A machine whose network is not there yet at boot has its own story; here the gateway starts
-/// when it is, so that what is lost is lost by the cut. And nobody but root logs in here, so that no manager
-/// of another user takes its seconds of each boot.
+/// when it is, so that what is lost is lost by the cut. And only root logs in, without a session, so that no
+/// manager of a user takes its seconds of each boot.
 fn prepare_boots(context: &StoryContext, service: &Service) -> Result<(), StoryError> {
     let wait = Platform::wait_inside();
     let script = format!(
@@ -121,6 +121,7 @@ printf '[Unit]\\nAfter=platform.service\\nWants=platform.service\\n' \
     >/etc/systemd/system/{unit}.d/platform.conf
 systemctl daemon-reload
 loginctl disable-linger person
+echo 'UsePAM no' >/etc/ssh/sshd_config.d/boots.conf
 sync
 ",
         unit = service.unit

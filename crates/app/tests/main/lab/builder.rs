@@ -12,8 +12,12 @@ use hermetic_testkit::backend::{Commands, StandInBackend};
 use hermetic_testkit::chat::FakeChat;
 use hermetic_testkit::clock::ManualClock;
 use hermetic_testkit::model::{Reply, ScriptedServer};
+use hermetic_testkit::signal_server;
 use hermetic_testkit::slack::{self, SlackServer};
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
+use hermetic_testkit::whatsapp::{
+    APP_SECRET, PHONE_NUMBER_ID, TOKEN as WHATSAPP_TOKEN, VERIFY_TOKEN, WhatsAppServer,
+};
 use hermetic_types::{BackendKind, Platform};
 
 use super::{KEY, Lab};
@@ -84,6 +88,32 @@ impl Builder {
         builder
     }
 
+    /// Signal, spoken to over the wire.
+    pub(crate) fn signal(self, url: &str) -> Self {
+        let mut builder = self.configured_chats();
+        builder.access = format!(
+            "SIGNAL_HTTP_URL={url}\nSIGNAL_ACCOUNT={}\nSIGNAL_ALLOWED_USERS={}",
+            signal_server::NUMBER,
+            signal_server::ALICE.number.unwrap_or_default()
+        );
+        builder
+    }
+
+    /// WhatsApp's Cloud API, spoken to over the wire. Who may write is said before this.
+    pub(crate) fn whatsapp(self, server: &WhatsAppServer) -> Self {
+        let config = format!(
+            "platforms: {{whatsapp_cloud: {{base_url: '{}', webhook_host: 127.0.0.1, webhook_port: 0}}}}\n",
+            server.url()
+        );
+        let mut builder = self.configured_chats().config(&config);
+        builder.access = format!(
+            "WHATSAPP_CLOUD_PHONE_NUMBER_ID={PHONE_NUMBER_ID}\nWHATSAPP_CLOUD_ACCESS_TOKEN={WHATSAPP_TOKEN}\n\
+             WHATSAPP_CLOUD_APP_SECRET={APP_SECRET}\nWHATSAPP_CLOUD_VERIFY_TOKEN={VERIFY_TOKEN}\n{}",
+            builder.access
+        );
+        builder
+    }
+
     /// Slack, spoken to over the wire. Alice may write there, who is `U0ALICE`.
     pub(crate) fn slack(self, server: &SlackServer) -> Self {
         let config = format!("platforms: {{slack: {{base_url: '{}'}}}}\n", server.url());
@@ -151,7 +181,7 @@ impl Builder {
 }
 
 fn stand_in(kind: BackendKind) -> Arc<StandInBackend> {
-    let backend = StandInBackend::new(kind, Commands::bash());
+    let backend = StandInBackend::new(hermetic_app::description(kind), Commands::bash());
     // As the configuration has it where nothing is written.
     backend.keep_files(true);
     Arc::new(backend)

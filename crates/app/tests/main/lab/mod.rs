@@ -16,7 +16,7 @@ use hermetic_app::Surroundings;
 use hermetic_approvals::Approvals;
 use hermetic_config::{Config, Home, Inputs};
 use hermetic_sandbox::Backend;
-use hermetic_store::Store;
+use hermetic_store::{Owner, Store};
 use hermetic_testkit::backend::StandInBackend;
 use hermetic_testkit::chat::{FakeChat, Record, SentFile};
 use hermetic_testkit::clock::ManualClock;
@@ -150,7 +150,13 @@ impl Lab {
 
     /// The conversations that have a sandbox, by the ledger.
     pub(crate) async fn sandboxes(&self) -> Vec<String> {
-        let entries = self.store().await.ledger().entries().await.unwrap();
+        let entries = self
+            .store()
+            .await
+            .ledger()
+            .entries(Owner::AnyGateway)
+            .await
+            .unwrap();
         let whose = entries.iter().map(|entry| entry.conversation.to_string());
         whose.collect()
     }

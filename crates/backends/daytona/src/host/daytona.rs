@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{Backend, BackendError, Found, Link, Readiness, Spec};
-use hermetic_types::{BackendKind, InstallationId, SandboxId, Secret};
+use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId, Secret};
 use reqwest::Url;
 
 use super::birth::{self, Start};
@@ -92,9 +92,14 @@ impl Daytona {
     }
 }
 
+impl Daytona {
+    /// What runs in a sandbox can hurt only that sandbox.
+    pub const DESCRIPTION: BackendDescription = BackendDescription::sealed(BackendKind::Daytona);
+}
+
 impl Backend for Daytona {
-    fn kind(&self) -> BackendKind {
-        BackendKind::Daytona
+    fn description(&self) -> BackendDescription {
+        Self::DESCRIPTION
     }
 
     fn is_distant(&self) -> bool {

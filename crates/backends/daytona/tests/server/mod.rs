@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
+use axum::serve::ListenerExt as _;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -81,6 +82,8 @@ impl Server {
             .layer(DefaultBodyLimit::disable())
             .layer(from_fn_with_state(Arc::clone(&cloud), faults::stand_before))
             .with_state(Arc::clone(&cloud));
+        // As real services have it; else each answer waits 40 ms for an acknowledgement.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let task = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         Self { cloud, task }
     }

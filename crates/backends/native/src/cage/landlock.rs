@@ -16,8 +16,8 @@ const NEWEST: ABI = ABI::V6;
 
 /// The ABI that holds, or nothing where the kernel has no Landlock.
 ///
-/// `ourselves` is this program's file where it lies in an outer container, which is out of sight by now:
-/// it starts itself again to look through files. On the bare host it has none and needs no rule.
+/// `ourselves` is this program's file, which is out of sight by now: it starts itself again to look through
+/// files. Held in memory it is no file and needs no rule.
 pub(crate) fn restrict(
     writable: &[PathBuf],
     ourselves: Option<&Path>,

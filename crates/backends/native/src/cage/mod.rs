@@ -43,24 +43,39 @@ const ABANDONED: u8 = 75;
 pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let word = words.next();
     match word.as_deref().map(|word| word.to_str()) {
-        None => take_control_socket().map_or(ExitCode::from(64), |control| run(&control)),
+        None => take_control_socket().map_or(ExitCode::from(64), |control| {
+            run(&control, make_network_early())
+        }),
         // A cage that cannot reach its gateway has nothing to build.
         Some(Some("--housed")) => {
-            connect_to_gateway().map_or(ExitCode::from(ABANDONED), |control| run(&control))
+            let control = connect_to_gateway();
+            control.map_or(ExitCode::from(ABANDONED), |control| {
+                run(&control, UnshareFlags::empty())
+            })
         }
         Some(Some("--keeper")) => guard::keep_container(),
         Some(_) => ExitCode::from(64),
     }
 }
 
-fn run(control: &ControlSocket) -> ExitCode {
+/// Makes the network of a sandbox before it is known which one it will be: of all its namespaces this one takes
+/// the kernel longest, and a cage that was started early has the time. Returns what was made. Only root may
+/// before there is a user namespace; for others it is made with the rest.
+fn make_network_early() -> UnshareFlags {
+    match sys::clone::unshare(UnshareFlags::NEWNET) {
+        Ok(()) => UnshareFlags::NEWNET,
+        Err(_) => UnshareFlags::empty(),
+    }
+}
+
+fn run(control: &ControlSocket, made: UnshareFlags) -> ExitCode {
     let Ok((plan, fds)) = control.receive::<CagePlan>() else {
         return ExitCode::from(ABANDONED);
     };
     let Some(given) = PassedDescriptors::from(fds) else {
         return ExitCode::from(64);
     };
-    match build(control, plan, given) {
+    match build(control, plan, given, made) {
         Ok(code) => code,
         Err(failure) => {
             let _ = control.send(&failure.report(), &[]);
@@ -105,9 +120,10 @@ fn build(
     control: &ControlSocket,
     plan: CagePlan,
     given: PassedDescriptors,
+    made: UnshareFlags,
 ) -> Result<ExitCode, StepFailure> {
     let oom_counter = limits::make_groups(&plan.groups)?;
-    match clone_into(namespaces(&plan.identity)).step("make the namespaces")? {
+    match clone_into(namespaces(&plan.identity, made)).step("make the namespaces")? {
         CloneSide::Outside { pidfd } => {
             drop((given.listener, given.first));
             Ok(guard::outside(control, &pidfd, &plan, given.lock))
@@ -145,15 +161,16 @@ fn connect_to_gateway() -> std::io::Result<ControlSocket> {
     Ok(ControlSocket::from_fd(control))
 }
 
-/// A plain user needs the user namespace first to be allowed the others.
-fn namespaces(identity: &SandboxIdentity) -> UnshareFlags {
+/// A plain user needs the user namespace first to be allowed the others, and one that was made before belongs to
+/// the user namespace of the host, where nothing could be set up in it.
+fn namespaces(identity: &SandboxIdentity, made: UnshareFlags) -> UnshareFlags {
     let all = UnshareFlags::NEWNS
         | UnshareFlags::NEWPID
         | UnshareFlags::NEWIPC
         | UnshareFlags::NEWUTS
         | UnshareFlags::NEWNET;
     match identity {
-        SandboxIdentity::Assumed(_) => all,
+        SandboxIdentity::Assumed(_) => all.difference(made),
         SandboxIdentity::Own { .. } => all | UnshareFlags::NEWUSER,
     }
 }
@@ -227,7 +244,7 @@ fn inside(plan: &CagePlan) -> Result<(Option<u8>, Option<TcpListener>), StepFail
     }
     seal::drop_capabilities()?;
     // Landlock needs no_new_privs, and its own calls before the filter judges calls.
-    let ourselves = plan.in_container.then_some(Path::new("/proc/self/exe"));
+    let ourselves = plan.program_is_file.then_some(Path::new("/proc/self/exe"));
     let landlock = landlock::restrict(&view::writable(plan), ourselves)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hide the warden's memory")?;
     syscalls::filter(FilterOptions {

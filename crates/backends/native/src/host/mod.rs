@@ -17,6 +17,7 @@ mod native;
 mod outer_container;
 mod placement;
 mod planning;
+mod program_file;
 mod quota;
 mod readiness;
 mod record;
@@ -24,7 +25,7 @@ mod remedy;
 mod scope;
 #[allow(
     unsafe_code,
-    reason = "registering a descriptor with the runtime, and quotas"
+    reason = "registering a descriptor with the runtime, quotas, and a mount"
 )]
 mod sys;
 mod tables;

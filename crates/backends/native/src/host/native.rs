@@ -15,7 +15,7 @@ use hermetic_sandbox::{
     Backend, BackendError, Found, FoundState, Link, OwnProgram, Persistence, Readiness, Spec,
     try_command, try_to_say,
 };
-use hermetic_types::{BackendKind, InstallationId, SandboxId};
+use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 
 use super::children::ChildSandboxes;
 use super::disk_use::disk_use;
@@ -25,6 +25,7 @@ use super::groups::OwnGroups;
 use super::inner_death::{ExplainedLink, UnansweredWarden};
 use super::launch::{self, LaunchedSandbox, SandboxStreams};
 use super::outer_container::OuterContainer;
+use super::program_file;
 use super::readiness;
 use super::record::SandboxRecord;
 use super::teardown;
@@ -108,14 +109,14 @@ impl NativeBackend {
         // not leave.
         let at_once = early == EarlyStart::Once && groups.are_settled();
         let start = || {
-            let program = hold(&config)?;
+            let program = hold_uncopied(&config)?;
             let early = EarlyCage::new(early);
             if at_once {
                 early.start(&program);
             }
             Ok((program, early))
         };
-        // Copying the program and looking through /etc take about as long as each other.
+        // Where the program is copied, that takes about as long as looking through /etc.
         let (started, etc) = thread::scope(|scope| {
             let other = thread::Builder::new().spawn_scoped(scope, start);
             let etc = etc::prepare(&config.state, config.authority.as_deref());
@@ -224,6 +225,14 @@ fn prepare(config: Config) -> Result<Config, BackendError> {
     Ok(Config { state, ..config })
 }
 
+/// As a file that is there already, or else as a copy.
+fn hold_uncopied(config: &Config) -> Result<Program, BackendError> {
+    program_file::hold(&config.state, config.program).or_else(|why| {
+        tracing::debug!(%why, "the inner program is copied into memory");
+        hold(config)
+    })
+}
+
 fn hold(config: &Config) -> Result<Program, BackendError> {
     Program::seal(config.program)
         .map_err(|source| BackendError::failed("hold the cage program", source))
@@ -236,9 +245,14 @@ pub(super) enum StartKind {
     Again,
 }
 
+impl NativeBackend {
+    /// What runs in a sandbox can hurt only that sandbox.
+    pub const DESCRIPTION: BackendDescription = BackendDescription::sealed(BackendKind::Native);
+}
+
 impl Backend for NativeBackend {
-    fn kind(&self) -> BackendKind {
-        BackendKind::Native
+    fn description(&self) -> BackendDescription {
+        Self::DESCRIPTION
     }
 
     fn readiness(&self) -> BoxFuture<'_, Readiness> {

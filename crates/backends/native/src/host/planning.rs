@@ -57,6 +57,8 @@ pub(super) fn plan(
         lifetime: spec.lifetime,
         tied: spec.lifeline == Lifeline::Creator,
         in_container,
+        // In an outer container it is one that was put there.
+        program_is_file: in_container || host.program.is_file(),
         exit: match spec.network {
             Network::Proxied { port } => Some(port),
             Network::Closed => None,

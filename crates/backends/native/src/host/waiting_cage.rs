@@ -153,6 +153,9 @@ impl EarlyCage {
     }
 }
 
+/// How long a process may take from being started to executing its program, on a busy machine.
+const FILE_BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// How long a keeper may take to end: it has one signal to send.
 const KEEPER_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -190,7 +193,8 @@ fn spawn(
     stdout: Stdio,
     stderr: Stdio,
 ) -> Result<Child, BackendError> {
-    Command::new(program.path())
+    let mut command = Command::new(program.path());
+    command
         .arg0("hermetic-cage")
         .arg("cage")
         .args(words)
@@ -198,15 +202,31 @@ fn spawn(
         .current_dir("/")
         .stdin(stdin)
         .stdout(stdout)
-        .stderr(stderr)
-        .spawn()
-        .map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => BackendError::Unavailable {
-                what: "the kernel does not let a memory file be executed".to_owned(),
-                remedy: "sysctl vm.memfd_noexec=0".to_owned(),
-            },
-            _ => BackendError::failed("start the cage", source),
-        })
+        .stderr(stderr);
+    spawn_when_written(&mut command).map_err(|source| match source.kind() {
+        io::ErrorKind::PermissionDenied => BackendError::Unavailable {
+            what: "the kernel does not let a memory file be executed".to_owned(),
+            remedy: "sysctl vm.memfd_noexec=0".to_owned(),
+        },
+        _ => BackendError::failed("start the cage", source),
+    })
+}
+
+/// A process that another thread starts while the program's file is written holds that open for writing until
+/// it executes something else, and the kernel refuses to execute the file meanwhile.
+fn spawn_when_written(command: &mut Command) -> io::Result<Child> {
+    let deadline = Instant::now() + FILE_BUSY_TIMEOUT;
+    loop {
+        match command.spawn() {
+            Err(error)
+                if error.kind() == io::ErrorKind::ExecutableFileBusy
+                    && Instant::now() < deadline =>
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            spawned => return spawned,
+        }
+    }
 }
 
 #[cfg(test)]

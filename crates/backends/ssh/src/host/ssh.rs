@@ -9,7 +9,7 @@ use hermetic_sandbox::{
     Backend, BackendError, Found, FoundState, Layer, LayerState, Lifeline, Link, Persistence,
     Readiness, Spec,
 };
-use hermetic_types::{BackendKind, SandboxId};
+use hermetic_types::{BackendDescription, BackendKind, SandboxId};
 use tokio::time::timeout;
 
 use super::Config;
@@ -46,9 +46,14 @@ impl Ssh {
     }
 }
 
+impl Ssh {
+    /// Commands act on a host of somebody's.
+    pub const DESCRIPTION: BackendDescription = BackendDescription::judged(BackendKind::Ssh);
+}
+
 impl Backend for Ssh {
-    fn kind(&self) -> BackendKind {
-        BackendKind::Ssh
+    fn description(&self) -> BackendDescription {
+        Self::DESCRIPTION
     }
 
     fn is_distant(&self) -> bool {

@@ -1,13 +1,35 @@
 //! Discord.
 
-use super::{ALL_USERS, BOTS, FLAG, HOME, LIST, Platform, SECRET, TEXT, USERS, mention, reactions};
+use super::{
+    ALL_USERS, BOTS, FILE_ONLY, FLAG, HOME, LIST, Platform, SECRET, TEXT, USERS, mention, reactions,
+};
 use crate::schema::{Shape, count};
+use crate::shape::{Field, LoneValues};
 
 pub(super) const DISCORD: Platform = Platform {
     name: "discord",
     prefix: "DISCORD",
     own: &[
         ("token", "BOT_TOKEN", SECRET, "", "bot token"),
+        (
+            "accounts",
+            FILE_ONLY,
+            Shape::Table {
+                fields: ACCOUNT,
+                lone_values: LoneValues::Refused,
+            },
+            "",
+            "more bots, each by a name; what an account does not say is as for the first",
+        ),
+        ("base_url", "", TEXT, "", "another address for its API"),
+        ("proxy", "", TEXT, "", "proxy for its API"),
+        (
+            "message_content",
+            "",
+            FLAG,
+            "true",
+            "ask for the text of messages that do not mention the bot",
+        ),
         USERS,
         (
             "allowed_roles",
@@ -65,9 +87,44 @@ pub(super) const DISCORD: Platform = Platform {
             "messages of it",
         ),
         (
+            "missed_message_backfill.enabled",
+            FILE_ONLY,
+            FLAG,
+            "true",
+            "after an absence, read what was missed",
+        ),
+        (
+            "missed_message_backfill.channels",
+            FILE_ONLY,
+            LIST,
+            "",
+            "in these channels",
+        ),
+        (
+            "missed_message_backfill.window_seconds",
+            FILE_ONLY,
+            count(0, 30 * 24 * 3600),
+            "21600",
+            "what is older stays unanswered",
+        ),
+        (
+            "missed_message_backfill.limit",
+            FILE_ONLY,
+            count(0, 10_000),
+            "100",
+            "messages read in one channel",
+        ),
+        (
+            "missed_message_backfill.max_dispatches",
+            FILE_ONLY,
+            count(0, 10_000),
+            "100",
+            "messages answered after one absence",
+        ),
+        (
             "command_sync_policy",
             "",
-            TEXT,
+            Shape::OneOf(&["safe", "bulk", "off"]),
             "safe",
             "how slash commands are announced",
         ),
@@ -95,3 +152,24 @@ pub(super) const DISCORD: Platform = Platform {
         HOME,
     ],
 };
+
+const ACCOUNT: &[Field] = &[
+    Field {
+        name: "token",
+        shape: SECRET,
+        required: true,
+        about: "bot token, best as ${A_VARIABLE_OF_DOTENV}",
+    },
+    Field {
+        name: "base_url",
+        shape: TEXT,
+        required: false,
+        about: "another address for its API",
+    },
+    Field {
+        name: "proxy",
+        shape: TEXT,
+        required: false,
+        about: "proxy for its API",
+    },
+];

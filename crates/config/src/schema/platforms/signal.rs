@@ -1,15 +1,39 @@
 //! Signal.
 
-use super::{ALL_USERS, FLAG, GROUP_USERS, HOME, Platform, TEXT, USERS, mention, reactions};
+use crate::shape::{Field, LoneValues, Shape};
+
+use super::{ALL_USERS, FILE_ONLY, FLAG, HOME, LIST, Platform, TEXT, USERS, mention, reactions};
 
 pub(super) const SIGNAL: Platform = Platform {
     name: "signal",
     prefix: "SIGNAL",
     own: &[
-        ("http_url", "", TEXT, "", "address of signal-cli's daemon"),
+        (
+            "http_url",
+            "",
+            TEXT,
+            "",
+            "address of signal-cli's daemon: http://…, tcp://… or unix:///…",
+        ),
         ("account", "", TEXT, "", "the number it runs as"),
+        (
+            "accounts",
+            FILE_ONLY,
+            Shape::Table {
+                fields: ACCOUNT,
+                lone_values: LoneValues::Refused,
+            },
+            "",
+            "more numbers, each by a name; what an account does not say is as for the first",
+        ),
         USERS,
-        GROUP_USERS,
+        (
+            "group_allowed_users",
+            "",
+            LIST,
+            "",
+            "groups that are listened to, `*` for all; and users who may write in groups",
+        ),
         ALL_USERS,
         (
             "ignore_stories",
@@ -23,3 +47,18 @@ pub(super) const SIGNAL: Platform = Platform {
         HOME,
     ],
 };
+
+const ACCOUNT: &[Field] = &[
+    Field {
+        name: "account",
+        shape: TEXT,
+        required: true,
+        about: "the number it runs as",
+    },
+    Field {
+        name: "http_url",
+        shape: TEXT,
+        required: false,
+        about: "address of its daemon; one daemon may run as several",
+    },
+];

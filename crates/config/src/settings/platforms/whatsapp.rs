@@ -15,7 +15,10 @@ pub struct WhatsApp {
     pub mode: String,
     pub reply_prefix: Option<String>,
     pub require_mention: bool,
+    pub mention_patterns: Vec<String>,
+    pub free_response_chats: Vec<String>,
     pub bridge_port: u16,
+    pub bridge_url: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,6 +33,11 @@ pub struct WhatsAppCloud {
     pub webhook_path: String,
     pub api_version: String,
     pub base_url: Option<String>,
+    pub template: Option<String>,
+    pub template_language: String,
+    pub require_mention: bool,
+    pub mention_patterns: Vec<String>,
+    pub free_response_chats: Vec<String>,
 }
 
 pub(super) fn whatsapp(at: &Section<'_>, problems: &mut Vec<Problem>) -> WhatsApp {
@@ -56,7 +64,10 @@ pub(super) fn whatsapp(at: &Section<'_>, problems: &mut Vec<Problem>) -> WhatsAp
         mode: at.text("mode"),
         reply_prefix: at.maybe_text("reply_prefix"),
         require_mention: at.flag("require_mention"),
+        mention_patterns: at.texts("mention_patterns"),
+        free_response_chats: at.texts("free_response_chats"),
         bridge_port: at.port("bridge_port"),
+        bridge_url: at.maybe_text("bridge_url"),
     }
 }
 
@@ -89,5 +100,10 @@ pub(super) fn whatsapp_cloud(at: &Section<'_>, problems: &mut Vec<Problem>) -> W
         webhook_path: at.text("webhook_path"),
         api_version: at.text("api_version"),
         base_url: at.maybe_text("base_url"),
+        template: at.maybe_text("template"),
+        template_language: at.text("template_language"),
+        require_mention: at.flag("require_mention"),
+        mention_patterns: at.texts("mention_patterns"),
+        free_response_chats: at.texts("free_response_chats"),
     }
 }

@@ -8,7 +8,7 @@ use hermetic_chat::{
     Capabilities, ChatState, OutgoingFile, ReceiveError, Received, Redelivery, ReplyRule, TextLimit,
 };
 use hermetic_redact::Redactor;
-use hermetic_store::End;
+use hermetic_store::{End, Owner};
 use hermetic_types::{AccountId, MessageId, Place, Platform, SystemClock};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -257,7 +257,14 @@ async fn what_was_written_after_a_file_that_does_not_arrive_passes_it() {
     let given_up = lab.outbox.drop_late_files(message.conversation()).await;
     assert_eq!(given_up.unwrap(), ["a.png"]);
     let lab = lab.end().await;
-    assert_eq!(lab.store.deliveries().due().await.unwrap(), []);
+    assert_eq!(
+        lab.store
+            .deliveries()
+            .due(Owner::ThisGateway)
+            .await
+            .unwrap(),
+        []
+    );
 }
 
 #[tokio::test]
@@ -331,7 +338,15 @@ async fn a_file_that_is_refused_is_not_tried_again() {
         seen[2].contains("too ugly") && seen[2].contains("/workspace/a.png"),
         "{seen:?}"
     );
-    assert_eq!(lab.lab.store.deliveries().due().await.unwrap(), []);
+    assert_eq!(
+        lab.lab
+            .store
+            .deliveries()
+            .due(Owner::ThisGateway)
+            .await
+            .unwrap(),
+        []
+    );
 }
 
 #[tokio::test]

@@ -14,10 +14,10 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Ends with 78 if there is an error; warnings and unused keys are no errors."
+    after_help = "Exits with 78 if there is an error; warnings and unused keys are not errors."
 )]
 pub(crate) struct Args {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -66,7 +66,7 @@ fn as_text(home: &Home, config: &Config, resolved: &Resolved) -> String {
         format!("there is no {}; the defaults hold", file.display())
     };
     let _ = writeln!(text, "{what}\n{}", resolved.note());
-    for warning in resolved.warnings() {
+    for warning in resolved.warnings(app::boundary) {
         let _ = writeln!(text, "⚠ {warning}");
     }
     for notice in app::notices(config) {
@@ -91,7 +91,12 @@ fn as_json(loaded: &Result<Config, Problems>) -> Result<Exit, Failure> {
             );
             match resolve_gateway_backend(config) {
                 Ok(resolved) => {
-                    warnings.extend(resolved.warnings().iter().map(|what| json!({"what": what})));
+                    warnings.extend(
+                        resolved
+                            .warnings(app::boundary)
+                            .iter()
+                            .map(|what| json!({"what": what})),
+                    );
                     let notices = app::notices(config).into_iter();
                     warnings.extend(notices.map(|what| json!({"what": what})));
                     errors.extend(app::refusals(config, &resolved).iter().map(

@@ -20,14 +20,14 @@ Examples:
 
 Secrets are shown as [secret].")]
 pub(crate) struct Args {
-    /// Sections or keys to show; all if none
+    /// Show only these sections or keys
     sections: Vec<String>,
 
-    /// Leave out what is only a default
+    /// Leave out defaults
     #[arg(long)]
     written: bool,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

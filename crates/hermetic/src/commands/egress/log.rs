@@ -15,19 +15,19 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Go on as it happens
+    /// Keep printing new connections
     #[arg(long, short)]
     follow: bool,
-    /// The last so many
+    /// Show the last COUNT connections
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 50)]
     last: usize,
-    /// Only what was refused
+    /// Show only refused connections
     #[arg(long)]
     refused: bool,
-    /// Only of these: a platform, or the start of a conversation's key
+    /// Show only these conversations: a platform, or the start of a conversation's key
     #[arg(long = "for", value_name = "WHOM")]
     whom: Option<ConversationScope>,
-    /// One JSON object a line
+    /// Print one JSON object on each line
     #[arg(long)]
     json: bool,
 }

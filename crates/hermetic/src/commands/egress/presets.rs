@@ -10,7 +10,7 @@ use crate::output::{self, BOLD};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -30,14 +30,14 @@ Examples:
 pub(super) struct Change {
     /// `host`, `host:port`, `*.suffix`, `tcp://host:port`
     host: String,
-    /// Only for these: a platform, or the start of a conversation's key, as in telegram:dm:42
+    /// Apply it only to these conversations: a platform, or the start of a conversation's key, as in telegram:dm:42
     #[arg(long = "for", value_name = "WHOM")]
     whom: Option<ConversationScope>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -29,22 +29,22 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Where to listen
+    /// Listen on this address
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3128")]
     listen: SocketAddr,
-    /// A host that may be reached: `host`, `host:port`, `*.suffix`, `tcp://host:port`
+    /// Allow this host: `host`, `host:port`, `*.suffix`, `tcp://host:port`
     #[arg(long, value_name = "HOST")]
     allow: Vec<String>,
-    /// A host that may not, whatever else is allowed
+    /// Forbid this host, whatever else is allowed
     #[arg(long, value_name = "HOST")]
     deny: Vec<String>,
-    /// A named list of hosts; see `hermetic egress presets`
+    /// Allow a named list of hosts; see `hermetic egress presets`
     #[arg(long, value_name = "NAME")]
     preset: Vec<String>,
-    /// Bytes that may pass, both ways together
+    /// Let this many bytes pass, both ways together
     #[arg(long, value_name = "BYTES")]
     budget: Option<u64>,
-    /// Carry connections of a port here to one place inside, as in 0.0.0.0:9119=gateway:9119
+    /// Forward a port here to a service inside, as in 0.0.0.0:9119=gateway:9119
     #[arg(long, value_name = "ADDRESS:PORT=HOST:PORT", value_parser = published)]
     publish: Vec<(SocketAddr, Authority)>,
 }

@@ -11,7 +11,7 @@ use hermetic_app::{self as app, Caller};
 use hermetic_config::{Config, EgressMode, resolve_cli_backend, resolve_gateway_backend};
 use hermetic_egress::{Egress, client_hello};
 use hermetic_policy::{Cleared, EgressProbe, OwnProgram};
-use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec};
+use hermetic_sandbox::{Lifeline, Network, PassingSandbox, Persistence, Sandbox, Spec};
 use hermetic_session::{Outlet, PROXY_PORT};
 use hermetic_types::{BackendKind, Boundary, ConversationKey, SandboxId};
 use serde::Serialize;
@@ -31,10 +31,10 @@ use crate::output::{self, BOLD};
 Nothing is sent to any host: a sandbox that has a route fails at once, and names are answered by this
 program. Exit code 0 means that everything held.")]
 pub(super) struct Args {
-    /// Try this backend, instead of those the configuration names
+    /// Try this backend, instead of the configured ones
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -80,7 +80,7 @@ pub(super) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 async fn try_all(config: &Config, args: &Args) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for kind in kinds(config, args)? {
-        if kind.boundary() == Boundary::Judged {
+        if app::boundary(kind) == Boundary::Judged {
             rows.push(Row {
                 backend: kind,
                 tried: "the seal".to_owned(),
@@ -137,29 +137,26 @@ async fn try_one(config: &Config, kind: BackendKind) -> Result<Vec<Row>, Failure
         None => "gateway.egress.mode is closed",
     };
     let trial = |proxied| trial(stage.port, proxied, closed_by);
-    let said = said_inside(backend.as_ref(), &spec, gate.as_ref(), trial).await;
-    backend.destroy(&spec.id).await?;
+    // Made like any other.
+    let sandbox = PassingSandbox::create(&backend, &spec).await?;
+    let said = said_inside(&sandbox, &spec, gate.as_ref(), trial).await;
+    sandbox.destroy().await?;
     let leaves = matches!(spec.network, Network::Proxied { .. });
     Ok(judge(kind, &said?, leaves.then_some(&stage)))
 }
 
-/// What the trial prints, from a sandbox made like any other.
+/// What the trial prints.
 async fn said_inside(
-    backend: &dyn Backend,
+    sandbox: &Sandbox,
     spec: &Spec,
     gate: Option<&Arc<Egress>>,
     trial: impl FnOnce(bool) -> Cleared,
 ) -> Result<String, Failure> {
-    let again = "try again; if it persists, report it";
-    let link = backend.create(spec).await?;
-    let sandbox = Sandbox::greet(&spec.id, backend.kind(), link)
-        .await
-        .map_err(|error| Failure::caused(&error, again))?;
     let (works, stop) = (TaskTracker::new(), CancellationToken::new());
     let outlet = match (gate, &spec.network) {
         (Some(gate), Network::Proxied { port }) => Some(
             Outlet::open(
-                &sandbox,
+                sandbox,
                 &spec.conversation,
                 gate,
                 None,

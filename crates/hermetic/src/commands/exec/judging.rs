@@ -21,7 +21,7 @@ pub(super) fn cleared(
     command: Command,
     yes: bool,
 ) -> Result<Cleared, Failure> {
-    if kind.boundary() == Boundary::Sealed {
+    if app::boundary(kind) == Boundary::Sealed {
         return Ok(Cleared::typed_by_operator(command));
     }
     let keyboard = io::stdin().is_terminal();

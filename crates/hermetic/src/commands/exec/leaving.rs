@@ -11,13 +11,13 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Leaving {
-    /// A host it may reach: `host`, `host:port`, `*.suffix`; may be repeated
+    /// Let it reach this host: `host`, `host:port`, `*.suffix`; may be repeated
     #[arg(long, value_name = "HOST")]
     allow: Vec<String>,
-    /// A named list of hosts it may reach; see `hermetic egress presets`
+    /// Let it reach a named list of hosts; see `hermetic egress presets`
     #[arg(long, value_name = "NAME")]
     preset: Vec<String>,
-    /// It may reach what gateway.egress says, with the credentials there
+    /// Let it reach what gateway.egress allows, with the credentials there
     #[arg(long, conflicts_with_all = ["allow", "preset"])]
     egress: bool,
 }
@@ -36,7 +36,7 @@ impl Leaving {
         if !self.is_asked_for() {
             return Ok(None);
         }
-        if kind.boundary() == Boundary::Judged {
+        if app::boundary(kind) == Boundary::Judged {
             return Err(Failure::new(
                 format!("the {kind} backend has no way out of its own: it has the machine's"),
                 "leave --allow, --preset and --egress out, or use a sealed backend",

@@ -24,13 +24,13 @@ Examples:
   hermetic gateway install
   sudo hermetic --home /srv/bot gateway install --system --run-as bot")]
 pub(crate) struct Args {
-    /// For the whole machine: what root gets
+    /// Install for the whole machine (the default for root)
     #[arg(long)]
     system: bool,
-    /// For your own systemd: what everybody else gets
+    /// Install for your own user (the default for everybody else)
     #[arg(long, conflicts_with = "system")]
     user: bool,
-    /// Whose rights it has: the owner of its home, unless you say another
+    /// Run it as this user, instead of the owner of its home
     #[arg(long, value_name = "USER", requires = "system", value_parser = user)]
     run_as: Option<String>,
     /// Print the unit and change nothing

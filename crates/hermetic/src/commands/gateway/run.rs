@@ -149,7 +149,7 @@ fn announce(config: &Config, resolved: &Resolved, open_files: u64) {
     for (platform, backend) in &resolved.platforms {
         info!(%platform, %backend, "this platform's commands run elsewhere");
     }
-    for warning in resolved.warnings() {
+    for warning in resolved.warnings(app::boundary) {
         warn!("⚠ {warning}");
     }
     for warning in config.warnings() {

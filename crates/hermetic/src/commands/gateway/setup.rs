@@ -24,15 +24,15 @@ const MOST_ATTEMPTS: u32 = 3;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The platform; asked for if it is left out
+    /// The platform; you are asked if it is left out
     platform: Option<Platform>,
-    /// Who may write, by their ids on the platform, separated by commas
+    /// Let these people write: their ids on the platform, separated by commas
     #[arg(long, value_name = "IDS")]
     allow: Option<String>,
-    /// Ask nothing: values come from the environment and from .env
+    /// Ask nothing; take values from the environment and .env
     #[arg(long)]
     non_interactive: bool,
-    /// Write the values though the platform could not be asked
+    /// Write the values even if the platform could not be asked
     #[arg(long)]
     unchecked: bool,
 }

@@ -26,7 +26,7 @@ use crate::service::Service;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How long to wait until it is ready
+    /// Wait this long until it is ready
     #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE)]
     timeout: u64,
 }

@@ -15,10 +15,10 @@ use crate::output::{self, BOLD};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Print nothing: the exit code tells
+    /// Print nothing; only set the exit code
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
 }

@@ -21,10 +21,10 @@ use crate::service::Service;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How long to wait, beyond agent.restart_drain_timeout
+    /// Wait this long, in addition to agent.restart_drain_timeout
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
-    /// Kill it if it is not gone by then; the next start settles what it leaves
+    /// Kill it if it is not gone by then; the next start cleans up after it
     #[arg(long)]
     force: bool,
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use hermetic_sandbox::{Backend, FoundState, Persistence, Spec};
-use hermetic_store::{Entry, Ledger};
+use hermetic_store::{Entry, Ledger, Owner};
 use hermetic_types::{BackendKind, ConversationKey, SandboxId};
 use serde::Serialize;
 use tracing::warn;
@@ -99,7 +99,7 @@ pub(super) async fn gather(
     ledger: &Ledger,
 ) -> Result<Vec<Row>, Failure> {
     let mut entries: BTreeMap<SandboxId, Entry> = ledger
-        .entries()
+        .entries(Owner::AnyGateway)
         .await?
         .into_iter()
         .map(|entry| (entry.id.clone(), entry))

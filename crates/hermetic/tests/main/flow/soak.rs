@@ -8,7 +8,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use hermetic_store::Store;
+use hermetic_store::{Owner, Store};
 use hermetic_testkit::telegram::Failure;
 use tokio::time::{sleep, timeout};
 
@@ -282,9 +282,9 @@ impl Soak {
         self.lab.terminate();
         let store = Store::open(&self.lab.path("hermetic/state.db")).await;
         let store = store.unwrap();
-        assert_eq!(store.ledger().entries().await.unwrap(), []);
-        assert_eq!(store.inbox().open().await.unwrap(), []);
-        assert_eq!(store.deliveries().due().await.unwrap(), []);
+        assert_eq!(store.ledger().entries(Owner::AnyGateway).await.unwrap(), []);
+        assert_eq!(store.inbox().open(Owner::AnyGateway).await.unwrap(), []);
+        assert_eq!(store.deliveries().due(Owner::AnyGateway).await.unwrap(), []);
         let verified = self.lab.run(&["audit", "verify"]);
         assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
     }

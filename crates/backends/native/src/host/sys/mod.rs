@@ -1,6 +1,7 @@
 //! The calls in the gateway that the compiler cannot check.
 
 pub(crate) mod quota;
+pub(crate) mod read_only;
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -8,7 +8,9 @@ use hermetic_app::{self as app, Caller};
 use hermetic_attack::{Bait, Finding, Order};
 use hermetic_config::Config;
 use hermetic_policy::{Cleared, OwnProgram};
-use hermetic_sandbox::{Backend, Found, FoundState, Lifeline, Network, Persistence, Sandbox, Spec};
+use hermetic_sandbox::{
+    Backend, Found, FoundState, Lifeline, Network, PassingSandbox, Persistence, Spec,
+};
 use hermetic_types::{ConversationKey, Limits, SandboxId};
 use hermetic_warden::client::{Event, Running};
 use hermetic_warden::protocol::Status;
@@ -25,7 +27,7 @@ const UNTIL_ENDED: Duration = Duration::from_secs(15);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub(super) struct Cell {
-    sandbox: Sandbox,
+    sandbox: PassingSandbox,
 }
 
 /// What came of an order.
@@ -58,18 +60,16 @@ impl Cell {
             lifeline: Lifeline::Creator,
             lifetime: LONGEST,
         };
-        let link = backend.create(&spec).await?;
-        match Sandbox::greet(&spec.id, kind, link).await {
-            Ok(sandbox) => Ok(Self { sandbox }),
-            Err(error) => {
-                backend.destroy(&spec.id).await?;
-                Err(Failure::caused(&error, REMEDY))
-            }
-        }
+        let sandbox = PassingSandbox::create(backend, &spec).await?;
+        Ok(Self { sandbox })
     }
 
     pub(super) fn id(&self) -> &SandboxId {
         self.sandbox.id()
+    }
+
+    pub(super) async fn destroy(self) -> Result<(), Failure> {
+        Ok(self.sandbox.destroy().await?)
     }
 
     pub(super) async fn order(&self, order: &Order) -> Said {

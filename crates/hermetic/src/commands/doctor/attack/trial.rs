@@ -14,7 +14,7 @@ use super::greed;
 use crate::failure::Failure;
 
 pub(super) async fn findings(config: &Config, kind: BackendKind) -> Result<Vec<Finding>, Failure> {
-    if kind.boundary() == Boundary::Judged {
+    if app::boundary(kind) == Boundary::Judged {
         let detail = "commands run with the rights of a user of that machine";
         return Ok(vec![Finding::new("the seal", State::Open, detail)]);
     }
@@ -49,9 +49,8 @@ async fn attack(
 async fn destroy(backend: &dyn Backend, cells: Vec<Cell>) -> Result<Finding, Failure> {
     const ATTEMPT: &str = "something that outlives its sandbox";
     let ids: Vec<_> = cells.iter().map(|cell| cell.id().clone()).collect();
-    drop(cells);
-    for id in &ids {
-        backend.destroy(id).await?;
+    for cell in cells {
+        cell.destroy().await?;
     }
     let left = backend.list().await?;
     Ok(

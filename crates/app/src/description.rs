@@ -1,0 +1,49 @@
+//! What each backend says of itself, for those who ask before one is opened.
+
+use hermetic_daytona::Daytona;
+use hermetic_docker::Docker;
+use hermetic_local::Local;
+use hermetic_modal::Modal;
+use hermetic_native::NativeBackend;
+use hermetic_singularity::Singularity;
+use hermetic_ssh::Ssh;
+use hermetic_types::{BackendDescription, BackendKind, Boundary};
+
+/// The backend's own words: this only looks them up.
+pub fn description(kind: BackendKind) -> BackendDescription {
+    match kind {
+        BackendKind::Native => NativeBackend::DESCRIPTION,
+        BackendKind::Docker => Docker::DESCRIPTION,
+        BackendKind::Singularity => Singularity::DESCRIPTION,
+        BackendKind::Ssh => Ssh::DESCRIPTION,
+        BackendKind::Modal => Modal::DESCRIPTION,
+        BackendKind::Daytona => Daytona::DESCRIPTION,
+        BackendKind::Local => Local::DESCRIPTION,
+    }
+}
+
+/// Whether leaving such a sandbox takes more than a command.
+pub fn boundary(kind: BackendKind) -> Boundary {
+    description(kind).boundary
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_backend_is_looked_up_by_its_own_name() {
+        for kind in BackendKind::ALL {
+            assert_eq!(description(kind).kind, kind);
+        }
+    }
+
+    #[test]
+    fn commands_on_somebodys_machine_are_judged() {
+        let judged = BackendKind::ALL.into_iter();
+        let judged: Vec<_> = judged
+            .filter(|kind| boundary(*kind) == Boundary::Judged)
+            .collect();
+        assert_eq!(judged, [BackendKind::Ssh, BackendKind::Local]);
+    }
+}

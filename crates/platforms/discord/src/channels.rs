@@ -1,0 +1,194 @@
+//! What is known about channels: which is private, which is a thread of which.
+//!
+//! The gateway describes a server's channels when a session begins, and not when it is resumed; what is
+//! not known is asked for. Threads in which we take part are kept across restarts.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hermetic_chat::{AdapterState, AdapterStateError, Saving};
+use hermetic_types::{ChatId, ChatKind, Place};
+
+use crate::dispatch::RawChannel;
+use crate::snowflake::Snowflake;
+
+/// What the keys of threads begin with.
+const PREFIX: &str = "thread:";
+/// Forgotten all at once beyond this; what is needed is asked for again.
+const MOST_KNOWN: usize = 50_000;
+
+#[derive(Debug)]
+pub(crate) struct Channels {
+    state: Arc<dyn AdapterState>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    kinds: HashMap<Snowflake, ChannelKind>,
+    /// Threads in which we take part.
+    ours: HashSet<Snowflake>,
+    /// Channels in which Discord did not let us make threads.
+    threadless: HashSet<Snowflake>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChannelKind {
+    Private,
+    /// Of a server; `threads` if a message there can have a thread.
+    Server {
+        threads: bool,
+    },
+    Thread {
+        parent: Snowflake,
+    },
+}
+
+/// A channel in which something was said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Channel {
+    pub(crate) id: Snowflake,
+    pub(crate) kind: ChannelKind,
+    /// A thread in which we take part.
+    pub(crate) ours: bool,
+    /// Discord did not let us make threads here.
+    pub(crate) threadless: bool,
+}
+
+impl Channels {
+    pub(crate) fn new(state: Arc<dyn AdapterState>) -> Self {
+        Self {
+            state,
+            known: Mutex::default(),
+        }
+    }
+
+    /// Threads of an earlier process.
+    pub(crate) async fn load(&self) -> Result<(), AdapterStateError> {
+        let kept = self.state.load_all(PREFIX).await?;
+        let mut known = self.lock();
+        for (key, value) in kept {
+            let thread = key.strip_prefix(PREFIX).and_then(Snowflake::parse);
+            if let (Some(thread), Some(parent)) = (thread, Snowflake::parse(&value)) {
+                known.kinds.insert(thread, ChannelKind::Thread { parent });
+                known.ours.insert(thread);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes channels as Discord describes them. A thread that `us` made is ours.
+    pub(crate) fn note(&self, channels: &[RawChannel], us: Option<Snowflake>) {
+        let mut known = self.lock();
+        if known.kinds.len() + channels.len() > MOST_KNOWN {
+            known.kinds.clear();
+        }
+        for raw in channels {
+            known.kinds.insert(raw.id, raw.kind());
+            if raw.is_thread() && us.is_some() && raw.owner_id == us {
+                known.ours.insert(raw.id);
+            }
+        }
+    }
+
+    pub(crate) fn find(&self, id: Snowflake) -> Option<Channel> {
+        let known = self.lock();
+        let kind = *known.kinds.get(&id)?;
+        Some(Channel {
+            id,
+            kind,
+            ours: known.ours.contains(&id),
+            threadless: known.threadless.contains(&id),
+        })
+    }
+
+    /// We take part in this thread from now on: what is said there needs no mention.
+    pub(crate) async fn join(
+        &self,
+        thread: Snowflake,
+        parent: Snowflake,
+    ) -> Result<(), AdapterStateError> {
+        {
+            let mut known = self.lock();
+            known.kinds.insert(thread, ChannelKind::Thread { parent });
+            if !known.ours.insert(thread) {
+                return Ok(());
+            }
+        }
+        let key = format!("{PREFIX}{thread}");
+        let parent = parent.to_string();
+        self.state.save(&key, &parent, Saving::Soon).await
+    }
+
+    /// Answers are given in the channel itself until a restart.
+    pub(crate) fn note_threadless(&self, channel: Snowflake) {
+        self.lock().threadless.insert(channel);
+    }
+
+    pub(crate) fn is_threadless(&self, channel: Snowflake) -> bool {
+        self.lock().threadless.contains(&channel)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Channel {
+    pub(crate) fn private(id: Snowflake) -> Self {
+        Self {
+            id,
+            kind: ChannelKind::Private,
+            ours: false,
+            threadless: false,
+        }
+    }
+
+    /// The conversation that is had here. A thread is named after its channel and itself, so that it is
+    /// the same before and after it exists.
+    pub(crate) fn place(&self) -> Place {
+        match self.kind {
+            ChannelKind::Private => place(self.id, ChatKind::Dm, None),
+            ChannelKind::Server { .. } => place(self.id, ChatKind::Group, None),
+            ChannelKind::Thread { parent } => place(parent, ChatKind::Thread, Some(self.id)),
+        }
+    }
+
+    /// The thread that a message of this channel has, or will have: Discord names it after the message.
+    pub(crate) fn thread_of(&self, message: Snowflake) -> Place {
+        place(self.id, ChatKind::Thread, Some(message))
+    }
+
+    /// The ids by which lists of channels may name it.
+    pub(crate) fn names(&self) -> Vec<ChatId> {
+        match self.kind {
+            ChannelKind::Thread { parent } => vec![self.id.into(), parent.into()],
+            _ => vec![self.id.into()],
+        }
+    }
+}
+
+impl RawChannel {
+    /// Discord's numbers: 1 private, 3 a private group, 0 text, 5 announcements, 10 to 12 threads.
+    pub(crate) fn kind(&self) -> ChannelKind {
+        match (self.kind, self.parent_id) {
+            (1 | 3, _) => ChannelKind::Private,
+            (10..=12, Some(parent)) => ChannelKind::Thread { parent },
+            (kind, _) => ChannelKind::Server {
+                threads: matches!(kind, 0 | 5),
+            },
+        }
+    }
+
+    fn is_thread(&self) -> bool {
+        matches!(self.kind(), ChannelKind::Thread { .. })
+    }
+}
+
+fn place(chat: Snowflake, kind: ChatKind, thread: Option<Snowflake>) -> Place {
+    Place {
+        chat: chat.into(),
+        kind,
+        thread: thread.map(Into::into),
+    }
+}

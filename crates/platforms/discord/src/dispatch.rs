@@ -1,0 +1,208 @@
+//! What the gateway dispatches, as far as we listen.
+//!
+//! Only the fields used are read, and unknown ones are no error: Discord adds some every month.
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
+
+use crate::snowflake::Snowflake;
+
+#[derive(Debug)]
+pub(crate) enum Dispatch {
+    Ready(RawReady),
+    Resumed,
+    Message(Box<RawMessage>),
+    Interaction(Box<RawInteraction>),
+    Deleted(RawDeletion),
+    /// Channels and threads that are there, or changed.
+    Channels(Vec<RawChannel>),
+    /// Nothing that we listen to.
+    Other,
+    Malformed(String),
+}
+
+impl Dispatch {
+    pub(crate) fn read(kind: &str, data: Value) -> Self {
+        match kind {
+            "READY" => read(data, Self::Ready),
+            "RESUMED" => Self::Resumed,
+            "MESSAGE_CREATE" => read(data, |message| Self::Message(Box::new(message))),
+            "INTERACTION_CREATE" => read(data, |raw| Self::Interaction(Box::new(raw))),
+            "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => read(data, Self::Deleted),
+            "GUILD_CREATE" | "THREAD_LIST_SYNC" => read(data, |guild: RawGuild| {
+                let all = guild.channels.into_iter().chain(guild.threads);
+                // One that cannot be read is asked for when somebody writes there.
+                let read = all.filter_map(|channel| RawChannel::deserialize(channel).ok());
+                Self::Channels(read.collect())
+            }),
+            "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" | "THREAD_UPDATE" => {
+                read(data, |channel| Self::Channels(vec![channel]))
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(data: Value, make: impl FnOnce(T) -> Dispatch) -> Dispatch {
+    match serde_json::from_value(data) {
+        Ok(read) => make(read),
+        Err(error) => Dispatch::Malformed(error.to_string()),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawReady {
+    pub(crate) session_id: String,
+    pub(crate) resume_gateway_url: String,
+}
+
+#[derive(Deserialize)]
+struct RawGuild {
+    #[serde(default)]
+    channels: Vec<Value>,
+    #[serde(default)]
+    threads: Vec<Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct RawChannel {
+    pub(crate) id: Snowflake,
+    #[serde(rename = "type")]
+    pub(crate) kind: u8,
+    pub(crate) parent_id: Option<Snowflake>,
+    pub(crate) owner_id: Option<Snowflake>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawMessage {
+    pub(crate) id: Snowflake,
+    pub(crate) channel_id: Snowflake,
+    /// Absent in private, and in every history.
+    pub(crate) guild_id: Option<Snowflake>,
+    #[serde(rename = "type", default)]
+    pub(crate) kind: u8,
+    pub(crate) author: Option<RawUser>,
+    pub(crate) webhook_id: Option<IgnoredAny>,
+    #[serde(default)]
+    pub(crate) content: String,
+    #[serde(default)]
+    pub(crate) mentions: Vec<RawMention>,
+    #[serde(default)]
+    pub(crate) attachments: Vec<RawAttachment>,
+    #[serde(default)]
+    pub(crate) flags: u64,
+    pub(crate) message_reference: Option<RawReference>,
+    /// What was passed on; read apart, because it must not cost us the message itself.
+    #[serde(default)]
+    pub(crate) message_snapshots: Vec<Value>,
+    /// What was replied to; read apart for the same reason.
+    pub(crate) referenced_message: Option<Value>,
+}
+
+/// One message that is gone, or many at once.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawDeletion {
+    pub(crate) channel_id: Snowflake,
+    pub(crate) guild_id: Option<Snowflake>,
+    id: Option<Snowflake>,
+    #[serde(default)]
+    ids: Vec<Snowflake>,
+}
+
+impl RawDeletion {
+    pub(crate) fn messages(&self) -> impl Iterator<Item = Snowflake> {
+        self.id.into_iter().chain(self.ids.iter().copied())
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct RawUser {
+    pub(crate) id: Snowflake,
+    #[serde(default)]
+    pub(crate) bot: bool,
+    #[serde(default)]
+    pub(crate) username: String,
+    pub(crate) global_name: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawMention {
+    pub(crate) id: Snowflake,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawReference {
+    /// 1 for what was passed on, 0 or nothing for a reply.
+    #[serde(rename = "type", default)]
+    pub(crate) kind: u8,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawSnapshot {
+    pub(crate) message: RawSnapshotMessage,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawSnapshotMessage {
+    #[serde(default)]
+    pub(crate) content: String,
+    #[serde(default)]
+    pub(crate) attachments: Vec<RawAttachment>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawAttachment {
+    pub(crate) id: Snowflake,
+    pub(crate) filename: Option<String>,
+    pub(crate) content_type: Option<String>,
+    pub(crate) size: Option<u64>,
+    #[serde(default)]
+    pub(crate) url: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct RawInteraction {
+    pub(crate) id: Snowflake,
+    pub(crate) application_id: Snowflake,
+    #[serde(rename = "type")]
+    pub(crate) kind: u8,
+    /// Opens the answer to this interaction, for a quarter of an hour.
+    pub(crate) token: String,
+    pub(crate) data: Option<RawData>,
+    pub(crate) channel_id: Option<Snowflake>,
+    pub(crate) channel: Option<RawChannel>,
+    pub(crate) guild_id: Option<Snowflake>,
+    pub(crate) member: Option<RawMember>,
+    pub(crate) user: Option<RawUser>,
+    pub(crate) message: Option<RawMention>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawMember {
+    pub(crate) user: RawUser,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawData {
+    pub(crate) custom_id: Option<String>,
+    pub(crate) name: Option<String>,
+    #[serde(default)]
+    pub(crate) options: Vec<RawOption>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RawOption {
+    #[serde(default)]
+    pub(crate) value: Value,
+}
+
+impl std::fmt::Debug for RawInteraction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RawInteraction")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("data", &self.data)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,256 @@
+//! Presses and commands, acknowledged in time.
+//!
+//! Discord takes back what is not answered within three seconds. Commands are acknowledged at once and
+//! presses shortly before that time is over, by tasks of their own: neither the store nor whoever reads
+//! the events can hold them up. Tokens stay here and are forgotten with the process.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hermetic_types::Secret;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+
+use crate::dispatch::RawInteraction;
+use crate::recent::Recent;
+use crate::route::Route;
+use crate::snowflake::Snowflake;
+use crate::wire::{CallError, Wire};
+
+/// Kinds of interactions.
+pub(crate) const COMMAND: u8 = 2;
+pub(crate) const PRESS: u8 = 3;
+const COMPLETION: u8 = 4;
+
+/// Kinds of first answers.
+const SAY: u8 = 4;
+const THINKING: u8 = 5;
+const ACKNOWLEDGED: u8 = 6;
+const CHOICES: u8 = 8;
+
+/// Seen only by who pressed or typed.
+const EPHEMERAL: u32 = 1 << 6;
+/// Discord forgets a token after a quarter of an hour.
+const TOKEN_LIVES: Duration = Duration::from_secs(14 * 60);
+/// Discord shows no more words than this while somebody types.
+const MOST_CHOICES: usize = 25;
+/// Nobody waits for these any more.
+const UNKNOWN_INTERACTION: u32 = 10062;
+const ALREADY_ACKNOWLEDGED: u32 = 40060;
+
+#[derive(Debug)]
+pub(crate) struct Interactions {
+    wire: Arc<Wire>,
+    patience: Duration,
+    /// The words that are offered behind each command.
+    words: BTreeMap<String, Vec<String>>,
+    open: Mutex<Recent<Snowflake, Open>>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    application: Snowflake,
+    token: Secret,
+    acknowledged: bool,
+    /// Tells that a command is stored.
+    stored: Option<oneshot::Sender<()>>,
+}
+
+/// What it takes to answer.
+#[derive(Clone, Debug)]
+struct Claim {
+    id: Snowflake,
+    application: Snowflake,
+    token: Secret,
+    /// It was acknowledged before.
+    late: bool,
+}
+
+impl Interactions {
+    pub(crate) fn new(
+        wire: Arc<Wire>,
+        patience: Duration,
+        words: BTreeMap<String, Vec<String>>,
+    ) -> Self {
+        Self {
+            wire,
+            patience,
+            words,
+            open: Mutex::default(),
+            tasks: Mutex::default(),
+        }
+    }
+
+    /// Sees to it that this one is acknowledged in time.
+    pub(crate) fn arrived(self: &Arc<Self>, raw: &RawInteraction) {
+        let (stored, is_stored) = oneshot::channel();
+        let open = Open {
+            application: raw.application_id,
+            token: Secret::new(raw.token.clone()),
+            acknowledged: false,
+            stored: Some(stored),
+        };
+        {
+            let mut known = lock(&self.open);
+            if known.contains(&raw.id) {
+                return;
+            }
+            known.note(raw.id, open);
+        }
+        let (this, id) = (Arc::clone(self), raw.id);
+        match raw.kind {
+            COMMAND => self.spawn(async move { this.think_until(id, is_stored).await }),
+            PRESS => self.spawn(async move {
+                sleep(this.patience).await;
+                this.acknowledge(id).await.unwrap_or_else(|error| {
+                    debug!(%error, "a press could not be acknowledged");
+                });
+            }),
+            COMPLETION => {
+                let choices = self.choices(raw);
+                self.spawn(async move { this.offer(id, choices).await });
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the wait of who pressed, without a word. Once is enough.
+    pub(crate) async fn acknowledge(&self, id: Snowflake) -> Result<(), CallError> {
+        match self.claim(id) {
+            Some(claim) if !claim.late => {
+                let answer = json!({ "type": ACKNOWLEDGED });
+                self.first_answer(&claim, answer).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says something to who pressed. `None` if the interaction is none of this process.
+    pub(crate) async fn say(&self, id: Snowflake, text: &str) -> Option<Result<(), CallError>> {
+        let claim = self.claim(id)?;
+        let message = json!({
+            "content": text,
+            "flags": EPHEMERAL,
+            "allowed_mentions": { "parse": [] },
+        });
+        if !claim.late {
+            let answer = json!({ "type": SAY, "data": message });
+            return Some(self.first_answer(&claim, answer).await);
+        }
+        let route = Route::post(
+            "/webhooks/{}/{}",
+            &[&claim.application, &claim.token.expose()],
+        );
+        let said = self.wire.patiently::<Value>(&route, |r| r.json(&message));
+        Some(forgiving(said.await))
+    }
+
+    /// A command is stored: its answer comes as a message, and what was shown meanwhile goes.
+    pub(crate) fn stored(&self, id: Snowflake) {
+        let told = lock(&self.open)
+            .get_mut(&id)
+            .and_then(|open| open.stored.take());
+        if let Some(told) = told {
+            // Nobody waits for it any more where it could not be acknowledged.
+            let _ = told.send(());
+        }
+    }
+
+    /// Whether it is an interaction, and so no message that could be replied to.
+    pub(crate) fn knows(&self, id: Snowflake) -> bool {
+        lock(&self.open).contains(&id)
+    }
+
+    async fn think_until(&self, id: Snowflake, stored: oneshot::Receiver<()>) {
+        let Some(claim) = self.claim(id) else { return };
+        let thinking = json!({ "type": THINKING, "data": { "flags": EPHEMERAL } });
+        if let Err(error) = self.first_answer(&claim, thinking).await {
+            debug!(%error, "a command could not be acknowledged");
+            return;
+        }
+        let _ = timeout(TOKEN_LIVES, stored).await;
+        let token = claim.token.expose();
+        let route = Route::delete(
+            "/webhooks/{}/{}/messages/@original",
+            &[&claim.application, &token],
+        );
+        if let Err(error) = self.wire.patiently::<Value>(&route, |r| r).await {
+            debug!(%error, "the acknowledgement of a command stays");
+        }
+    }
+
+    async fn offer(&self, id: Snowflake, choices: Vec<Value>) {
+        let Some(claim) = self.claim(id) else { return };
+        let answer = json!({ "type": CHOICES, "data": { "choices": choices } });
+        if let Err(error) = self.first_answer(&claim, answer).await {
+            debug!(%error, "words could not be offered");
+        }
+    }
+
+    /// The words that begin like what was typed so far.
+    fn choices(&self, raw: &RawInteraction) -> Vec<Value> {
+        let data = raw.data.as_ref();
+        let name = data
+            .and_then(|data| data.name.as_deref())
+            .unwrap_or_default();
+        let option = data.and_then(|data| data.options.first());
+        let typed = option.and_then(|option| option.value.as_str());
+        let typed = typed.unwrap_or_default().to_lowercase();
+        let words = self.words.get(name).into_iter().flatten();
+        let fitting = words.filter(|word| word.starts_with(&typed));
+        let choice = |word: &String| json!({ "name": word, "value": word });
+        fitting.take(MOST_CHOICES).map(choice).collect()
+    }
+
+    /// The right to give the first answer is taken once.
+    fn claim(&self, id: Snowflake) -> Option<Claim> {
+        let mut open = lock(&self.open);
+        let open = open.get_mut(&id)?;
+        let claim = Claim {
+            id,
+            application: open.application,
+            token: open.token.clone(),
+            late: open.acknowledged,
+        };
+        open.acknowledged = true;
+        Some(claim)
+    }
+
+    async fn first_answer(&self, claim: &Claim, answer: Value) -> Result<(), CallError> {
+        let token = claim.token.expose();
+        let route = Route::post("/interactions/{}/{}/callback", &[&claim.id, &token]);
+        // Worth nothing late: no waiting, no second try.
+        forgiving(self.wire.call::<Value>(&route, |r| r.json(&answer)).await)
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+}
+
+/// The person waited longer than Discord did; nothing is left to answer.
+fn forgiving(answered: Result<Value, CallError>) -> Result<(), CallError> {
+    match answered {
+        Err(error)
+            if matches!(
+                error.code(),
+                Some(UNKNOWN_INTERACTION | ALREADY_ACKNOWLEDGED)
+            ) =>
+        {
+            Ok(())
+        }
+        answered => answered.map(drop),
+    }
+}
+
+fn lock<T: fmt::Debug>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

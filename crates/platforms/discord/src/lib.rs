@@ -1,0 +1,237 @@
+//! Discord, by its public gateway and HTTP API.
+//!
+//! Events come by a websocket that is resumed from the last stored one; what no session remembers is
+//! read from the histories. Everything else is asked for over HTTP, within Discord's limits. Of an event
+//! only what we use is read: one field that nobody knows must not cost a message.
+
+#![forbid(unsafe_code)]
+
+mod channels;
+mod check;
+mod close_code;
+mod commands;
+mod config;
+mod connection;
+mod dialect;
+mod dispatch;
+mod files;
+mod hearing;
+mod interactions;
+mod listener;
+mod presses;
+mod rate_limits;
+mod receive;
+mod recent;
+mod requests;
+mod route;
+mod send;
+mod session;
+mod settlement;
+mod snowflake;
+mod socket;
+mod sweep;
+mod threads;
+mod trouble;
+mod wire;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::BoxStream;
+use hermetic_chat::{
+    AccountCheck, AdapterState, AttachmentStream, Button, ButtonLimits, Capabilities,
+    ChannelPositions, Chat, ChatState, CheckError, DownloadError, Outgoing, OutgoingFile,
+    ReceiveError, Received, Redelivery, Reply, ReplyRule, SendError, TextLimit,
+};
+use hermetic_types::{AccountId, Attachment, MessageId, Place, Press, Secret, SharedClock, UserId};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use channels::Channels;
+use interactions::Interactions;
+use snowflake::Snowflake;
+use wire::Wire;
+
+pub use config::{
+    Backfill, CommandArgument, CommandSync, DiscordConfig, DiscordConfigError, Hearing,
+    SlashCommand, Timing,
+};
+
+/// What Discord takes in one message.
+pub(crate) const MESSAGE: TextLimit = TextLimit::characters(2000);
+
+const CAPABILITIES: Capabilities = Capabilities {
+    text: MESSAGE,
+    edits: true,
+    buttons: Some(ButtonLimits {
+        most: requests::ROWS * requests::BUTTONS_IN_ROW,
+        data_bytes: 100,
+    }),
+    files_in: Some(0),
+    files_out: Some(files::UPLOAD_BYTES as u64),
+    threads: true,
+    typing: Some(Duration::from_secs(10)),
+    redelivery: Redelivery::WhileConnected,
+    // Discord says "the past few minutes".
+    send_keys: Some(Duration::from_secs(120)),
+    ordered_messages: true,
+    replies: ReplyRule::Free,
+};
+
+#[derive(Debug)]
+pub struct Discord {
+    account: AccountId,
+    capabilities: Capabilities,
+    token: Secret,
+    wire: Arc<Wire>,
+    hearing: Hearing,
+    message_content: bool,
+    backfill: Backfill,
+    max_attachment_bytes: u64,
+    commands: Vec<SlashCommand>,
+    command_sync: CommandSync,
+    clock: SharedClock,
+    timing: Timing,
+    store: Arc<dyn AdapterState>,
+    state: Mutex<ChatState>,
+    /// Who we are, once Discord told us.
+    me: OnceLock<Snowflake>,
+    channels: Channels,
+    positions: OnceCell<ChannelPositions>,
+    interactions: Arc<Interactions>,
+    /// What makes nonces of this store unlike those of another.
+    salt: OnceCell<String>,
+    /// Our commands were announced, or could not be.
+    announced: OnceCell<()>,
+}
+
+impl Discord {
+    pub fn new(
+        config: DiscordConfig,
+        state: Arc<dyn AdapterState>,
+    ) -> Result<Self, DiscordConfigError> {
+        let wire = Arc::new(Wire::new(&config)?);
+        let with_words = config.commands.iter().filter_map(|command| {
+            let words = command.argument.as_ref()?.words.clone();
+            Some((command.name.clone(), words))
+        });
+        let patience = config.timing.acknowledge;
+        let interactions = Interactions::new(Arc::clone(&wire), patience, with_words.collect());
+        Ok(Self {
+            account: config.account,
+            capabilities: Capabilities {
+                files_in: Some(config.max_attachment_bytes),
+                ..CAPABILITIES
+            },
+            token: config.token,
+            wire,
+            hearing: config.hearing,
+            message_content: config.message_content,
+            backfill: config.backfill,
+            max_attachment_bytes: config.max_attachment_bytes,
+            commands: config.commands,
+            command_sync: config.command_sync,
+            clock: config.clock,
+            timing: config.timing,
+            channels: Channels::new(Arc::clone(&state)),
+            store: state,
+            state: Mutex::new(ChatState::Starting),
+            me: OnceLock::new(),
+            positions: OnceCell::new(),
+            interactions: Arc::new(interactions),
+            salt: OnceCell::new(),
+            announced: OnceCell::new(),
+        })
+    }
+
+    fn set_state(&self, state: ChatState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+}
+
+impl Chat for Discord {
+    fn account(&self) -> &AccountId {
+        &self.account
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn state(&self) -> ChatState {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.clone()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {
+        self.check_account().boxed()
+    }
+
+    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+        listener::stream(self, stop)
+    }
+
+    fn send<'a>(
+        &'a self,
+        place: &'a Place,
+        reply: &'a Reply,
+    ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
+        self.send_reply(place, reply).boxed()
+    }
+
+    fn edit<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+        buttons: &'a [Vec<Button>],
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.edit_message(place, message, text, buttons).boxed()
+    }
+
+    fn refresh<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.refresh_message(place, message, text).boxed()
+    }
+
+    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+        self.show_typing(place).boxed()
+    }
+
+    fn acknowledge_press<'a>(&'a self, press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+        self.acknowledge(press).boxed()
+    }
+
+    fn answer_press<'a>(
+        &'a self,
+        press: &'a Press,
+        notice: &'a Outgoing,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.answer(press, notice).boxed()
+    }
+
+    fn send_file<'a>(
+        &'a self,
+        place: &'a Place,
+        file: &'a OutgoingFile,
+    ) -> BoxFuture<'a, Result<MessageId, SendError>> {
+        self.send_attachment(place, file).boxed()
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
+        self.fetch(attachment, limit).boxed()
+    }
+
+    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+        self.open_private(user).boxed()
+    }
+}

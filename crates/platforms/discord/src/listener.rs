@@ -1,0 +1,438 @@
+//! Events, from connection to connection.
+//!
+//! What is handed out stays open until its receipt is signed. If one is dropped, the connection is made
+//! anew and resumed from the last number before it. Where Discord does not resume, the histories of all
+//! known channels are read from the last stored message on, before anything that is new.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
+use hermetic_chat::{Backoff, ChatState, Event, Receipt, ReceiveError, Received, Saving};
+use hermetic_types::UpdateId;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::Discord;
+use crate::close_code::Ended;
+use crate::connection::{Connection, Numbered};
+use crate::dispatch::{Dispatch, RawReady};
+use crate::hearing::Heard;
+use crate::recent::Recent;
+use crate::session::{Sequence, Session};
+use crate::settlement::{Origin, Settled, deletion, settle};
+use crate::snowflake::Snowflake;
+use crate::sweep::Sweep;
+use crate::trouble::Trouble;
+
+/// A connection that held so long was a good one: waits begin anew.
+const GOOD: Duration = Duration::from_secs(60);
+/// A session whose address does not answer so often is given up.
+const MOST_RESUMES: u32 = 5;
+
+pub(crate) fn stream(
+    discord: &Discord,
+    stop: CancellationToken,
+) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    let listener = Listener::new(discord);
+    stream::unfold((listener, stop), |(mut listener, stop)| async move {
+        let next = stop.run_until_cancelled(listener.next()).await.flatten();
+        if next.is_none() && stop.is_cancelled() {
+            listener.leave().await;
+        }
+        next.map(|next| (next, (listener, stop)))
+    })
+    .boxed()
+}
+
+struct Listener<'a> {
+    discord: &'a Discord,
+    loaded: bool,
+    connection: Option<(Connection, Instant)>,
+    session: Option<Session>,
+    /// Attempts to resume in a row that did not get through.
+    failed_resumes: u32,
+    sequence: Sequence,
+    /// Tells settlements of this connection from those of earlier ones.
+    round: u64,
+    settling: FuturesUnordered<BoxFuture<'a, Settled>>,
+    ready: VecDeque<Received>,
+    /// What was stored lately: a session that is resumed repeats itself.
+    stored: Recent<UpdateId, ()>,
+    sweep: Option<Sweep>,
+    backoff: Backoff,
+    identifying: Backoff,
+    /// No new session before this.
+    identify_at: Option<Instant>,
+    dead: bool,
+}
+
+impl<'a> Listener<'a> {
+    fn new(discord: &'a Discord) -> Self {
+        let timing = &discord.timing;
+        Self {
+            discord,
+            loaded: false,
+            connection: None,
+            session: None,
+            failed_resumes: 0,
+            sequence: Sequence::default(),
+            round: 0,
+            settling: FuturesUnordered::new(),
+            ready: VecDeque::new(),
+            stored: Recent::default(),
+            sweep: None,
+            backoff: Backoff::new(timing.retry.0, timing.retry.1),
+            identifying: Backoff::new(timing.identify.0, timing.identify.1),
+            identify_at: None,
+            dead: false,
+        }
+    }
+
+    async fn next(&mut self) -> Option<Result<Received, ReceiveError>> {
+        loop {
+            if let Some(received) = self.ready.pop_front() {
+                return Some(Ok(received));
+            }
+            if self.dead {
+                return None;
+            }
+            if let Err(trouble) = self.step().await
+                && let Some(last) = self.ride_out(trouble).await
+            {
+                self.dead = true;
+                return Some(Err(last));
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), Trouble> {
+        if !self.loaded {
+            self.load().await?;
+        }
+        if self.connection.is_none() {
+            return self.connect().await;
+        }
+        if let Some(sweep) = &mut self.sweep {
+            // Before anything new, which waits in the connection meanwhile.
+            let found = sweep.next_channel(self.discord).await?;
+            let is_over = sweep.is_over();
+            if let Some((channel, found)) = found {
+                for heard in found {
+                    self.hand_out(heard, channel, Origin::History).await?;
+                }
+            }
+            if is_over {
+                self.end_sweep().await?;
+            }
+            return Ok(());
+        }
+        let Some((connection, _)) = &mut self.connection else {
+            return Ok(());
+        };
+        tokio::select! {
+            Some(settled) = self.settling.next(), if !self.settling.is_empty() => {
+                self.settle(settled).await
+            }
+            event = connection.next() => match event {
+                Some(event) => self.take(event).await,
+                None => Err(self.ended().await),
+            },
+        }
+    }
+
+    async fn load(&mut self) -> Result<(), Trouble> {
+        self.discord.learn_own_name().await?;
+        self.discord.channels.load().await?;
+        self.discord.positions().await?;
+        self.session = Session::load(&*self.discord.store).await?;
+        self.loaded = true;
+        Ok(())
+    }
+
+    async fn connect(&mut self) -> Result<(), Trouble> {
+        let discord = self.discord;
+        let connection = match &self.session {
+            Some(session) => {
+                self.failed_resumes += 1;
+                if self.failed_resumes > MOST_RESUMES {
+                    return Err(Trouble::Ended(Ended::SessionLost {
+                        why: "the session cannot be reached any more".to_owned(),
+                    }));
+                }
+                discord.resume(session).await?
+            }
+            None => {
+                let identify_at = self.identify_at.unwrap_or_else(Instant::now);
+                tokio::time::sleep_until(identify_at).await;
+                // Discord takes one in five seconds, however often they fail.
+                let pause = self.identifying.next_wait().max(discord.timing.identify.0);
+                self.identify_at = Some(Instant::now() + pause);
+                discord.identify().await?
+            }
+        };
+        let stored = self.session.as_ref().map(|session| session.sequence);
+        self.sequence = Sequence::from(stored.unwrap_or_default());
+        self.round += 1;
+        self.connection = Some((connection, Instant::now()));
+        Ok(())
+    }
+
+    async fn take(&mut self, Numbered { number, event }: Numbered) -> Result<(), Trouble> {
+        let origin = Origin::Live { number };
+        // What a session hands over again comes before the word that it was resumed.
+        self.discord.set_state(ChatState::Connected);
+        match event {
+            Dispatch::Ready(ready) => self.begin(ready, number).await?,
+            Dispatch::Resumed => self.resumed().await?,
+            Dispatch::Channels(channels) => {
+                let us = self.discord.me.get().copied();
+                self.discord.channels.note(&channels, us);
+            }
+            Dispatch::Message(message) => {
+                let channel = self.discord.locate(&message).await?;
+                if let Some(channel) = channel {
+                    let heard = self.discord.hear(*message, &channel)?;
+                    return self.hand_out(heard, channel.id, origin).await;
+                }
+            }
+            Dispatch::Interaction(interaction) => {
+                let id = interaction.id;
+                if let Some((heard, channel)) = self.discord.hear_interaction(*interaction)? {
+                    return self.hand_out(heard, channel, origin).await;
+                }
+                self.discord.interactions.stored(id);
+            }
+            Dispatch::Deleted(deleted) => {
+                for message in deleted.messages() {
+                    let gone = self.discord.hear_deletion(message, &deleted);
+                    self.hand_out(gone, deleted.channel_id, origin).await?;
+                }
+                return Ok(());
+            }
+            Dispatch::Malformed(why) => {
+                warn!(account = %self.discord.account, number, why, "discord sent a malformed event; skipped");
+            }
+            Dispatch::Other => {}
+        }
+        self.sequence.note(number, false);
+        Ok(())
+    }
+
+    /// A new session: whatever happened since the last one is in the histories.
+    async fn begin(&mut self, ready: RawReady, number: u64) -> Result<(), Trouble> {
+        let session = Session {
+            id: ready.session_id,
+            url: ready.resume_gateway_url,
+            sequence: number,
+            swept: false,
+        };
+        session.save(&*self.discord.store, Saving::OnDisk).await?;
+        self.session = Some(session);
+        info!(account = %self.discord.account, "connected to discord");
+        self.begin_sweep().await?;
+        self.discord.announce_commands().await;
+        Ok(())
+    }
+
+    /// All that was missed by this session came again before this.
+    async fn resumed(&mut self) -> Result<(), Trouble> {
+        info!(account = %self.discord.account, "resumed the session with discord");
+        self.failed_resumes = 0;
+        self.identifying.reset();
+        // What was said before the session began may still be missing.
+        if self.session.as_ref().is_some_and(|session| session.swept) {
+            self.discord.positions().await?.end_sweep().await?;
+        } else {
+            self.begin_sweep().await?;
+        }
+        self.discord.announce_commands().await;
+        Ok(())
+    }
+
+    async fn begin_sweep(&mut self) -> Result<(), Trouble> {
+        let positions = self.discord.positions().await?;
+        self.sweep = Some(Sweep::new(positions.begin_sweep(), self.discord.backfill));
+        Ok(())
+    }
+
+    /// Everything that the histories held is handed out.
+    async fn end_sweep(&mut self) -> Result<(), Trouble> {
+        self.sweep = None;
+        self.discord.positions().await?.end_sweep().await?;
+        if let Some(session) = &mut self.session {
+            session.swept = true;
+            session.save(&*self.discord.store, Saving::Soon).await?;
+        }
+        Ok(())
+    }
+
+    async fn hand_out(
+        &mut self,
+        heard: Heard,
+        channel: Snowflake,
+        origin: Origin,
+    ) -> Result<(), Trouble> {
+        let event = match heard {
+            Heard::Event(event) => *event,
+            Heard::Nothing(why) => {
+                debug!(why, "an event is not for us");
+                self.note(origin, false);
+                return Ok(());
+            }
+        };
+        let (update, message) = match &event {
+            Event::Message(message) => (message.update.clone(), true),
+            Event::Press(press) => (press.update.clone(), false),
+            Event::Deleted(deleted) => (deletion(&deleted.message), false),
+        };
+        if self.stored.contains(&update) {
+            debug!(%update, "an event came again; skipped");
+            self.note(origin, false);
+            return Ok(());
+        }
+        let id = Snowflake::parse(update.as_str());
+        let interaction = id.filter(|id| self.discord.interactions.knows(*id));
+        let at = id.filter(|_| message && interaction.is_none());
+        if let Some(at) = at {
+            // What is in a history gets a place in it, before it is handed out.
+            let positions = self.discord.positions().await?;
+            positions.hand_out(&channel.into(), at.position()).await?;
+        }
+        self.note(origin, true);
+        let (receipt, counterfoil) = Receipt::pair();
+        self.ready.push_back(Received { event, receipt });
+        let settled = Settled {
+            origin,
+            round: self.round,
+            update,
+            interaction,
+            stored: false,
+        };
+        let settling = settle(self.discord, settled, channel, at, counterfoil);
+        self.settling.push(Box::pin(settling));
+        Ok(())
+    }
+
+    fn note(&mut self, origin: Origin, handed_out: bool) {
+        if let Origin::Live { number } = origin {
+            self.sequence.note(number, handed_out);
+        }
+    }
+
+    async fn settle(&mut self, settled: Settled) -> Result<(), Trouble> {
+        let is_current = settled.round == self.round;
+        if !settled.stored {
+            let Settled { update, origin, .. } = settled;
+            return match origin {
+                // It has come again by a later connection.
+                Origin::Live { .. } if !is_current => Ok(()),
+                origin => Err(Trouble::NotStored { update, origin }),
+            };
+        }
+        self.backoff.reset();
+        self.stored.note(settled.update, ());
+        if let Some(interaction) = settled.interaction {
+            self.discord.interactions.stored(interaction);
+        }
+        if let Origin::Live { number } = settled.origin
+            && is_current
+        {
+            self.sequence.note_stored(number);
+            self.save_sequence(Saving::Soon).await?;
+        }
+        Ok(())
+    }
+
+    async fn save_sequence(&mut self, saving: Saving) -> Result<(), Trouble> {
+        let stored = self.sequence.stored();
+        if let Some(session) = &mut self.session
+            && session.sequence < stored
+        {
+            session.sequence = stored;
+            session.save(&*self.discord.store, saving).await?;
+        }
+        Ok(())
+    }
+
+    async fn ended(&mut self) -> Trouble {
+        let Some((connection, begun)) = self.connection.take() else {
+            return Trouble::Ended(Ended::by_code(1006));
+        };
+        if begun.elapsed() >= GOOD {
+            self.backoff.reset();
+            self.identifying.reset();
+        }
+        Trouble::Ended(connection.ended().await)
+    }
+
+    /// Waits out what may pass. What may not is returned.
+    async fn ride_out(&mut self, trouble: Trouble) -> Option<ReceiveError> {
+        if let Some(why) = trouble.is_final() {
+            self.end_connection().await;
+            self.discord
+                .set_state(ChatState::Stopped { why: why.clone() });
+            return Some(ReceiveError::Unauthorized {
+                account: self.discord.account.clone(),
+                description: why,
+            });
+        }
+        if trouble.needs_connection() {
+            self.end_connection().await;
+        }
+        if trouble.ends_session() {
+            self.session = None;
+            if let Err(error) = Session::forget(&*self.discord.store).await {
+                warn!(%error, "a session that is over could not be forgotten");
+            }
+        }
+        if let Trouble::NotStored {
+            origin: Origin::History,
+            ..
+        } = &trouble
+            && let Err(error) = self.begin_sweep().await
+        {
+            warn!(%error, "a sweep could not be begun again");
+        }
+        let wait = trouble
+            .wait()
+            .unwrap_or_default()
+            .max(self.backoff.next_wait());
+        let wait_ms = wait.as_millis();
+        warn!(account = %self.discord.account, %trouble, wait_ms, "listening to discord is interrupted");
+        if self.connection.is_none() {
+            let why = trouble.to_string();
+            self.discord.set_state(ChatState::Retrying { why });
+        }
+        sleep(wait).await;
+        None
+    }
+
+    /// The session goes on from the last event that is stored.
+    async fn end_connection(&mut self) {
+        // What is stored by now does not have to come again.
+        while let Some(Some(settled)) = self.settling.next().now_or_never() {
+            if settled.stored && self.settle(settled).await.is_err() {
+                break;
+            }
+        }
+        if let Err(error) = self.save_sequence(Saving::Soon).await {
+            debug!(%error, "how far a session is stored was not kept");
+        }
+        if let Some((connection, _)) = self.connection.take() {
+            connection.end().await;
+        }
+        self.sweep = None;
+        self.ready.clear();
+    }
+
+    /// The end that we were asked for. The session stays, so that a restart goes on with it.
+    async fn leave(&mut self) {
+        self.end_connection().await;
+        self.discord.set_state(ChatState::Stopped {
+            why: "asked to".to_owned(),
+        });
+    }
+}

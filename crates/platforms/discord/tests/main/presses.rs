@@ -1,0 +1,106 @@
+//! Buttons: answered in time, to who pressed.
+
+use std::time::Duration;
+
+use hermetic_chat::Chat;
+use hermetic_testkit::discord::{CHANNEL, FIRST_ANSWER};
+use hermetic_types::{ChatKind, Press};
+
+use crate::lab::{ALICE, Inbox, Lab, listening_until, next_press, outgoing, place};
+
+const FOLLOW_UP: &str = "POST /webhooks/{}/{}";
+
+async fn pressed(lab: &Lab, inbox: &mut Inbox<'_>) -> Press {
+    let channel = lab.server.private_channel(ALICE);
+    listening_until(inbox, lab.server.wait_for_bot()).await;
+    lab.server.presses(ALICE, channel, 5, "q:1");
+    next_press(inbox).await
+}
+
+#[tokio::test]
+async fn a_press_is_answered_in_one_step_and_for_one_person() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    let press = pressed(&lab, &mut inbox).await;
+    assert_eq!((press.data.as_str(), press.message.as_str()), ("q:1", "5"));
+    lab.discord
+        .answer_press(&press, &outgoing("Allowed once."))
+        .await
+        .unwrap();
+    let calls = lab.server.calls(FIRST_ANSWER);
+    assert_eq!(calls[0].body["type"], 4);
+    assert_eq!(calls[0].body["data"]["flags"], 64);
+    assert_eq!(calls[0].body["data"]["content"], "Allowed once.");
+    // It was answered; there is nothing to acknowledge.
+    lab.discord.acknowledge_press(&press).await.unwrap();
+    assert_eq!(lab.server.tries(FIRST_ANSWER), 1);
+}
+
+#[tokio::test]
+async fn an_acknowledged_press_is_answered_behind_it() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    let press = pressed(&lab, &mut inbox).await;
+    lab.discord.acknowledge_press(&press).await.unwrap();
+    assert_eq!(lab.server.calls(FIRST_ANSWER)[0].body["type"], 6);
+    lab.discord
+        .answer_press(&press, &outgoing("Allowed once."))
+        .await
+        .unwrap();
+    let said = &lab.server.calls(FOLLOW_UP)[0].body;
+    assert_eq!(
+        (said["content"].as_str(), said["flags"].as_u64()),
+        (Some("Allowed once."), Some(64))
+    );
+}
+
+#[tokio::test]
+async fn a_press_is_acknowledged_though_nobody_takes_the_events() {
+    let lab = Lab::with(|config| config.timing.acknowledge = Duration::from_millis(10)).await;
+    let mut inbox = lab.listen();
+    listening_until(&mut inbox, lab.server.wait_for_bot()).await;
+    let channel = lab.server.private_channel(ALICE);
+    lab.server.presses(ALICE, channel, 5, "q:1");
+    // The stream is not polled: whoever would take the press waits for a disk.
+    let calls = lab.server.wait_for(FIRST_ANSWER, 1).await;
+    assert_eq!(calls[0].body["type"], 6);
+    let press = next_press(&mut inbox).await;
+    lab.discord
+        .answer_press(&press, &outgoing("Late."))
+        .await
+        .unwrap();
+    assert_eq!(lab.server.calls(FOLLOW_UP).len(), 1);
+}
+
+#[tokio::test]
+async fn a_press_of_an_earlier_process_is_answered_by_a_message() {
+    let lab = Lab::new().await;
+    let press = {
+        let mut inbox = lab.listen();
+        pressed(&lab, &mut inbox).await
+    };
+    let lab = lab.restarted(|_| {});
+    lab.discord
+        .answer_press(&press, &outgoing("Allowed once."))
+        .await
+        .unwrap();
+    assert_eq!(
+        lab.server.shown(lab.server.private_channel(ALICE)),
+        ["Allowed once."]
+    );
+}
+
+#[tokio::test]
+async fn a_press_in_a_channel_names_its_place() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    listening_until(&mut inbox, lab.server.wait_for_bot()).await;
+    lab.server.presses(ALICE, CHANNEL, 5, "q:1");
+    let press = next_press(&mut inbox).await;
+    assert_eq!(press.place, place(CHANNEL, ChatKind::Group, None));
+    assert_eq!(press.sender.id.as_str(), "7");
+    assert!(
+        !format!("{press:?}").contains("token-of"),
+        "a token opens the answer"
+    );
+}

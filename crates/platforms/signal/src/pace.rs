@@ -1,0 +1,63 @@
+//! Waiting when Signal says so.
+//!
+//! A limit does not say whether one recipient or the whole account is meant. The first one holds its chat;
+//! a second chat that is refused while the first is still held means everybody.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hermetic_types::ChatId;
+use tokio::time::Instant;
+
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    holds: Mutex<Holds>,
+}
+
+#[derive(Debug, Default)]
+struct Holds {
+    everyone: Option<Instant>,
+    chats: HashMap<ChatId, Instant>,
+}
+
+impl Pace {
+    /// How long this chat has to wait from now on.
+    pub(crate) fn wait(&self, chat: &ChatId) -> Duration {
+        let holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = holds.chats.get(chat).copied().max(holds.everyone);
+        until.map_or(Duration::ZERO, |until| {
+            until.saturating_duration_since(Instant::now())
+        })
+    }
+
+    pub(crate) fn hold(&self, chat: &ChatId, wait: Duration) {
+        let now = Instant::now();
+        let until = now + wait;
+        let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+        holds.chats.retain(|_, until| *until > now);
+        if holds.chats.keys().any(|held| held != chat) {
+            holds.everyone = holds.everyone.max(Some(until));
+        }
+        holds.chats.insert(chat.clone(), until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn one_chat_waits_alone_and_two_make_everybody_wait() {
+        let pace = Pace::default();
+        let [one, two, three] = [1, 2, 3].map(ChatId::from);
+        pace.hold(&one, MINUTE);
+        assert_eq!((pace.wait(&one), pace.wait(&two)), (MINUTE, Duration::ZERO));
+        pace.hold(&two, MINUTE);
+        assert_eq!(pace.wait(&three), MINUTE);
+        tokio::time::advance(MINUTE).await;
+        assert_eq!(pace.wait(&one) + pace.wait(&three), Duration::ZERO);
+    }
+}

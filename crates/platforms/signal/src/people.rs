@@ -1,0 +1,249 @@
+//! What a person is called.
+//!
+//! Signal names a person by an id that stays. A number may be hidden, may change, and may come to belong
+//! to somebody else; allowlists hold numbers all the same, because that is what people know of each other.
+//! So a person whom the operator listed goes by the name they are listed with, and everybody else by their
+//! id. Which id a listed number belongs to is written down when it is first seen. Another person who shows
+//! the same number later is a stranger until the operator says otherwise.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use hermetic_chat::{AdapterState, AdapterStateError, Saving};
+use hermetic_types::UserId;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
+use tracing::{debug, warn};
+
+use crate::daemon::Daemon;
+use crate::envelope::{Address, is_number, is_uuid};
+use crate::rpc::CallError;
+
+/// What the keys of pinned numbers begin with.
+const PREFIX: &str = "number:";
+
+#[derive(Debug)]
+pub(crate) struct People {
+    number: String,
+    /// Our own id, once it is known.
+    uuid: OnceLock<String>,
+    /// In the order in which a person's names are looked for.
+    listed: Vec<Listed>,
+    state: Arc<dyn AdapterState>,
+    /// Listed numbers and the ids they belong to; nothing before they are loaded.
+    pins: Mutex<Option<HashMap<String, String>>>,
+}
+
+#[derive(Debug)]
+struct Listed {
+    /// As the operator wrote it.
+    written: UserId,
+    name: Name,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Name {
+    Uuid(String),
+    Number(String),
+}
+
+impl People {
+    pub(crate) fn new(number: &str, listed: &[UserId], state: Arc<dyn AdapterState>) -> Self {
+        let listed = listed.iter().filter_map(|written| {
+            let name = Name::read(written.as_str())?;
+            let written = written.clone();
+            Some(Listed { written, name })
+        });
+        Self {
+            number: number.to_owned(),
+            uuid: OnceLock::new(),
+            listed: listed.collect(),
+            state,
+            pins: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn us(&self) -> Address {
+        Address {
+            uuid: self.uuid.get().cloned(),
+            number: Some(self.number.clone()),
+        }
+    }
+
+    /// Whether this is how we are called ourselves.
+    pub(crate) fn is_us(&self, name: &str) -> bool {
+        name == self.number || self.uuid.get().is_some_and(|uuid| uuid == name)
+    }
+
+    /// The name somebody goes by.
+    pub(crate) async fn user(&self, address: &Address) -> Option<UserId> {
+        let pins = self.pins().await;
+        if let (Some(uuid), Some(number)) = (&address.uuid, &address.number) {
+            self.pin(pins, number, uuid).await;
+        } else {
+            drop(pins);
+        }
+        for listed in &self.listed {
+            let is_theirs = match &listed.name {
+                Name::Uuid(uuid) => address.uuid.as_ref() == Some(uuid),
+                Name::Number(number) => match &address.uuid {
+                    Some(uuid) => self.pinned(number).await.as_ref() == Some(uuid),
+                    None => address.number.as_ref() == Some(number),
+                },
+            };
+            if is_theirs {
+                return Some(listed.written.clone());
+            }
+        }
+        UserId::new(address.name()).ok()
+    }
+
+    /// The id behind a name, if it is known: of an id it is that id.
+    pub(crate) async fn uuid_of(&self, name: &str) -> Option<String> {
+        match Name::read(name)? {
+            Name::Uuid(uuid) => Some(uuid),
+            Name::Number(number) if number == self.number => self.uuid.get().cloned(),
+            Name::Number(number) => self.pinned(&number).await,
+        }
+    }
+
+    /// Asks Signal whose the listed numbers are, where that is not known yet: a sender who hides the
+    /// number is known by it then. Not being told is no reason to stop.
+    pub(crate) async fn look_up(&self, daemon: &Daemon) {
+        let mut unknown = Vec::new();
+        for listed in &self.listed {
+            if let Name::Number(number) = &listed.name
+                && self.pinned(number).await.is_none()
+            {
+                unknown.push(number.clone());
+            }
+        }
+        if self.uuid.get().is_none() {
+            unknown.push(self.number.clone());
+        }
+        if unknown.is_empty() {
+            return;
+        }
+        if let Err(error) = self.ask(daemon, &unknown).await {
+            debug!(%error, "it could not be asked whose the listed numbers are");
+        }
+    }
+
+    /// Asks Signal whose these numbers are.
+    pub(crate) async fn ask(&self, daemon: &Daemon, numbers: &[String]) -> Result<(), CallError> {
+        let answer = daemon
+            .call("getUserStatus", json!({ "recipient": numbers }))
+            .await?;
+        for status in answer.as_array().into_iter().flatten() {
+            let Ok(status) = RawStatus::deserialize(status) else {
+                continue;
+            };
+            let asked = status.number.or(status.recipient);
+            let address = Address::new(status.uuid, asked);
+            let Some((Some(uuid), Some(number))) = address.map(|known| (known.uuid, known.number))
+            else {
+                continue;
+            };
+            if number == self.number {
+                // Whoever learned it first learned the same.
+                let _ = self.uuid.set(uuid);
+            } else {
+                let pins = self.pins().await;
+                self.pin(pins, &number, &uuid).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn pinned(&self, number: &str) -> Option<String> {
+        let pins = self.pins().await;
+        pins.as_ref()?.get(number).cloned()
+    }
+
+    /// Notes whose a listed number is, if nobody has it yet.
+    async fn pin(
+        &self,
+        mut pins: MutexGuard<'_, Option<HashMap<String, String>>>,
+        number: &str,
+        uuid: &str,
+    ) {
+        let is_listed = |listed: &Listed| listed.name == Name::Number(number.to_owned());
+        let Some(pins) = pins.as_mut().filter(|_| self.listed.iter().any(is_listed)) else {
+            return;
+        };
+        match pins.get(number) {
+            Some(known) if known == uuid => {}
+            Some(known) => warn!(
+                known,
+                other = uuid,
+                "a listed number belongs to another account than before, which is let in only if its id \
+                 is listed"
+            ),
+            None => {
+                let key = format!("{PREFIX}{number}");
+                // On the disk first, or a restart could give the number to whoever shows it next.
+                match self.state.save(&key, uuid, Saving::OnDisk).await {
+                    Ok(()) => drop(pins.insert(number.to_owned(), uuid.to_owned())),
+                    Err(error) => warn!(%error, "whose a listed number is could not be kept"),
+                }
+            }
+        }
+    }
+
+    /// As they are kept. Where they cannot be read, nobody is known by a number.
+    async fn pins(&self) -> MutexGuard<'_, Option<HashMap<String, String>>> {
+        let mut pins = self.pins.lock().await;
+        if pins.is_none() {
+            match self.load().await {
+                Ok(loaded) => *pins = Some(loaded),
+                Err(error) => warn!(%error, "whose the listed numbers are could not be read"),
+            }
+        }
+        pins
+    }
+
+    async fn load(&self) -> Result<HashMap<String, String>, AdapterStateError> {
+        let kept = self.state.load_all(PREFIX).await?.into_iter();
+        let number = |key: String| key.strip_prefix(PREFIX).map(str::to_owned);
+        Ok(kept
+            .filter_map(|(key, uuid)| Some((number(key)?, uuid)))
+            .collect())
+    }
+}
+
+impl Name {
+    fn read(text: &str) -> Option<Self> {
+        if is_uuid(text) {
+            return Some(Self::Uuid(text.to_ascii_lowercase()));
+        }
+        // As people write it, and as a file without quotes turns it into a number.
+        let digits: String = text.chars().filter(|c| !" -()./".contains(*c)).collect();
+        let number = match digits.starts_with('+') {
+            true => digits,
+            false => format!("+{digits}"),
+        };
+        is_number(&number).then_some(Self::Number(number))
+    }
+}
+
+/// Whether this is a way to write a person.
+pub(crate) fn names_a_person(text: &str) -> bool {
+    Name::read(text).is_some()
+}
+
+#[derive(Deserialize)]
+struct RawStatus {
+    recipient: Option<String>,
+    number: Option<String>,
+    uuid: Option<String>,
+}
+
+/// For places: the fields by which somebody is written to.
+pub(crate) fn recipient(name: &str) -> Option<Value> {
+    (is_uuid(name) || is_number(name)).then(|| json!({ "recipient": [name] }))
+}
+
+#[cfg(test)]
+#[path = "people_tests.rs"]
+mod tests;

@@ -1,0 +1,249 @@
+//! Events in.
+//!
+//! The daemon hands an event over once. Until its receipt is signed it is kept here and handed out again,
+//! and what is not stored when listening ends is kept for the next start. What a crash takes is lost: Signal
+//! has no history to read it from.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt, join};
+use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
+use hermetic_chat::{Backoff, ChatState, Event, Receipt, ReceiveError, Received};
+use hermetic_types::UpdateId;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::Signal;
+use crate::daemon::{Events, Frame};
+use crate::leftovers;
+use crate::rpc::CallError;
+
+/// Events that were handed out and are not stored yet. When they are this many, no more are read.
+const MOST_OPEN: usize = 64;
+
+pub(crate) fn stream(
+    signal: &Signal,
+    stop: CancellationToken,
+) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    let receiver = Receiver {
+        signal,
+        events: None,
+        ready: VecDeque::new(),
+        open: FuturesUnordered::new(),
+        heard_at: Instant::now(),
+        ping_at: Instant::now(),
+        backoff: Backoff::new(signal.timing.retry.0, signal.timing.retry.1),
+        has_looked_around: false,
+        left: HashSet::new(),
+    };
+    stream::unfold((receiver, stop), |(mut receiver, stop)| async move {
+        let next = stop.run_until_cancelled(receiver.next()).await;
+        if next.is_none() {
+            receiver.leave().await;
+            receiver.signal.set_state(ChatState::Stopped {
+                why: "asked to".to_owned(),
+            });
+        }
+        next.map(|next| (Ok(next), (receiver, stop)))
+    })
+    .boxed()
+}
+
+struct Receiver<'a> {
+    signal: &'a Signal,
+    events: Option<Events>,
+    ready: VecDeque<Event>,
+    /// Each ends with the event if it was not stored.
+    open: FuturesUnordered<BoxFuture<'static, Settled>>,
+    /// When the daemon was last seen to live.
+    heard_at: Instant,
+    ping_at: Instant,
+    backoff: Backoff,
+    has_looked_around: bool,
+    /// Events of an earlier process that are not stored yet.
+    left: HashSet<UpdateId>,
+}
+
+/// What became of an event.
+enum Settled {
+    Stored(Box<Event>),
+    NotStored(Box<Event>),
+}
+
+/// What happens next.
+enum Next {
+    Settled(Option<Settled>),
+    Came(Result<Frame, CallError>),
+    Ping,
+}
+
+impl Receiver<'_> {
+    /// The next event. Trouble is ridden out.
+    async fn next(&mut self) -> Received {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return self.hand_out(event);
+            }
+            if let Err(error) = self.listen().await {
+                self.ride_out(error).await;
+            }
+        }
+    }
+
+    fn hand_out(&mut self, event: Event) -> Received {
+        let (receipt, counterfoil) = Receipt::pair();
+        let kept = Box::new(event.clone());
+        let settled = async move {
+            match counterfoil.signed().await {
+                true => Settled::Stored(kept),
+                false => Settled::NotStored(kept),
+            }
+        };
+        self.open.push(settled.boxed());
+        Received { event, receipt }
+    }
+
+    async fn listen(&mut self) -> Result<(), CallError> {
+        if self.events.is_none() {
+            let events = self.connect().await?;
+            self.events = Some(events);
+            // What an earlier process left goes first.
+            return Ok(());
+        }
+        match self.wait().await {
+            Next::Settled(settled) => self.settle(settled).await,
+            Next::Came(frame) => self.take(frame?).await,
+            Next::Ping => {
+                self.ping_at = Instant::now() + self.signal.timing.ping;
+                self.signal.daemon.ping().await?;
+                self.alive();
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait(&mut self) -> Next {
+        let Some(events) = &mut self.events else {
+            return Next::Came(Err(CallError::Silent));
+        };
+        let deaf_at = match events.show_life() {
+            true => self.heard_at + self.signal.timing.silence,
+            false => Instant::now() + Duration::from_secs(3600),
+        };
+        tokio::select! {
+            // What was not stored first: it came first.
+            biased;
+            settled = self.open.next(), if !self.open.is_empty() => Next::Settled(settled),
+            frame = events.next(), if self.open.len() < MOST_OPEN => Next::Came(frame),
+            () = sleep_until(self.ping_at) => Next::Ping,
+            () = sleep_until(deaf_at), if self.open.len() < MOST_OPEN => {
+                Next::Came(Err(CallError::Silent))
+            }
+        }
+    }
+
+    async fn connect(&mut self) -> Result<Events, CallError> {
+        if !self.has_looked_around {
+            self.signal.look_around().await?;
+            self.has_looked_around = true;
+            self.take_leftovers().await;
+        }
+        let events = self.signal.daemon.events().await?;
+        self.alive();
+        self.ping_at = Instant::now() + self.signal.timing.ping;
+        info!(account = %self.signal.account, "connected to signal-cli");
+        self.signal.set_state(ChatState::Connected);
+        Ok(events)
+    }
+
+    fn alive(&mut self) {
+        self.heard_at = Instant::now();
+    }
+
+    async fn take(&mut self, frame: Frame) {
+        self.alive();
+        // It does not only accept connections, it speaks.
+        self.backoff.reset();
+        match frame {
+            Frame::Alive => {}
+            Frame::Malformed => {
+                warn!(account = %self.signal.account, "signal-cli sent something malformed; skipped");
+            }
+            Frame::Event(event) => self.ready.extend(self.signal.hear(&event).await),
+        }
+    }
+
+    async fn settle(&mut self, settled: Option<Settled>) {
+        match settled {
+            None => {}
+            Some(Settled::Stored(event)) => {
+                self.signal.note_stored(&event);
+                let was_left =
+                    leftovers::update(&event).is_some_and(|update| self.left.remove(update));
+                if was_left {
+                    self.signal.leftovers.forget(&event).await;
+                }
+            }
+            Some(Settled::NotStored(event)) => {
+                warn!(account = %self.signal.account, "an event was not stored; handing it out again");
+                // Whatever keeps it from being stored lasts longer than a moment.
+                sleep(self.backoff.next_wait()).await;
+                self.ready.push_back(*event);
+                // Nothing was read meanwhile, which is not the daemon's silence.
+                self.alive();
+            }
+        }
+    }
+
+    async fn take_leftovers(&mut self) {
+        match self.signal.leftovers.load().await {
+            Ok(events) => {
+                self.left
+                    .extend(events.iter().filter_map(leftovers::update).cloned());
+                self.ready.extend(events);
+            }
+            Err(error) => {
+                warn!(account = %self.signal.account, %error, "what an earlier process left could not be read");
+            }
+        }
+    }
+
+    /// Keeps what was received and is not stored. The daemon forgot it when it gave it to us.
+    async fn leave(&mut self) {
+        let mut left: Vec<_> = self.ready.drain(..).collect();
+        while let Some(Some(settled)) = self.open.next().now_or_never() {
+            match settled {
+                Settled::NotStored(event) => left.push(*event),
+                Settled::Stored(event) => self.signal.note_stored(&event),
+            }
+        }
+        if let Some(mut events) = self.events.take() {
+            let hanging_up = self.signal.daemon.hang_up();
+            for frame in join(hanging_up, events.rest()).await.1 {
+                if let Frame::Event(event) = frame {
+                    left.extend(self.signal.hear(&event).await);
+                }
+            }
+        }
+        for event in left {
+            self.signal.leftovers.keep(event).await;
+        }
+    }
+
+    /// Waits before the next attempt. Nothing here is for good: a daemon is started again, a device is
+    /// linked again, an address is mended.
+    async fn ride_out(&mut self, error: CallError) {
+        self.events = None;
+        let wait = self.backoff.next_wait();
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        let wait_ms = wait.as_millis();
+        warn!(account = %self.signal.account, %error, cause, wait_ms, "listening to signal-cli failed");
+        self.signal.set_state(ChatState::Retrying {
+            why: error.to_string(),
+        });
+        sleep(wait).await;
+        debug!(account = %self.signal.account, "connecting again");
+    }
+}

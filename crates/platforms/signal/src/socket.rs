@@ -1,0 +1,250 @@
+//! The daemon over its UNIX or TCP socket: a line of JSON for each request, answer and event.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::daemon::Frame;
+use crate::endpoint::Endpoint;
+use crate::files::LONGEST_ATTACHMENT_ANSWER;
+use crate::lines::{Line, LineBuffer};
+use crate::rpc::{self, CallError};
+use crate::sse::StreamEnded;
+
+const CONNECTING: Duration = Duration::from_secs(10);
+const HANGING_UP: Duration = Duration::from_secs(2);
+/// Events that wait to be taken. When they are many the daemon has to wait too, and Signal's servers
+/// keep the rest.
+const WAITING_EVENTS: usize = 64;
+const WAITING_REQUESTS: usize = 64;
+
+type Answer = Result<Value, CallError>;
+type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Answer>>>>;
+
+/// One connection for calls and events, opened by whoever needs it first and kept.
+#[derive(Debug)]
+pub(crate) struct SocketDaemon {
+    endpoint: Endpoint,
+    connection: AsyncMutex<Option<Connection>>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    requests: mpsc::Sender<Vec<u8>>,
+    waiting: Waiting,
+    /// Taken by who listens, and left here for the next who does.
+    events: Arc<AsyncMutex<mpsc::Receiver<Frame>>>,
+    reader: AbortOnDropHandle<()>,
+    writer: AbortOnDropHandle<()>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SocketEvents {
+    events: Arc<AsyncMutex<mpsc::Receiver<Frame>>>,
+}
+
+impl SocketDaemon {
+    pub(crate) fn new(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
+            connection: AsyncMutex::new(None),
+        }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        id: u64,
+        method: &str,
+        params: &Value,
+        limit: Duration,
+    ) -> Answer {
+        let mut line = rpc::request(id, method, params).to_string().into_bytes();
+        line.push(b'\n');
+        let (answered, answer) = oneshot::channel();
+        let (requests, waiting) = {
+            let mut connection = self.connection.lock().await;
+            let connection = self.connected(&mut connection).await?;
+            (connection.requests.clone(), Arc::clone(&connection.waiting))
+        };
+        lock(&waiting).insert(id, answered);
+        let _forget = Forget {
+            waiting: Arc::clone(&waiting),
+            id,
+        };
+        // Written by a task of its own: half a line, left by a caller who gave up, would spoil the next.
+        requests.send(line).await.map_err(CallError::unreachable)?;
+        match timeout(limit, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(gone)) => Err(CallError::broken(gone)),
+            Err(late) => Err(CallError::broken(late)),
+        }
+    }
+
+    pub(crate) async fn events(&self) -> Result<SocketEvents, CallError> {
+        let mut connection = self.connection.lock().await;
+        let connection = self.connected(&mut connection).await?;
+        Ok(SocketEvents {
+            events: Arc::clone(&connection.events),
+        })
+    }
+
+    /// Ends the connection in good order: our side first, which the daemon notices at once, then what it
+    /// had said until then.
+    pub(crate) async fn hang_up(&self) {
+        let Some(connection) = self.connection.lock().await.take() else {
+            return;
+        };
+        let Connection {
+            requests,
+            reader,
+            writer,
+            ..
+        } = connection;
+        drop(requests);
+        let ended = async {
+            let _ = writer.await;
+            let _ = reader.await;
+        };
+        // Whoever does not hang up is left hanging.
+        let _ = timeout(HANGING_UP, ended).await;
+    }
+
+    async fn connected<'a>(
+        &self,
+        connection: &'a mut Option<Connection>,
+    ) -> Result<&'a Connection, CallError> {
+        let kept = connection.take().filter(|kept| !kept.reader.is_finished());
+        let kept = match kept {
+            Some(kept) => kept,
+            None => Connection::open(&self.endpoint).await?,
+        };
+        Ok(connection.insert(kept))
+    }
+}
+
+impl SocketEvents {
+    pub(crate) async fn next(&mut self) -> Result<Frame, CallError> {
+        let next = self.events.lock().await.recv().await;
+        next.ok_or_else(|| CallError::broken(StreamEnded))
+    }
+}
+
+impl Connection {
+    async fn open(endpoint: &Endpoint) -> Result<Self, CallError> {
+        let opened = timeout(CONNECTING, halves(endpoint)).await;
+        let (read, write) = opened
+            .map_err(CallError::unreachable)?
+            .map_err(CallError::unreachable)?;
+        let waiting = Waiting::default();
+        let (events, heard) = mpsc::channel(WAITING_EVENTS);
+        let (requests, to_write) = mpsc::channel(WAITING_REQUESTS);
+        let reader = tokio::spawn(read_lines(read, Arc::clone(&waiting), events));
+        Ok(Self {
+            requests,
+            waiting,
+            events: Arc::new(AsyncMutex::new(heard)),
+            reader: AbortOnDropHandle::new(reader),
+            writer: AbortOnDropHandle::new(tokio::spawn(write_lines(write, to_write))),
+        })
+    }
+}
+
+/// Takes a call's place away when the caller goes, whatever came of it.
+struct Forget {
+    waiting: Waiting,
+    id: u64,
+}
+
+impl Drop for Forget {
+    fn drop(&mut self) {
+        lock(&self.waiting).remove(&self.id);
+    }
+}
+
+type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
+type WriteHalf = Box<dyn AsyncWrite + Send + Unpin>;
+
+async fn halves(endpoint: &Endpoint) -> io::Result<(ReadHalf, WriteHalf)> {
+    match endpoint {
+        Endpoint::Unix(path) => {
+            let (read, write) = UnixStream::connect(path).await?.into_split();
+            Ok((Box::new(read), Box::new(write)))
+        }
+        Endpoint::Tcp(address) => {
+            let (read, write) = TcpStream::connect(address).await?.into_split();
+            Ok((Box::new(read), Box::new(write)))
+        }
+        Endpoint::Http(_) => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+/// Ends with the connection. Whoever waits for an answer then learns that there is none.
+async fn read_lines(from: ReadHalf, waiting: Waiting, events: mpsc::Sender<Frame>) {
+    hand_on(from, &waiting, events).await;
+    lock(&waiting).clear();
+}
+
+async fn hand_on(mut from: ReadHalf, waiting: &Waiting, events: mpsc::Sender<Frame>) {
+    // An attachment comes as one line, too.
+    let mut lines = LineBuffer::new(LONGEST_ATTACHMENT_ANSWER);
+    let mut chunk = vec![0; 64 << 10];
+    while let Ok(count @ 1..) = from.read(&mut chunk).await {
+        lines.push(&chunk[..count]);
+        while let Some(line) = lines.next_line() {
+            let Some(frame) = sort(line, waiting) else {
+                continue;
+            };
+            if events.send(frame).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// An answer goes to who waits for it and takes no place among the events: they may have nobody who
+/// listens yet.
+fn sort(line: Line, waiting: &Waiting) -> Option<Frame> {
+    let Line::Whole(line) = line else {
+        return Some(Frame::Malformed);
+    };
+    let Ok(mut value) = serde_json::from_slice::<Value>(&line) else {
+        return Some(Frame::Malformed);
+    };
+    if value["method"] == "receive" {
+        let mut params = value["params"].take();
+        // Wrapped, where it was subscribed to.
+        let wrapped = params.get_mut("result").map(Value::take);
+        return Some(Frame::Event(wrapped.unwrap_or(params)));
+    }
+    if value.get("method").is_some() {
+        return None;
+    }
+    let (Some(id), answer) = rpc::answer(value) else {
+        return Some(Frame::Malformed);
+    };
+    if let Some(waits) = lock(waiting).remove(&id) {
+        // Whoever waited may have gone meanwhile.
+        let _ = waits.send(answer);
+    }
+    None
+}
+
+async fn write_lines(mut to: WriteHalf, mut lines: mpsc::Receiver<Vec<u8>>) {
+    while let Some(line) = lines.recv().await {
+        if to.write_all(&line).await.is_err() || to.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn lock(waiting: &Waiting) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}

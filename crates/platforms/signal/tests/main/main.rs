@@ -1,0 +1,16 @@
+//! Signal against a daemon on loopback.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that panics is a test that failed"
+)]
+
+mod conformance;
+mod daemon;
+mod hostile;
+mod inbound;
+mod lab;
+mod outbound;
+mod presses;
+mod real_daemon;

@@ -1,0 +1,189 @@
+//! An ordinary account, by a bridge that runs beside the gateway.
+//!
+//! The bridge is the one of Hermes Agent, a program for Node that speaks WhatsApp's own protocol; we
+//! neither ship nor start it. It asks for no credential, so it must listen on loopback only.
+
+mod api;
+mod config;
+mod message;
+mod poll;
+mod send;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::{self, BoxFuture, FutureExt};
+use futures::stream::{self, BoxStream, StreamExt};
+use hermetic_chat::{
+    AccountCheck, AdapterState, AttachmentStream, Button, Capabilities, Chat, ChatState,
+    CheckError, DownloadError, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply,
+    ReplyRule, SendError, SendFailure, Shortcoming, TextLimit,
+};
+use hermetic_types::{AccountId, Attachment, ChatKind, MessageId, Place, SharedClock, UserId};
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::Hearing;
+use api::Api;
+use message::Jid;
+use poll::{Poller, RawHealth};
+
+pub use config::{BridgeConfig, BridgeConfigError, BridgeTiming};
+
+/// What WhatsApp takes in one message, without what the bridge may put before it.
+const MESSAGE: TextLimit = TextLimit::utf16(4000);
+const FILE_BYTES: u64 = 100 << 20;
+
+const CAPABILITIES: Capabilities = Capabilities {
+    text: MESSAGE,
+    edits: true,
+    buttons: None,
+    files_in: Some(FILE_BYTES),
+    files_out: Some(FILE_BYTES),
+    threads: false,
+    typing: Some(Duration::from_secs(10)),
+    // From our own disk. What the bridge could not keep while we were away is lost: it has no history.
+    redelivery: Redelivery::WhileConnected,
+    send_keys: None,
+    ordered_messages: false,
+    replies: ReplyRule::Free,
+};
+
+/// One account behind one bridge.
+#[derive(Debug)]
+pub struct WhatsAppBridge {
+    account: AccountId,
+    api: Api,
+    media_folders: Vec<PathBuf>,
+    outgoing_folder: PathBuf,
+    hearing: Hearing,
+    timing: BridgeTiming,
+    clock: SharedClock,
+    store: Arc<dyn AdapterState>,
+    state: Mutex<ChatState>,
+}
+
+impl WhatsAppBridge {
+    pub fn new(config: BridgeConfig) -> Result<Self, BridgeConfigError> {
+        Ok(Self {
+            api: Api::new(&config)?,
+            account: config.account,
+            media_folders: config.media_folders,
+            outgoing_folder: config.outgoing_folder,
+            hearing: config.hearing,
+            timing: config.timing,
+            clock: config.clock,
+            store: config.state,
+            state: Mutex::new(ChatState::Starting),
+        })
+    }
+
+    fn set_state(&self, state: ChatState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    fn now(&self) -> Timestamp {
+        let millis = self.clock.now().millis();
+        Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    async fn check_account(&self) -> Result<AccountCheck, CheckError> {
+        let health = self.api.get::<RawHealth>("/health").await;
+        let health = health.map_err(|error| CheckError::Unreachable(Box::new(error)))?;
+        let lost = health.status != "connected";
+        let shortcomings = lost.then(|| Shortcoming {
+            problem: format!("the bridge is not connected to WhatsApp: {}", health.status),
+            remedy: "look at the bridge's own log, and scan its QR code with the phone".to_owned(),
+        });
+        Ok(AccountCheck {
+            name: None,
+            shortcomings: shortcomings.into_iter().collect(),
+        })
+    }
+}
+
+impl Chat for WhatsAppBridge {
+    fn account(&self) -> &AccountId {
+        &self.account
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    fn state(&self) -> ChatState {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.clone()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {
+        self.check_account().boxed()
+    }
+
+    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+        let begun = (Poller::new(self), stop);
+        stream::unfold(begun, move |(mut poller, stop)| async move {
+            let next = poller.next(&stop).await;
+            if next.is_none() {
+                self.set_state(ChatState::Stopped {
+                    why: "asked to".to_owned(),
+                });
+            }
+            next.map(|received| (Ok(received), (poller, stop)))
+        })
+        .boxed()
+    }
+
+    fn send<'a>(
+        &'a self,
+        place: &'a Place,
+        reply: &'a Reply,
+    ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
+        self.send_reply(place, reply).boxed()
+    }
+
+    fn edit<'a>(
+        &'a self,
+        place: &'a Place,
+        message: &'a MessageId,
+        text: &'a Outgoing,
+        _: &'a [Vec<Button>],
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.edit_message(place, message, text).boxed()
+    }
+
+    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+        self.show_typing(place).boxed()
+    }
+
+    fn send_file<'a>(
+        &'a self,
+        place: &'a Place,
+        file: &'a OutgoingFile,
+    ) -> BoxFuture<'a, Result<MessageId, SendError>> {
+        self.send_media(place, file).boxed()
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
+        self.fetch(attachment, limit).boxed()
+    }
+
+    /// A private chat is named after the person in it.
+    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+        let chat = Jid::of(user).and_then(|jid| jid.chat());
+        let place = chat.map(|chat| Place {
+            chat,
+            kind: ChatKind::Dm,
+            thread: None,
+        });
+        let nobody = || SendFailure::Refused {
+            description: format!("{:?} is nobody on WhatsApp", user.as_str()),
+        };
+        future::ready(place.ok_or_else(|| nobody().into())).boxed()
+    }
+}

@@ -1,0 +1,311 @@
+//! A business number, by Meta's Cloud API.
+
+mod check;
+mod config;
+mod files;
+mod graph;
+mod intake;
+mod media_kind;
+mod message;
+mod notification;
+mod people;
+mod refusal;
+mod requests;
+mod send;
+mod signature;
+mod status;
+mod typing;
+mod undelivered;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{self, BoxStream, StreamExt};
+use hermetic_chat::{
+    AccountCheck, AttachmentStream, Backoff, ButtonLimits, Capabilities, Chat, ChatState,
+    CheckError, DownloadError, HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received,
+    Redelivery, Reply, ReplyRule, SendError, SendFailure, TextLimit,
+};
+use hermetic_types::{
+    AccountId, Attachment, ChatId, ChatKind, MessageId, Place, Press, Secret, SharedClock, UserId,
+};
+use jiff::Timestamp;
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard, mpsc};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::Hearing;
+use crate::pace::Pace;
+use crate::recent::Recent;
+use graph::{CallError, Graph};
+use people::People;
+use status::Statuses;
+use typing::LastMessage;
+use undelivered::Undelivered;
+
+pub use config::{CloudConfig, CloudConfigError, CloudTiming, GraphVersion, MessageTemplate};
+pub(crate) use message::{Origin, Reader};
+pub(crate) use notification::Notification;
+
+/// What WhatsApp takes in one message.
+const MESSAGE: TextLimit = TextLimit::utf16(4096);
+/// The same above buttons.
+const CHOICE_TEXT: TextLimit = TextLimit::utf16(1024);
+
+const CAPABILITIES: Capabilities = Capabilities {
+    text: MESSAGE,
+    edits: false,
+    buttons: Some(ButtonLimits {
+        most: requests::MOST_ROWS,
+        data_bytes: requests::ROW_ID_BYTES,
+    }),
+    files_in: Some(files::FILE_BYTES),
+    files_out: Some(files::FILE_BYTES),
+    threads: false,
+    typing: Some(Duration::from_secs(25)),
+    redelivery: Redelivery::Always,
+    send_keys: None,
+    ordered_messages: false,
+    replies: ReplyRule::Free,
+};
+
+/// Events that wait to be stored.
+const WAITING: usize = 64;
+/// Messages that are known to be stored, so that a repeated notification is not handed out again. As
+/// many as Hermes remembers.
+const KNOWN_MESSAGES: usize = 5000;
+/// Chats whose last message is remembered.
+const KNOWN_CHATS: usize = 5000;
+
+/// One business number.
+#[derive(Debug)]
+pub struct WhatsAppCloud {
+    account: AccountId,
+    phone_number_id: String,
+    /// Where messages go, below the address of the API; and files.
+    messages: String,
+    media: String,
+    app_secret: Secret,
+    verify_token: Option<Secret>,
+    webhook_path: String,
+    version: GraphVersion,
+    template: Option<MessageTemplate>,
+    hearing: Hearing,
+    timing: CloudTiming,
+    clock: SharedClock,
+    graph: Graph,
+    pace: Pace,
+    people: People,
+    statuses: Statuses,
+    undelivered: Undelivered,
+    state: Mutex<ChatState>,
+    stored: Mutex<Recent<MessageId, ()>>,
+    last: Mutex<Recent<ChatId, LastMessage>>,
+    hand_in: mpsc::Sender<Received>,
+    take_out: AsyncMutex<mpsc::Receiver<Received>>,
+}
+
+impl WhatsAppCloud {
+    pub fn new(config: CloudConfig) -> Result<Self, CloudConfigError> {
+        config.check()?;
+        if config.version.is_expired() {
+            warn!(
+                account = %config.account, version = %config.version, newest = %GraphVersion::DEFAULT,
+                "this version of the Graph API has expired; leave api_version out, or write a newer one"
+            );
+        }
+        let graph = Graph::new(&config)?;
+        let (hand_in, take_out) = mpsc::channel(WAITING);
+        Ok(Self {
+            graph,
+            messages: format!("{}/messages", config.phone_number_id),
+            media: format!("{}/media", config.phone_number_id),
+            phone_number_id: config.phone_number_id,
+            account: config.account,
+            app_secret: config.app_secret,
+            verify_token: config.verify_token,
+            webhook_path: config.webhook_path,
+            version: config.version,
+            template: config.template,
+            hearing: config.hearing,
+            timing: config.timing,
+            clock: config.clock,
+            pace: Pace::default(),
+            people: People::new(config.listed_numbers, Arc::clone(&config.state)),
+            statuses: Statuses::default(),
+            undelivered: Undelivered::new(config.state),
+            state: Mutex::new(ChatState::Starting),
+            stored: Mutex::new(Recent::new(KNOWN_MESSAGES)),
+            last: Mutex::new(Recent::new(KNOWN_CHATS)),
+            hand_in,
+            take_out: AsyncMutex::new(take_out),
+        })
+    }
+
+    fn set_state(&self, state: ChatState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    fn now(&self) -> Timestamp {
+        let millis = self.clock.now().millis();
+        Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    async fn next<'a>(
+        &'a self,
+        stage: Stage<'a>,
+    ) -> Option<(Result<Received, ReceiveError>, Stage<'a>)> {
+        let mut inbox = match stage {
+            Stage::Introduce => {
+                if let Err(error) = self.introduce().await {
+                    return Some((Err(error), Stage::Over));
+                }
+                self.take_out.lock().await
+            }
+            Stage::Listen(inbox) => inbox,
+            Stage::Over => return None,
+        };
+        let received = inbox.recv().await?;
+        Some((Ok(received), Stage::Listen(inbox)))
+    }
+
+    /// Asks Meta who we are, until it answers. What is posted meanwhile waits and is not lost.
+    async fn introduce(&self) -> Result<(), ReceiveError> {
+        let mut backoff = Backoff::new(self.timing.retry.0, self.timing.retry.1);
+        loop {
+            let error = match self.number().await {
+                Ok(number) => {
+                    let (number, name) = (number.display_phone_number, number.verified_name);
+                    info!(account = %self.account, ?number, ?name, "meta knows this number");
+                    self.set_state(ChatState::Connected);
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            let why = error.to_string();
+            if let CallError::Refused(refusal) = &error
+                && refusal.is_about_the_token()
+            {
+                let description = refusal.words();
+                self.set_state(ChatState::Stopped { why });
+                return Err(ReceiveError::Unauthorized {
+                    account: self.account.clone(),
+                    description,
+                });
+            }
+            warn!(account = %self.account, %error, "meta did not say who we are");
+            self.set_state(ChatState::Retrying { why });
+            sleep(backoff.next_wait()).await;
+        }
+    }
+}
+
+enum Stage<'a> {
+    Introduce,
+    Listen(AsyncMutexGuard<'a, mpsc::Receiver<Received>>),
+    Over,
+}
+
+impl Chat for WhatsAppCloud {
+    fn account(&self) -> &AccountId {
+        &self.account
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    fn state(&self) -> ChatState {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.clone()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {
+        self.check_account().boxed()
+    }
+
+    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+        let listen = move |stage| {
+            let stop = stop.clone();
+            async move {
+                let next = stop.run_until_cancelled(self.next(stage)).await;
+                if next.is_none() {
+                    self.set_state(ChatState::Stopped {
+                        why: "asked to".to_owned(),
+                    });
+                }
+                next.flatten()
+            }
+        };
+        stream::unfold(Stage::Introduce, listen).boxed()
+    }
+
+    fn intake(self: Arc<Self>) -> Option<HttpIntake> {
+        Some(HttpIntake {
+            path: self.webhook_path.trim_matches('/').to_owned(),
+            router: intake::router(self),
+        })
+    }
+
+    fn send<'a>(
+        &'a self,
+        place: &'a Place,
+        reply: &'a Reply,
+    ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
+        self.send_reply(place, reply).boxed()
+    }
+
+    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+        self.show_typing(place).boxed()
+    }
+
+    /// As a message under the question: WhatsApp shows nothing else.
+    fn answer_press<'a>(
+        &'a self,
+        press: &'a Press,
+        notice: &'a Outgoing,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        async move {
+            let reply = Reply {
+                reply_to: Some(press.message.clone()),
+                ..Reply::text(notice.clone())
+            };
+            self.send_reply(&press.place, &reply).await.map(drop)
+        }
+        .boxed()
+    }
+
+    fn send_file<'a>(
+        &'a self,
+        place: &'a Place,
+        file: &'a OutgoingFile,
+    ) -> BoxFuture<'a, Result<MessageId, SendError>> {
+        self.upload_and_send(place, file).boxed()
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<AttachmentStream, DownloadError>> {
+        self.fetch(attachment, limit).boxed()
+    }
+
+    /// A private chat is named after the person in it.
+    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+        async move {
+            let chat = self.people.private_chat(user).await;
+            let chat = chat.ok_or_else(|| SendFailure::Refused {
+                description: format!("{:?} is nobody on WhatsApp", user.as_str()),
+            })?;
+            Ok(Place {
+                chat,
+                kind: ChatKind::Dm,
+                thread: None,
+            })
+        }
+        .boxed()
+    }
+}

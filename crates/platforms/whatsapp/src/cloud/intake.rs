@@ -1,0 +1,154 @@
+//! What Meta posts to us.
+//!
+//! Meta repeats a notification until it gets a 200, for up to seven days. It gets one when everything in
+//! it is stored. What was stored the first time is known by its id and not handed out again; what cannot
+//! be read will never be, and is no reason to have it repeated.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use hermetic_chat::{AdapterStateError, Counterfoil, Event, Receipt, Received};
+use hermetic_types::{MessageId, Place};
+use serde_json::Value;
+use tokio::time::timeout;
+use tracing::{debug, error, info, warn};
+
+use super::message::{NotForUs, Reader};
+use super::notification::{Notification, Posted};
+use super::{WhatsAppCloud, signature};
+
+/// What Meta posts at most.
+const BODY_BYTES: usize = 3 << 20;
+
+pub(super) fn router(cloud: Arc<WhatsAppCloud>) -> Router {
+    Router::new()
+        .route("/", get(answer_challenge).post(take))
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .with_state(cloud)
+}
+
+/// Meta asks once whether the address is ours, when it is registered.
+async fn answer_challenge(
+    State(cloud): State<Arc<WhatsAppCloud>>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Response {
+    let part = |name: &str| query.get(name).map_or("", String::as_str);
+    let known = cloud.verify_token.as_ref();
+    let known = known.is_some_and(|token| signature::is_same(part("hub.verify_token"), token));
+    if !known || part("hub.mode") != "subscribe" {
+        warn!(account = %cloud.account, rule = "verify token", "refused");
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    info!(account = %cloud.account, "meta has checked the address of our webhook");
+    part("hub.challenge").to_owned().into_response()
+}
+
+async fn take(
+    State(cloud): State<Arc<WhatsAppCloud>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> StatusCode {
+    if !signature::is_signed(&headers, &body, &cloud.app_secret) {
+        warn!(account = %cloud.account, rule = "notification signature", "refused");
+        return StatusCode::FORBIDDEN;
+    }
+    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
+        warn!(account = %cloud.account, "meta posted something that is no JSON; skipped");
+        return StatusCode::OK;
+    };
+    let notification = Notification::read(&body, &cloud.phone_number_id);
+    match timeout(cloud.timing.storing, cloud.store(notification)).await {
+        Ok(Ok(true)) => StatusCode::OK,
+        Ok(Ok(false)) | Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Ok(Err(error)) => {
+            error!(account = %cloud.account, %error, "a notification could not be taken");
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    }
+}
+
+impl WhatsAppCloud {
+    /// Hands out what is in it. Whether all of it is stored.
+    async fn store(&self, notification: Notification) -> Result<bool, AdapterStateError> {
+        for status in notification.statuses {
+            if let Some(late) = self.statuses.hear(status) {
+                self.note_lost(&late.chat, &late.refusal).await;
+            }
+        }
+        let mut open = Vec::new();
+        for posted in notification.messages {
+            let id = posted.message.id.clone();
+            if !self.was_stored(&id)
+                && let Some((received, counterfoil)) = self.hear(posted).await?
+            {
+                open.push((id, counterfoil));
+                if self.hand_in.send(received).await.is_err() {
+                    return Ok(false);
+                }
+            }
+        }
+        let mut all = true;
+        for (id, counterfoil) in open {
+            match counterfoil.signed().await {
+                true => self.note_stored(id),
+                false => all = false,
+            }
+        }
+        Ok(all)
+    }
+
+    async fn hear(
+        &self,
+        posted: Posted,
+    ) -> Result<Option<(Received, Counterfoil)>, AdapterStateError> {
+        let (message, kind) = (posted.message.id.clone(), posted.kind().to_owned());
+        let (id, number) = posted.shown();
+        let Some(origin) = self.people.identify(id, number).await? else {
+            warn!(%message, "nobody is named as its sender; skipped");
+            return Ok(None);
+        };
+        let reader = Reader {
+            account: &self.account,
+            hearing: &self.hearing,
+            now: self.now(),
+        };
+        let event = match posted.event(origin, reader) {
+            Ok(event) => event,
+            Err(NotForUs(why)) => {
+                debug!(%message, kind, why, "not for us");
+                return Ok(None);
+            }
+        };
+        if let Some(place) = said_in(&event) {
+            self.note_last(&place.chat, &message);
+            self.undelivered.heard_from(&place.chat).await?;
+        }
+        let (receipt, counterfoil) = Receipt::pair();
+        Ok(Some((Received { event, receipt }, counterfoil)))
+    }
+
+    fn was_stored(&self, id: &MessageId) -> bool {
+        let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        stored.get(id).is_some()
+    }
+
+    fn note_stored(&self, id: MessageId) {
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        stored.note(id, ());
+    }
+}
+
+/// Where something was said that opens the window for an answer.
+fn said_in(event: &Event) -> Option<&Place> {
+    match event {
+        Event::Message(message) => Some(&message.place),
+        Event::Press(press) => Some(&press.place),
+        Event::Deleted(_) => None,
+    }
+}

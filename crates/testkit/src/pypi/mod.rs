@@ -1,0 +1,64 @@
+//! Clients that others wrote, from PyPI: they do not share our reading of a specification.
+//!
+//! Each package is installed once into the target folder. Where there is no python, no pip or no package,
+//! the reason is returned, and the test that wanted it is skipped aloud.
+
+mod pywa;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::time::timeout;
+
+pub use pywa::PywaReceiver;
+
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// The folder with the package and what it depends on, shared by all tests and runs.
+async fn install(name: &str, version: &str) -> Result<PathBuf, String> {
+    let text = |error: std::io::Error| error.to_string();
+    let folder = target_folder().join("pypi").join(name).join(version);
+    let packages = folder.join("packages");
+    if packages.join(name).exists() {
+        return Ok(packages);
+    }
+    fs::create_dir_all(&folder).map_err(text)?;
+    // Installed aside and moved, so that tests which start together do not see half of it.
+    let aside = tempfile::tempdir_in(&folder).map_err(text)?;
+    let package = format!("{name}=={version}");
+    let pip = Command::new("python3")
+        .args(["-m", "pip", "install", "--quiet", "--no-cache-dir"])
+        .args(["--disable-pip-version-check", "--only-binary", ":all:"])
+        .arg("--target")
+        .arg(aside.path().join("packages"))
+        .arg(&package)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .status();
+    let done = timeout(INSTALL_TIMEOUT, pip)
+        .await
+        .map_err(|_| format!("pip takes too long to install {package}"))?
+        .map_err(|error| format!("python3 does not start: {error}"))?;
+    if !done.success() {
+        return Err(format!("pip cannot install {package}"));
+    }
+    let moved = fs::rename(aside.path().join("packages"), &packages);
+    if moved.is_err() && !packages.join(name).exists() {
+        return Err(format!("{package} cannot be put into {}", folder.display()));
+    }
+    Ok(packages)
+}
+
+fn target_folder() -> PathBuf {
+    let binary = std::env::current_exe().unwrap_or_default();
+    // target/<profile>/deps/<binary>
+    binary
+        .ancestors()
+        .nth(3)
+        .map_or_else(std::env::temp_dir, Path::to_path_buf)
+}
