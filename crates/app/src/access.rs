@@ -19,6 +19,7 @@ pub(crate) fn access(config: &Config, store: &Store) -> Access {
     let settings = Settings {
         platforms: [
             (Platform::Telegram, telegram(config)),
+            (Platform::Discord, discord(config)),
             (Platform::Signal, signal(config)),
             (Platform::Webhook, webhook(config)),
         ]
@@ -41,13 +42,31 @@ fn telegram(config: &Config) -> PlatformSettings {
         group_allowed_users: users(&telegram.group_allowed_users),
         group_allowed_chats: ids(&telegram.group_allowed_chats, ChatId::new),
         allow_all: platform.allow_all_users,
-        bots: match telegram.allow_bots.as_str() {
-            "all" | "true" => Bots::All,
-            "mentions" => Bots::Mentioning,
-            _ => Bots::Refuse,
-        },
+        bots: bots(&telegram.allow_bots),
         operators: operators(config, platform),
         unauthorized_dm: written_stranger(config, platform),
+    }
+}
+
+/// A channel that is listened to opens no door to its members.
+fn discord(config: &Config) -> PlatformSettings {
+    let discord = &config.platforms().discord;
+    let platform = &discord.platform;
+    PlatformSettings {
+        allowed_users: users(&platform.allowed_users),
+        allow_all: platform.allow_all_users,
+        bots: bots(&discord.allow_bots),
+        operators: operators(config, platform),
+        unauthorized_dm: written_stranger(config, platform),
+        ..PlatformSettings::default()
+    }
+}
+
+fn bots(allowed: &str) -> Bots {
+    match allowed {
+        "all" | "true" => Bots::All,
+        "mentions" => Bots::Mentioning,
+        _ => Bots::Refuse,
     }
 }
 
@@ -142,7 +161,7 @@ pub(crate) fn warn_of_approvers(config: &Config) {
         let platform =
             account.map(|account| account.parse().map(|account: AccountId| account.platform()));
         match platform {
-            None | Some(Ok(Platform::Telegram | Platform::Signal)) => {}
+            None | Some(Ok(Platform::Telegram | Platform::Discord | Platform::Signal)) => {}
             Some(Ok(Platform::Webhook)) => warn!(
                 approver,
                 "whoever holds WEBHOOK_SECRET can say yes in this name, to questions that this name's own \
@@ -151,7 +170,7 @@ pub(crate) fn warn_of_approvers(config: &Config) {
             Some(_) => warn!(
                 approver,
                 "approvals.approvers names nobody who can be asked: questions go to telegram:<number>, \
-                 signal:<number> and webhook:<name>"
+                 discord:<number>, signal:<number> and webhook:<name>"
             ),
         }
     }
@@ -162,10 +181,22 @@ pub(crate) fn warn_of_approvers(config: &Config) {
 pub(crate) fn approvers(config: &Config) -> Vec<(AccountId, UserId)> {
     let platforms = config.platforms();
     let telegram = platforms.telegram.accounts.keys();
-    let telegram = asked_on(config, &platforms.telegram.platform, Platform::Telegram, telegram);
+    let telegram = asked_on(
+        config,
+        &platforms.telegram.platform,
+        Platform::Telegram,
+        telegram,
+    );
+    let discord = platforms.discord.accounts.keys();
+    let discord = asked_on(
+        config,
+        &platforms.discord.platform,
+        Platform::Discord,
+        discord,
+    );
     let signal = platforms.signal.accounts.keys();
     let signal = asked_on(config, &platforms.signal.platform, Platform::Signal, signal);
-    telegram.into_iter().chain(signal).collect()
+    telegram.into_iter().chain(discord).chain(signal).collect()
 }
 
 /// Those of one platform, which has these accounts.
