@@ -21,6 +21,7 @@ pub(crate) fn access(config: &Config, store: &Store) -> Access {
     let settings = Settings {
         platforms: [
             (Platform::Telegram, telegram(config)),
+            (Platform::Discord, discord(config)),
             (Platform::Slack, slack(config)),
             (Platform::Signal, signal(config)),
             (Platform::Webhook, webhook(config)),
@@ -45,6 +46,17 @@ fn telegram(config: &Config) -> PlatformSettings {
         group_allowed_chats: ids(&telegram.group_allowed_chats, ChatId::new),
         ..members_of(config, platform, Platform::Telegram, &telegram.allow_bots)
     }
+}
+
+/// A channel that is listened to opens no door to its members.
+fn discord(config: &Config) -> PlatformSettings {
+    let discord = &config.platforms().discord;
+    members_of(
+        config,
+        &discord.platform,
+        Platform::Discord,
+        &discord.allow_bots,
+    )
 }
 
 fn slack(config: &Config) -> PlatformSettings {
@@ -199,6 +211,10 @@ pub(crate) fn approvers(config: &Config) -> Vec<(AccountId, UserId)> {
     let asking = [
         (
             accounts_of(Platform::Telegram, platforms.telegram.accounts.keys()),
+            Lists::All,
+        ),
+        (
+            accounts_of(Platform::Discord, platforms.discord.accounts.keys()),
             Lists::All,
         ),
         (

@@ -4,6 +4,8 @@
 //! this build does not speak it. Nothing but this folder knows which platforms exist.
 
 mod check;
+#[cfg(feature = "discord")]
+mod discord;
 mod listeners;
 mod setup;
 #[cfg(feature = "signal")]
@@ -52,6 +54,12 @@ const PLATFORMS: &[SpokenPlatform] = &[
         platform: Platform::Telegram,
         accounts: telegram::accounts,
         setup: Some(&telegram::SETUP),
+    },
+    #[cfg(feature = "discord")]
+    SpokenPlatform {
+        platform: Platform::Discord,
+        accounts: discord::accounts,
+        setup: Some(&discord::SETUP),
     },
     #[cfg(feature = "slack")]
     SpokenPlatform {

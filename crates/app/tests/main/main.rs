@@ -17,6 +17,7 @@ mod answers;
 mod approvals;
 mod attacks;
 mod delivery;
+mod discord;
 mod doors;
 mod files;
 mod gate;

@@ -184,7 +184,7 @@ fn what_check_likes_runs() {
     for config in [
         "",
         "model: {default: m, provider: anthropic, base_url: 'http://127.0.0.1:9/v1'}\n",
-        "discord: {enabled: true, token: a.b.c}\nterminal: {native_mounts: ['/usr/share:/data']}\n",
+        "api_server: {enabled: true, key: a-key-of-some-length}\nterminal: {native_mounts: ['/usr/share:/data']}\n",
         "terminal: {native_mounts: ['/etc:/data'], native_accept_risks: []}\n",
         "auxiliary: {transient_retries: 2, approval: {provider: auto}}\n",
     ] {
@@ -204,10 +204,10 @@ fn what_check_likes_runs() {
 
 #[test]
 fn a_platform_that_is_not_spoken_to_is_said() {
-    let hermetic = Hermetic::with("discord: {enabled: true, token: a.b.c}\n");
+    let hermetic = Hermetic::with("api_server: {enabled: true, key: a-key-of-some-length}\n");
     let said = hermetic.run(&["config", "check"]).out;
     assert!(
-        said.contains("discord is configured, but this build does not speak discord"),
+        said.contains("api_server is configured, but this build does not speak api_server"),
         "{said}"
     );
 }

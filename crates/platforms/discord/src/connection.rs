@@ -100,16 +100,16 @@ impl Connection {
     pub(crate) async fn end(self) -> Ended {
         drop(self.stop);
         drop(self.events);
-        self.task.await.unwrap_or_else(broken)
+        self.task.await.unwrap_or_else(|error| broken(&error))
     }
 
     /// How it ended by itself.
     pub(crate) async fn ended(self) -> Ended {
-        self.task.await.unwrap_or_else(broken)
+        self.task.await.unwrap_or_else(|error| broken(&error))
     }
 }
 
-fn broken(error: JoinError) -> Ended {
+fn broken(error: &JoinError) -> Ended {
     Ended::Resumable {
         why: error.to_string(),
     }
@@ -143,7 +143,7 @@ impl Speaker {
             Err(_) => return resumable("the gateway did not say hello"),
         };
         if let Err(error) = self.socket.send(&greeting.payload()).await {
-            return resumable(error);
+            return resumable(error.to_string());
         }
         // The first beat at a random moment: a gateway that comes back is not met by everybody at once.
         let mut beat = Instant::now() + interval.mul_f64(random());
@@ -268,10 +268,8 @@ fn closed(code: Option<u16>) -> Ended {
     code.map_or_else(|| resumable("the connection ended"), Ended::by_code)
 }
 
-fn resumable(why: impl ToString) -> Ended {
-    Ended::Resumable {
-        why: why.to_string(),
-    }
+fn resumable(why: impl Into<String>) -> Ended {
+    Ended::Resumable { why: why.into() }
 }
 
 /// Between 0 and 1.

@@ -76,14 +76,12 @@ impl RateLimits {
             (second.count >= MOST_IN_A_SECOND).then_some(second.ends),
             (refusals.count >= MOST_REFUSALS).then_some(refusals.ends),
         ];
-        let bucket = counts.buckets.get_mut(&bucket).map(|bucket| {
-            if bucket.resets <= now {
-                bucket.left = bucket.limit;
-                // The next answer tells the true time.
-                bucket.resets = now + Duration::from_secs(1);
-            }
-            bucket
-        });
+        let mut bucket = counts.buckets.get_mut(&bucket);
+        if let Some(bucket) = bucket.as_mut().filter(|bucket| bucket.resets <= now) {
+            bucket.left = bucket.limit;
+            // The next answer tells the true time.
+            bucket.resets = now + Duration::from_secs(1);
+        }
         let full = bucket.as_ref().filter(|bucket| bucket.left == 0);
         let until = waits.into_iter().flatten();
         let until = until.chain(full.map(|bucket| bucket.resets)).max();

@@ -11,6 +11,7 @@ use hermetic_sandbox::Backend;
 use hermetic_testkit::backend::{Commands, StandInBackend};
 use hermetic_testkit::chat::FakeChat;
 use hermetic_testkit::clock::ManualClock;
+use hermetic_testkit::discord::DiscordServer;
 use hermetic_testkit::model::{Reply, ScriptedServer};
 use hermetic_testkit::signal_server;
 use hermetic_testkit::slack::{self, SlackServer};
@@ -85,6 +86,17 @@ impl Builder {
         );
         let mut builder = self.configured_chats().config(&config);
         builder.access = format!("TELEGRAM_BOT_TOKEN={TOKEN}\n{}", builder.access);
+        builder
+    }
+
+    /// Discord, spoken to over the wire, with Alice (7) allowed.
+    pub(crate) fn discord(self, server: &DiscordServer) -> Self {
+        let config = format!("discord: {{base_url: '{}'}}\n", server.url());
+        let mut builder = self.configured_chats().config(&config);
+        builder.access = format!(
+            "DISCORD_BOT_TOKEN={}\nDISCORD_ALLOWED_USERS=7",
+            hermetic_testkit::discord::TOKEN
+        );
         builder
     }
 

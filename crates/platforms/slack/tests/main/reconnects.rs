@@ -66,7 +66,7 @@ async fn a_socket_that_is_open_and_deaf_is_noticed() {
 #[tokio::test]
 async fn many_sockets_that_close_at_once_are_not_opened_at_full_speed() {
     let lab = Lab::with(|config| {
-        config.timing.retry = (Duration::from_secs(3600), Duration::from_secs(3600))
+        config.timing.retry = (Duration::from_secs(3600), Duration::from_secs(3600));
     })
     .await;
     let mut inbox = lab.listen();

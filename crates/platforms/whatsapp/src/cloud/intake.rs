@@ -77,7 +77,7 @@ impl WhatsAppCloud {
     /// Hands out what is in it. Whether all of it is stored.
     async fn store(&self, notification: Notification) -> Result<bool, AdapterStateError> {
         for status in notification.statuses {
-            if let Some(late) = self.statuses.hear(status) {
+            if let Some(late) = self.statuses.hear(&status) {
                 self.note_lost(&late.chat, &late.refusal).await;
             }
         }

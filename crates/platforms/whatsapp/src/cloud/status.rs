@@ -78,7 +78,7 @@ impl Statuses {
     }
 
     /// Hands a status to whoever waits for it. A failure that nobody waits for is given back.
-    pub(crate) fn hear(&self, status: RawStatus) -> Option<LateFailure> {
+    pub(crate) fn hear(&self, status: &RawStatus) -> Option<LateFailure> {
         let mark = status.biz_opaque_callback_data.as_deref()?;
         // Other programs may send from the same number.
         let (_, chat) = mark.strip_prefix(MARK)?.split_once(':')?;
@@ -158,15 +158,15 @@ mod tests {
         let chat = ChatId::new("US.1").unwrap();
         let (one, two) = (statuses.expect(&chat), statuses.expect(&chat));
         let mark = two.mark().to_owned();
-        assert_eq!(statuses.hear(status(one.mark(), "sent")), None);
-        assert_eq!(statuses.hear(status(&mark, "failed")), None);
+        assert_eq!(statuses.hear(&status(one.mark(), "sent")), None);
+        assert_eq!(statuses.hear(&status(&mark, "failed")), None);
         let limit = Duration::from_secs(5);
         assert_eq!(one.wait(limit).await, Ok(()));
         assert_eq!(two.wait(limit).await.unwrap_err().code, 131_047);
-        let late = statuses.hear(status(&mark, "failed")).unwrap();
+        let late = statuses.hear(&status(&mark, "failed")).unwrap();
         assert_eq!((late.chat.as_str(), late.refusal.code), ("US.1", 131_047));
-        assert_eq!(statuses.hear(status("somebody else's", "failed")), None);
-        assert_eq!(statuses.hear(status(&mark, "read")), None);
+        assert_eq!(statuses.hear(&status("somebody else's", "failed")), None);
+        assert_eq!(statuses.hear(&status(&mark, "read")), None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -180,7 +180,7 @@ mod tests {
         }
         assert_eq!(begun.elapsed(), limit * SILENT_MESSAGES);
         assert!(statuses.lock().waiting.is_empty());
-        statuses.hear(status("hermetic:0-0:US.1", "delivered"));
+        statuses.hear(&status("hermetic:0-0:US.1", "delivered"));
         let _ = statuses.expect(&chat).wait(limit).await;
         assert_eq!(begun.elapsed(), limit * (SILENT_MESSAGES + 1));
     }
