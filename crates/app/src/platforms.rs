@@ -143,6 +143,8 @@ pub(crate) fn speaks(section: &hermetic_config::Platform) -> bool {
 }
 
 #[cfg(test)]
+mod table_tests;
+#[cfg(test)]
 #[cfg(feature = "telegram")]
 mod tests {
     use std::collections::BTreeMap;
@@ -155,7 +157,7 @@ mod tests {
     const TWO_BOTS: &str = "telegram:\n  token: '1:own-token-of-the-first'\n  allowed_users: '7'\n  \
                             accounts: {work: {token: '2:another-token-of-work'}}\n";
 
-    fn config(text: &str) -> Config {
+    pub(super) fn config(text: &str) -> Config {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("config.yaml"), text).unwrap();
         let loaded = load(&Inputs {

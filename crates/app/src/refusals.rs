@@ -44,7 +44,7 @@ pub fn notices(config: &Config) -> Vec<String> {
         })
         .collect();
     let mut enabled = configured.enabled();
-    if !enabled.any(|platform| platforms::speaks(platform)) {
+    if !enabled.any(platforms::speaks) {
         notices.push(
             "no chat platform is configured; set TELEGRAM_BOT_TOKEN in .env for Telegram"
                 .to_owned(),

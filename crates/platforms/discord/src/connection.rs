@@ -174,7 +174,12 @@ impl Speaker {
 
     async fn hello(&mut self) -> Result<Duration, Ended> {
         loop {
-            let payload = match self.socket.next().await.map_err(resumable)? {
+            let payload = match self
+                .socket
+                .next()
+                .await
+                .map_err(|error| resumable(error.to_string()))?
+            {
                 Frame::Closed(code) => return Err(closed(code)),
                 Frame::Text(text) => serde_json::from_str::<Payload>(&text),
             };
@@ -193,11 +198,14 @@ impl Speaker {
         }
         self.unanswered = true;
         let payload = json!({ "op": 1, "d": self.sequence });
-        self.socket.send(&payload).await.map_err(resumable)
+        self.socket
+            .send(&payload)
+            .await
+            .map_err(|error| resumable(error.to_string()))
     }
 
     async fn take(&mut self, frame: Result<Frame, SocketError>) -> Result<(), Ended> {
-        let text = match frame.map_err(resumable)? {
+        let text = match frame.map_err(|error| resumable(error.to_string()))? {
             Frame::Closed(code) => return Err(closed(code)),
             Frame::Text(text) => text,
         };
