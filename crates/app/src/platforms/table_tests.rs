@@ -92,7 +92,7 @@ const ROWS: [(&str, Tell); 10] = [
         match can.redelivery {
             Redelivery::Always => "the platform repeats them",
             Redelivery::WhileConnected => "read from the history",
-            Redelivery::Never => "lost, or read from the history",
+            Redelivery::Never => "lost",
         }
         .to_owned()
     }),

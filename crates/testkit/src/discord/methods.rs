@@ -161,7 +161,7 @@ fn create(
 fn edit(inner: &mut Inner, at: (u64, u64), body: &Value) -> Result<Value, Refusal> {
     rules::check_message(inner, at.0, body, None)?;
     let message = inner.messages.get_mut(&at).ok_or(UNKNOWN_MESSAGE)?;
-    if message["author"]["id"] != BOT_ID {
+    if message["author"]["id"].as_str() != Some(BOT_ID.to_string().as_str()) {
         return Err((403, 50005, "Cannot edit a message authored by another user"));
     }
     for field in ["content", "components"] {
