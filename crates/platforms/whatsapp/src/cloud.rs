@@ -178,7 +178,7 @@ impl WhatsAppCloud {
             let error = match self.number().await {
                 Ok(number) => {
                     let (number, name) = (number.display_phone_number, number.verified_name);
-                    info!(account = %self.account, ?number, ?name, "meta knows this number");
+                    info!(account = %self.account, number, name, "meta knows this number");
                     self.set_state(ChatState::Connected);
                     return Ok(());
                 }

@@ -139,7 +139,7 @@ impl<'a> Poller<'a> {
         let text = message.to_string();
         let kept = self.bridge.store.save(&polled.key, &text, Saving::OnDisk);
         if let Err(error) = kept.await {
-            error!(message = %polled.key, %error, "a message of the bridge is only in memory");
+            error!(update = %polled.key, %error, "a message of the bridge is only in memory");
         }
         self.waiting.push_back(polled);
     }
@@ -178,7 +178,7 @@ impl<'a> Poller<'a> {
         match raw.event(reader) {
             Ok(event) => Some(Polled { key, event }),
             Err(why) => {
-                debug!(message = key, why, "not for us");
+                debug!(update = key, why, "not for us");
                 None
             }
         }

@@ -110,7 +110,7 @@ impl WhatsAppCloud {
         let (message, kind) = (posted.message.id.clone(), posted.kind().to_owned());
         let (id, number) = posted.shown();
         let Some(origin) = self.people.identify(id, number).await? else {
-            warn!(%message, "nobody is named as its sender; skipped");
+            warn!(update = %message, "nobody is named as its sender; skipped");
             return Ok(None);
         };
         let reader = Reader {
@@ -121,7 +121,7 @@ impl WhatsAppCloud {
         let event = match posted.event(origin, reader) {
             Ok(event) => event,
             Err(NotForUs(why)) => {
-                debug!(%message, kind, why, "not for us");
+                debug!(update = %message, kind, why, "not for us");
                 return Ok(None);
             }
         };

@@ -49,7 +49,7 @@ impl Notification {
             let value = &change["value"];
             let whose = value["metadata"]["phone_number_id"].as_str();
             if whose != Some(phone_number_id) {
-                debug!(?whose, "a notification for another number; skipped");
+                debug!(whose, "a notification for another number; skipped");
                 continue;
             }
             read.add(value);
