@@ -156,7 +156,9 @@ impl Wire {
             if attempt == ATTEMPTS {
                 return Err(error);
             }
-            debug!(%error, ?route, attempt, "trying again");
+            // Not its path, which may hold the token of an interaction.
+            let request = route.key.template;
+            debug!(%error, request, attempt, "trying again");
             attempt += 1;
             sleep(wait).await;
         }
