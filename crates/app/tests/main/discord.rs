@@ -90,14 +90,14 @@ async fn a_question_is_answered_by_a_button_of_who_may_answer() {
 }
 
 #[tokio::test]
-async fn a_message_that_was_taken_over_is_answered_after_a_restart() {
+async fn a_message_that_was_taken_over_is_answered_after_a_crash() {
     let server = server().await;
     let script = [stalls(), Reply::streams(&["here it is"])];
     let mut lab = Lab::builder().script(script).discord(&server).start().await;
     server.wait_for_bot().await;
     server.says(ALICE, "take your time");
     lab.model_asked(1).await;
-    lab.restart().await;
+    lab.crash_and_start().await;
     shows(&server, server.private_channel(ALICE), "here it is").await;
     // The session went on, and so did what was said meanwhile.
     assert_eq!(server.identifies(), 1);

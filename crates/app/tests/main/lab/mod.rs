@@ -223,6 +223,13 @@ impl Lab {
         self.start().await;
     }
 
+    /// Ends at once, as in a crash, and starts again.
+    pub(crate) async fn crash_and_start(&mut self) {
+        let running = self.running.take().expect("a gateway that runs");
+        running.crash();
+        self.start().await;
+    }
+
     /// Time passes for everybody: on the wall, and for whoever waits.
     pub(crate) async fn pass(&self, time: Duration) {
         self.running().pass(time, self.clock.clone()).await;
