@@ -1,11 +1,15 @@
 //! Coming into the world and leaving it.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use hermetic_types::{Command, RunId, SandboxId};
 use hermetic_warden::client::Event;
 
 use super::cleared;
 use super::lab::{Candidate, Lab, count_marked, run, stdout};
 use crate::{Bond, FoundState, Persistence, Sandbox};
+
+static STORIES_TOLD: AtomicU32 = AtomicU32::new(0);
 
 pub async fn a_sandbox_is_listed_while_it_lives(candidate: Candidate) {
     let lab = Lab::open(candidate).await;
@@ -105,10 +109,14 @@ pub async fn a_kept_sandbox_resumes_with_its_files(candidate: Candidate) {
     }
     let spec = candidate.spec("kept", Persistence::Kept);
     let sandbox = candidate.make(&spec).await;
-    let write = "echo mine > note; mkdir -p a/b; (sleep 86431.5 &) ; pwd";
+    // The same story may be told elsewhere on this machine at the same time, so the sleeper has a length of
+    // its own, and this process is not the only one that tells stories.
+    let told = STORIES_TOLD.fetch_add(1, Ordering::Relaxed);
+    let mark = format!("86431{}.{told}", std::process::id());
+    let write = format!("echo mine > note; mkdir -p a/b; (sleep {mark} &) ; pwd");
     let place = stdout(&run(&sandbox, Command::script(write)).await);
     candidate.backend.stop(&spec.id).await.unwrap();
-    assert_eq!(marked_on_this_host("86431.5"), 0);
+    assert_eq!(marked_on_this_host(&mark), 0);
     let listed = candidate.backend.list().await.unwrap();
     assert!(
         listed
