@@ -15,13 +15,16 @@ mod check;
 #[cfg(feature = "conformance")]
 #[expect(clippy::panic, reason = "these are tests")]
 pub mod conformance;
+mod download;
 mod draft;
 mod intake;
 pub mod markdown;
 mod outgoing;
 mod positions;
+mod recent_keys;
 mod seam;
 mod split;
+mod throttled_chats;
 
 pub use adapter_state::{
     ADAPTER_VALUE_BYTES, AdapterState, AdapterStateError, InMemoryState, Saving,
@@ -29,11 +32,14 @@ pub use adapter_state::{
 pub use backoff::Backoff;
 pub use capabilities::{ButtonLimits, Capabilities, Redelivery, ReplyRule, TextLimit, TextUnit};
 pub use check::{AccountCheck, CheckError, Shortcoming};
+pub use download::{DOWNLOAD_STALL, bounded_download};
 pub use draft::Draft;
 pub use intake::HttpIntake;
 pub use outgoing::{Button, InvalidButton, Outgoing, OutgoingFile, Reply, SendKey};
 pub use positions::{ChannelPositions, Position};
+pub use recent_keys::RecentKeys;
 pub use seam::{
     AttachmentStream, Chat, ChatState, Counterfoil, DownloadError, Event, Receipt, ReceiveError,
     Received, SendError, SendFailure,
 };
+pub use throttled_chats::ThrottledChats;

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::stream::{self, StreamExt};
-use hermetic_chat::{AttachmentStream, DownloadError, OutgoingFile, SendError, SendFailure};
+use futures::TryStreamExt as _;
+use hermetic_chat::{
+    AttachmentStream, DOWNLOAD_STALL, DownloadError, OutgoingFile, SendError, SendFailure,
+    bounded_download,
+};
 use hermetic_types::{Attachment, AttachmentId, MessageId, Place};
 use reqwest::Url;
 use reqwest::multipart::{Form, Part};
@@ -22,8 +24,6 @@ use crate::{Discord, MESSAGE};
 /// What a bot may upload in a server that nobody boosts.
 pub(crate) const UPLOAD_BYTES: usize = 10 << 20;
 const TRANSFER: Duration = Duration::from_secs(300);
-/// Between two pieces of a download, and before the first.
-const STALL: Duration = Duration::from_secs(60);
 /// Where Discord keeps files.
 const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
@@ -75,7 +75,7 @@ impl Discord {
             return Err(DownloadError::TooLarge { limit });
         }
         let url = self.file_url(&attachment.id).await?;
-        let asked = timeout(STALL, self.wire.get_elsewhere(url).send()).await;
+        let asked = timeout(DOWNLOAD_STALL, self.wire.get_elsewhere(url).send()).await;
         let response = match asked {
             Ok(response) => response.map_err(|error| failed(CallError::of(error)))?,
             Err(stalled) => return Err(DownloadError::Failed(Box::new(stalled))),
@@ -86,7 +86,10 @@ impl Discord {
         if too_large(response.content_length()) {
             return Err(DownloadError::TooLarge { limit });
         }
-        Ok(bounded(response.bytes_stream().boxed(), limit))
+        Ok(bounded_download(
+            response.bytes_stream().map_err(reqwest::Error::without_url),
+            limit,
+        ))
     }
 
     /// An address that is good now. The one that came with the message is good for a day, so the message
@@ -112,30 +115,6 @@ impl Discord {
         url.scheme() == "https" && FILE_HOSTS.contains(&host)
             || url.origin() == self.wire.base().origin()
     }
-}
-
-/// At most `limit` bytes, whatever was announced, and no pause without end. Ends at the first error.
-fn bounded(
-    chunks: stream::BoxStream<'static, reqwest::Result<Bytes>>,
-    limit: u64,
-) -> AttachmentStream {
-    stream::unfold(Some((chunks, limit)), move |state| async move {
-        let (mut chunks, left) = state?;
-        let chunk = match timeout(STALL, chunks.next()).await {
-            Ok(None) => return None,
-            Ok(Some(Ok(chunk))) => chunk,
-            Ok(Some(Err(error))) => {
-                let error = DownloadError::Failed(Box::new(error.without_url()));
-                return Some((Err(error), None));
-            }
-            Err(stalled) => return Some((Err(DownloadError::Failed(Box::new(stalled))), None)),
-        };
-        match left.checked_sub(chunk.len() as u64) {
-            Some(left) => Some((Ok(chunk), Some((chunks, left)))),
-            None => Some((Err(DownloadError::TooLarge { limit }), None)),
-        }
-    })
-    .boxed()
 }
 
 fn failed(error: CallError) -> DownloadError {

@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hermetic_chat::RecentKeys;
 use hermetic_types::Secret;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -17,10 +18,12 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use crate::dispatch::RawInteraction;
-use crate::recent::Recent;
 use crate::route::Route;
 use crate::snowflake::Snowflake;
 use crate::wire::{CallError, Wire};
+
+/// Their tokens live a quarter of an hour, and few are pressed at once.
+const OPEN_INTERACTIONS: usize = 1000;
 
 /// Kinds of interactions.
 pub(crate) const COMMAND: u8 = 2;
@@ -49,7 +52,7 @@ pub(crate) struct Interactions {
     patience: Duration,
     /// The words that are offered behind each command.
     words: BTreeMap<String, Vec<String>>,
-    open: Mutex<Recent<Snowflake, Open>>,
+    open: Mutex<RecentKeys<Snowflake, Open>>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -82,7 +85,7 @@ impl Interactions {
             wire,
             patience,
             words,
-            open: Mutex::default(),
+            open: Mutex::new(RecentKeys::new(OPEN_INTERACTIONS)),
             tasks: Mutex::default(),
         }
     }

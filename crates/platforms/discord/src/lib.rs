@@ -21,7 +21,6 @@ mod listener;
 mod presses;
 mod rate_limits;
 mod receive;
-mod recent;
 mod requests;
 mod route;
 mod send;

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
-use hermetic_chat::{Backoff, ChatState, Event, Receipt, ReceiveError, Received, Saving};
+use hermetic_chat::{
+    Backoff, ChatState, Event, Receipt, ReceiveError, Received, RecentKeys, Saving,
+};
 use hermetic_types::UpdateId;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -20,12 +22,14 @@ use crate::close_code::Ended;
 use crate::connection::{Connection, Numbered};
 use crate::dispatch::{Dispatch, RawReady};
 use crate::hearing::Heard;
-use crate::recent::Recent;
 use crate::session::{Sequence, Session};
 use crate::settlement::{Origin, Settled, deletion, settle};
 use crate::snowflake::Snowflake;
 use crate::sweep::Sweep;
 use crate::trouble::Trouble;
+
+/// More than a resumed session hands over again.
+const KNOWN_EVENTS: usize = 1000;
 
 /// A connection that held so long was a good one: waits begin anew.
 const GOOD: Duration = Duration::from_secs(60);
@@ -60,7 +64,7 @@ struct Listener<'a> {
     settling: FuturesUnordered<BoxFuture<'a, Settled>>,
     ready: VecDeque<Received>,
     /// What was stored lately: a session that is resumed repeats itself.
-    stored: Recent<UpdateId, ()>,
+    stored: RecentKeys<UpdateId, ()>,
     sweep: Option<Sweep>,
     backoff: Backoff,
     identifying: Backoff,
@@ -82,7 +86,7 @@ impl<'a> Listener<'a> {
             round: 0,
             settling: FuturesUnordered::new(),
             ready: VecDeque::new(),
-            stored: Recent::default(),
+            stored: RecentKeys::new(KNOWN_EVENTS),
             sweep: None,
             backoff: Backoff::new(timing.retry.0, timing.retry.1),
             identifying: Backoff::new(timing.identify.0, timing.identify.1),

@@ -20,7 +20,6 @@ mod leftovers;
 mod lines;
 mod mentions;
 mod names;
-mod pace;
 #[doc(hidden)]
 pub mod parser;
 mod people;
@@ -42,7 +41,7 @@ use futures::stream::BoxStream;
 use hermetic_chat::{
     AccountCheck, AdapterState, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatState,
     CheckError, DownloadError, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply,
-    ReplyRule, SendError, TextLimit,
+    ReplyRule, SendError, TextLimit, ThrottledChats,
 };
 use hermetic_types::{
     AccountId, Attachment, ChatId, MessageId, Place, Platform, Press, SharedClock, SystemClock,
@@ -54,7 +53,6 @@ use tokio_util::sync::CancellationToken;
 use choices::KeptChoices;
 use daemon::Daemon;
 use leftovers::Leftovers;
-use pace::Pace;
 use people::People;
 use presence::Presence;
 use recent::Recent;
@@ -152,7 +150,7 @@ pub struct Signal {
     people: People,
     hearing: Hearing,
     timing: Timing,
-    pace: Pace,
+    pace: ThrottledChats,
     presence: Presence,
     choices: KeptChoices,
     leftovers: Leftovers,
@@ -181,7 +179,7 @@ impl Signal {
             hearing: config.hearing,
             timing: config.timing,
             clock: config.clock,
-            pace: Pace::default(),
+            pace: ThrottledChats::default(),
             presence: Presence::default(),
             state: Mutex::new(ChatState::Starting),
             seen: Recent::default(),

@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hermetic_chat::{AdapterState, Backoff, ChatState};
+use hermetic_chat::{AdapterState, Backoff, ChatState, RecentKeys};
 use hermetic_types::{AccountId, UpdateId};
 
 use crate::config::{Hearing, Intake, SlackConfig, SlackConfigError, Timing};
 use crate::listening::Listening;
 use crate::pace::Pace;
-use crate::recent::Recent;
 use crate::wire::Wire;
+
+/// Slack repeats an event for some six minutes; the ledger knows all the others.
+const KNOWN_EVENTS: usize = 4000;
 
 #[derive(Debug)]
 pub(crate) struct SlackAccount {
@@ -23,7 +25,7 @@ pub(crate) struct SlackAccount {
     pub(crate) pace: Pace,
     pub(crate) adapter_state: Arc<dyn AdapterState>,
     /// Events that were stored lately: Slack repeats itself when it doubts.
-    pub(crate) stored: Arc<Mutex<Recent<UpdateId>>>,
+    pub(crate) stored: Arc<Mutex<RecentKeys<UpdateId>>>,
     pub(crate) malformed: Mutex<HashSet<&'static str>>,
     /// Slack does not let this app show that it writes.
     pub(crate) no_status: AtomicBool,
@@ -50,7 +52,7 @@ impl SlackAccount {
             timing: config.timing,
             pace: Pace::default(),
             adapter_state,
-            stored: Arc::default(),
+            stored: Arc::new(Mutex::new(RecentKeys::new(KNOWN_EVENTS))),
             malformed: Mutex::default(),
             no_status: AtomicBool::new(false),
             state: Mutex::new(ChatState::Starting),

@@ -1,10 +1,7 @@
 //! Files in.
 
-use std::time::Duration;
-
-use bytes::Bytes;
-use futures::stream::{self, BoxStream, StreamExt};
-use hermetic_chat::{AttachmentStream, DownloadError};
+use futures::TryStreamExt as _;
+use hermetic_chat::{AttachmentStream, DOWNLOAD_STALL, DownloadError, bounded_download};
 use hermetic_types::Attachment;
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
@@ -17,8 +14,6 @@ use crate::wire::CallError;
 
 /// What Slack lets people upload.
 pub(crate) const DOWNLOAD_BYTES: u64 = 1 << 30;
-/// Between two pieces of a download, and before the first.
-const STALL: Duration = Duration::from_secs(60);
 
 impl SlackAccount {
     pub(crate) async fn download(
@@ -43,7 +38,7 @@ impl SlackAccount {
             .or(file["url_private"].as_str());
         let request = url.and_then(|url| self.wire.fetch(url));
         let request = request.ok_or_else(|| refused("the file is not kept at slack"))?;
-        let response = timeout(STALL, request.send()).await;
+        let response = timeout(DOWNLOAD_STALL, request.send()).await;
         let response = response.map_err(|stalled| DownloadError::Failed(Box::new(stalled)))?;
         let response =
             response.map_err(|error| DownloadError::Failed(Box::new(error.without_url())))?;
@@ -51,7 +46,10 @@ impl SlackAccount {
         if too_large(response.content_length()) {
             return Err(DownloadError::TooLarge { limit });
         }
-        Ok(bounded(response.bytes_stream().boxed(), limit))
+        Ok(bounded_download(
+            response.bytes_stream().map_err(reqwest::Error::without_url),
+            limit,
+        ))
     }
 }
 
@@ -73,27 +71,6 @@ fn check(response: &Response, file: &Value) -> Result<(), DownloadError> {
         true => Err(refused(LOGIN)),
         false => Ok(()),
     }
-}
-
-/// At most `limit` bytes, whatever was announced, and no pause without end. Ends at the first error.
-fn bounded(chunks: BoxStream<'static, reqwest::Result<Bytes>>, limit: u64) -> AttachmentStream {
-    stream::unfold(Some((chunks, limit)), move |state| async move {
-        let (mut chunks, left) = state?;
-        let chunk = match timeout(STALL, chunks.next()).await {
-            Ok(None) => return None,
-            Ok(Some(Ok(chunk))) => chunk,
-            Ok(Some(Err(error))) => {
-                let error = DownloadError::Failed(Box::new(error.without_url()));
-                return Some((Err(error), None));
-            }
-            Err(stalled) => return Some((Err(DownloadError::Failed(Box::new(stalled))), None)),
-        };
-        match left.checked_sub(chunk.len() as u64) {
-            Some(left) => Some((Ok(chunk), Some((chunks, left)))),
-            None => Some((Err(DownloadError::TooLarge { limit }), None)),
-        }
-    })
-    .boxed()
 }
 
 fn failed(error: CallError) -> DownloadError {

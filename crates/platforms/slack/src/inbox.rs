@@ -16,6 +16,7 @@ use futures::future;
 use futures::stream::{FuturesUnordered, StreamExt};
 use hermetic_chat::{
     AdapterStateError, Backoff, ChannelPositions, Counterfoil, Event, Position, Receipt, Received,
+    RecentKeys,
 };
 use hermetic_types::{ChatId, UpdateId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -24,7 +25,6 @@ use tracing::warn;
 
 use crate::acknowledgement::Acknowledgement;
 use crate::config::Timing;
-use crate::recent::Recent;
 
 /// Events that wait for their receipts. Beyond that Slack has to wait, and keeps them.
 const MOST_UNSETTLED: usize = 512;
@@ -39,7 +39,7 @@ pub(crate) struct EventInbox {
     positions: ChannelPositions,
     pending: Mutex<HashMap<UpdateId, Vec<Acknowledgement>>>,
     /// Survives the inbox: what was stored before a reconnect is not handed out once more.
-    stored: Arc<Mutex<Recent<UpdateId>>>,
+    stored: Arc<Mutex<RecentKeys<UpdateId>>>,
     retry: (Duration, Duration),
     acknowledge_within: Duration,
 }
@@ -63,7 +63,7 @@ impl EventInbox {
     pub(crate) fn new(
         hand_in: mpsc::Sender<Received>,
         positions: ChannelPositions,
-        stored: Arc<Mutex<Recent<UpdateId>>>,
+        stored: Arc<Mutex<RecentKeys<UpdateId>>>,
         timing: &Timing,
     ) -> (Self, UnsettledEvents) {
         // Bounded by `room`.
@@ -204,7 +204,7 @@ impl EventInbox {
             counterfoil = again;
         }
         // Known before it leaves `pending`, or a repetition in between would be handed out.
-        self.stored().note(update.clone());
+        self.stored().note(update.clone(), ());
         let waiting = self.pending().remove(&update);
         for acknowledgement in waiting.into_iter().flatten() {
             acknowledgement.give();
@@ -254,7 +254,7 @@ impl EventInbox {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stored(&self) -> MutexGuard<'_, Recent<UpdateId>> {
+    fn stored(&self) -> MutexGuard<'_, RecentKeys<UpdateId>> {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,7 +25,6 @@ mod mrkdwn;
 mod pace;
 mod presses;
 mod reading;
-mod recent;
 mod send;
 mod signature;
 mod socket;

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::stream::{self, StreamExt};
+use futures::TryStreamExt as _;
 use hermetic_chat::{
     AttachmentStream, DownloadError, OutgoingFile, SendError, SendFailure, TextLimit,
+    bounded_download,
 };
 use hermetic_types::{Attachment, MessageId, Place};
 use reqwest::multipart::{Form, Part};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::timeout;
 
 use crate::send::{Sent, chat_id, thread_id};
 use crate::wire::CallError;
@@ -25,8 +24,6 @@ const LOCAL_DOWNLOAD_BYTES: u64 = 2000 << 20;
 pub(crate) const UPLOAD_BYTES: usize = 50 << 20;
 const CAPTION: TextLimit = TextLimit::utf16(1024);
 const TRANSFER: Duration = Duration::from_secs(300);
-/// Between two pieces of a download.
-const STALL: Duration = Duration::from_secs(60);
 
 impl Telegram {
     pub(crate) async fn send_document(
@@ -113,7 +110,10 @@ impl Telegram {
         if too_large(response.content_length()) {
             return Err(DownloadError::TooLarge { limit });
         }
-        Ok(bounded(response.bytes_stream().boxed(), limit))
+        Ok(bounded_download(
+            response.bytes_stream().map_err(reqwest::Error::without_url),
+            limit,
+        ))
     }
 }
 
@@ -124,30 +124,6 @@ pub(crate) fn most_handed_out(api_base: &str) -> u64 {
     } else {
         LOCAL_DOWNLOAD_BYTES
     }
-}
-
-/// At most `limit` bytes, whatever was announced, and no pause without end. Ends at the first error.
-fn bounded(
-    chunks: stream::BoxStream<'static, reqwest::Result<Bytes>>,
-    limit: u64,
-) -> AttachmentStream {
-    stream::unfold(Some((chunks, limit)), move |state| async move {
-        let (mut chunks, left) = state?;
-        let chunk = match timeout(STALL, chunks.next()).await {
-            Ok(None) => return None,
-            Ok(Some(Ok(chunk))) => chunk,
-            Ok(Some(Err(error))) => {
-                let error = DownloadError::Failed(Box::new(error.without_url()));
-                return Some((Err(error), None));
-            }
-            Err(stalled) => return Some((Err(DownloadError::Failed(Box::new(stalled))), None)),
-        };
-        match left.checked_sub(chunk.len() as u64) {
-            Some(left) => Some((Ok(chunk), Some((chunks, left)))),
-            None => Some((Err(DownloadError::TooLarge { limit }), None)),
-        }
-    })
-    .boxed()
 }
 
 fn failed(error: CallError) -> DownloadError {

@@ -9,12 +9,10 @@ mod check;
 mod files;
 mod hook;
 mod markdown_v2;
-mod pace;
 #[doc(hidden)]
 pub mod parser;
 mod poll;
 mod presses;
-mod recent;
 mod requests;
 mod send;
 mod update;
@@ -29,7 +27,7 @@ use futures::stream::BoxStream;
 use hermetic_chat::{
     AccountCheck, AttachmentStream, Button, ButtonLimits, Capabilities, Chat, ChatState,
     CheckError, DownloadError, HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received,
-    Redelivery, Reply, ReplyRule, SendError, TextLimit,
+    RecentKeys, Redelivery, Reply, ReplyRule, SendError, TextLimit, ThrottledChats,
 };
 use hermetic_types::{
     AccountId, Attachment, ChatId, MessageId, Place, Platform, Press, Secret, ThreadId, UserId,
@@ -38,14 +36,15 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use hook::Hook;
-use pace::Pace;
-use recent::Recent;
 use wire::Wire;
 
 pub use markdown_v2::to_markdown_v2;
 
 /// Where Telegram's own servers are.
 pub(crate) const API_BASE: &str = "https://api.telegram.org";
+
+/// Telegram hands out a hundred updates at once.
+const KNOWN_UPDATES: usize = 1000;
 
 /// What Telegram takes in one message.
 pub(crate) const MESSAGE: TextLimit = TextLimit::utf16(4096);
@@ -145,13 +144,13 @@ pub struct Telegram {
     wire: Wire,
     hearing: Hearing,
     timing: Timing,
-    pace: Pace,
+    pace: ThrottledChats,
     state: Mutex<ChatState>,
     me: OnceLock<Me>,
     /// Updates taken over lately: Telegram repeats itself when it doubts.
-    seen: Mutex<Recent<i64>>,
+    seen: Mutex<RecentKeys<i64>>,
     /// Presses that were acknowledged without a word.
-    acknowledged: Mutex<Recent<String>>,
+    acknowledged: Mutex<RecentKeys<String>>,
     hook: Option<Hook>,
 }
 
@@ -178,11 +177,11 @@ impl Telegram {
             },
             hearing: config.hearing,
             timing: config.timing,
-            pace: Pace::default(),
+            pace: ThrottledChats::default(),
             state: Mutex::new(ChatState::Starting),
             me: OnceLock::new(),
-            seen: Mutex::default(),
-            acknowledged: Mutex::default(),
+            seen: Mutex::new(RecentKeys::new(KNOWN_UPDATES)),
+            acknowledged: Mutex::new(RecentKeys::new(KNOWN_UPDATES)),
             hook,
         })
     }
@@ -200,7 +199,7 @@ impl Telegram {
         self.seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .note(id);
+            .note(id, ());
     }
 }
 

@@ -23,7 +23,7 @@ impl Telegram {
         self.acknowledged
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .note(press.query.clone());
+            .note(press.query.clone(), ());
         let params = AnswerCallbackQuery {
             callback_query_id: &press.query,
             text: None,

@@ -25,7 +25,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
     AccountCheck, AttachmentStream, Backoff, ButtonLimits, Capabilities, Chat, ChatState,
     CheckError, DownloadError, HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received,
-    Redelivery, Reply, ReplyRule, SendError, SendFailure, TextLimit,
+    RecentKeys, Redelivery, Reply, ReplyRule, SendError, SendFailure, TextLimit,
 };
 use hermetic_types::{
     AccountId, Attachment, ChatId, ChatKind, MessageId, Place, Press, Secret, SharedClock, UserId,
@@ -38,7 +38,6 @@ use tracing::{info, warn};
 
 use crate::Hearing;
 use crate::pace::Pace;
-use crate::recent::Recent;
 use graph::{CallError, Graph};
 use people::People;
 use status::Statuses;
@@ -101,8 +100,8 @@ pub struct WhatsAppCloud {
     statuses: Statuses,
     undelivered: Undelivered,
     state: Mutex<ChatState>,
-    stored: Mutex<Recent<MessageId, ()>>,
-    last: Mutex<Recent<ChatId, LastMessage>>,
+    stored: Mutex<RecentKeys<MessageId, ()>>,
+    last: Mutex<RecentKeys<ChatId, LastMessage>>,
     hand_in: mpsc::Sender<Received>,
     take_out: AsyncMutex<mpsc::Receiver<Received>>,
 }
@@ -137,8 +136,8 @@ impl WhatsAppCloud {
             statuses: Statuses::default(),
             undelivered: Undelivered::new(config.state),
             state: Mutex::new(ChatState::Starting),
-            stored: Mutex::new(Recent::new(KNOWN_MESSAGES)),
-            last: Mutex::new(Recent::new(KNOWN_CHATS)),
+            stored: Mutex::new(RecentKeys::new(KNOWN_MESSAGES)),
+            last: Mutex::new(RecentKeys::new(KNOWN_CHATS)),
             hand_in,
             take_out: AsyncMutex::new(take_out),
         })

@@ -15,7 +15,6 @@ mod pace;
 #[doc(hidden)]
 pub mod parser;
 mod person;
-mod recent;
 
 pub use bridge::{BridgeConfig, BridgeConfigError, BridgeTiming, WhatsAppBridge};
 pub use cloud::{

@@ -196,7 +196,7 @@ async fn typing_is_shown_and_ends_with_the_answer() {
 async fn a_file_leaves_with_its_name_and_caption() {
     let lab = Lab::new().await;
     let file = OutgoingFile {
-        name: "/work/notes ü.txt".to_owned(),
+        name: "/somewhere/notes ü.txt".to_owned(),
         bytes: Bytes::from_static(b"a note"),
         caption: Some(outgoing("**the** notes")),
     };

@@ -5,16 +5,15 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::stream::{self, StreamExt};
+use futures::TryStreamExt as _;
 use hermetic_chat::{
     AttachmentStream, DownloadError, OutgoingFile, SendError, SendFailure, TextLimit,
+    bounded_download,
 };
 use hermetic_types::{Attachment, MessageId, Place};
 use reqwest::multipart::{Form, Part};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::timeout;
 
 use super::WhatsAppCloud;
 use super::graph::CallError;
@@ -25,8 +24,6 @@ use crate::dialect::to_whatsapp;
 pub(super) const FILE_BYTES: u64 = 100 << 20;
 const CAPTION: TextLimit = TextLimit::utf16(1024);
 const TRANSFER: Duration = Duration::from_secs(300);
-/// Between two pieces of a download.
-const STALL: Duration = Duration::from_secs(60);
 
 impl WhatsAppCloud {
     pub(super) async fn upload_and_send(
@@ -87,7 +84,10 @@ impl WhatsAppCloud {
         if too_large(response.content_length()) {
             return Err(DownloadError::TooLarge { limit });
         }
-        Ok(bounded(response.bytes_stream().boxed(), limit))
+        Ok(bounded_download(
+            response.bytes_stream().map_err(reqwest::Error::without_url),
+            limit,
+        ))
     }
 }
 
@@ -117,30 +117,6 @@ fn form(file: &OutgoingFile, kind: MediaKind) -> Form {
         .text("messaging_product", "whatsapp")
         .text("type", kind.mime())
         .part("file", part)
-}
-
-/// At most `limit` bytes, whatever was announced, and no pause without end. Ends at the first error.
-fn bounded(
-    chunks: stream::BoxStream<'static, reqwest::Result<Bytes>>,
-    limit: u64,
-) -> AttachmentStream {
-    stream::unfold(Some((chunks, limit)), move |state| async move {
-        let (mut chunks, left) = state?;
-        let chunk = match timeout(STALL, chunks.next()).await {
-            Ok(None) => return None,
-            Ok(Some(Ok(chunk))) => chunk,
-            Ok(Some(Err(error))) => {
-                let error = DownloadError::Failed(Box::new(error.without_url()));
-                return Some((Err(error), None));
-            }
-            Err(stalled) => return Some((Err(DownloadError::Failed(Box::new(stalled))), None)),
-        };
-        match left.checked_sub(chunk.len() as u64) {
-            Some(left) => Some((Ok(chunk), Some((chunks, left)))),
-            None => Some((Err(DownloadError::TooLarge { limit }), None)),
-        }
-    })
-    .boxed()
 }
 
 fn refused(description: &str) -> DownloadError {

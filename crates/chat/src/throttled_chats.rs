@@ -1,7 +1,7 @@
-//! Waiting when Signal says so.
+//! Waiting when a platform says so and does not say for whom.
 //!
-//! A limit does not say whether one recipient or the whole account is meant. The first one holds its chat;
-//! a second chat that is refused while the first is still held means everybody.
+//! A limit may be for one chat or for the whole account. The first one holds its chat; a second chat that is
+//! refused while the first is still held means everybody.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use hermetic_types::ChatId;
 use tokio::time::Instant;
 
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub struct ThrottledChats {
     holds: Mutex<Holds>,
 }
 
@@ -21,9 +21,9 @@ struct Holds {
     chats: HashMap<ChatId, Instant>,
 }
 
-impl Pace {
+impl ThrottledChats {
     /// How long this chat has to wait from now on.
-    pub(crate) fn wait(&self, chat: &ChatId) -> Duration {
+    pub fn wait(&self, chat: &ChatId) -> Duration {
         let holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
         let until = holds.chats.get(chat).copied().max(holds.everyone);
         until.map_or(Duration::ZERO, |until| {
@@ -31,7 +31,8 @@ impl Pace {
         })
     }
 
-    pub(crate) fn hold(&self, chat: &ChatId, wait: Duration) {
+    /// This chat was refused and has to wait so long.
+    pub fn hold(&self, chat: &ChatId, wait: Duration) {
         let now = Instant::now();
         let until = now + wait;
         let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +52,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_chat_waits_alone_and_two_make_everybody_wait() {
-        let pace = Pace::default();
+        let pace = ThrottledChats::default();
         let [one, two, three] = [1, 2, 3].map(ChatId::from);
         pace.hold(&one, MINUTE);
         assert_eq!((pace.wait(&one), pace.wait(&two)), (MINUTE, Duration::ZERO));
@@ -59,5 +60,7 @@ mod tests {
         assert_eq!(pace.wait(&three), MINUTE);
         tokio::time::advance(MINUTE).await;
         assert_eq!(pace.wait(&one) + pace.wait(&three), Duration::ZERO);
+        pace.hold(&three, MINUTE);
+        assert_eq!(pace.wait(&one), Duration::ZERO);
     }
 }

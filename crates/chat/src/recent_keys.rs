@@ -5,14 +5,14 @@ use std::hash::Hash;
 
 /// Values by key; the key that was first noted goes first when there are too many.
 #[derive(Debug)]
-pub(crate) struct Recent<K, V> {
+pub struct RecentKeys<K, V = ()> {
     order: VecDeque<K>,
     values: HashMap<K, V>,
     most: usize,
 }
 
-impl<K: Clone + Eq + Hash, V> Recent<K, V> {
-    pub(crate) fn new(most: usize) -> Self {
+impl<K: Clone + Eq + Hash, V> RecentKeys<K, V> {
+    pub fn new(most: usize) -> Self {
         Self {
             order: VecDeque::new(),
             values: HashMap::new(),
@@ -20,15 +20,19 @@ impl<K: Clone + Eq + Hash, V> Recent<K, V> {
         }
     }
 
-    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+    pub fn contains(&self, key: &K) -> bool {
+        self.values.contains_key(key)
+    }
+
+    pub fn get(&self, key: &K) -> Option<&V> {
         self.values.get(key)
     }
 
-    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         self.values.get_mut(key)
     }
 
-    pub(crate) fn note(&mut self, key: K, value: V) {
+    pub fn note(&mut self, key: K, value: V) {
         if self.values.insert(key.clone(), value).is_some() {
             return;
         }
