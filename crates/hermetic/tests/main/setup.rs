@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::process::{Child, Stdio};
 
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
@@ -113,6 +113,33 @@ async fn somebody_at_a_terminal_is_asked_and_the_token_is_not_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_meanwhile_stays_and_so_does_the_owner() {
+    let server = TelegramServer::start().await.unwrap();
+    let hermetic = home(&server).variable("TELEGRAM_BOT_TOKEN", TOKEN);
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(hermetic.path(".env"), Some(65534), Some(65534)).unwrap();
+    }
+    let before = fs::metadata(hermetic.path(".env")).unwrap().uid();
+    let mut person = AtTerminal::start(&hermetic, &["gateway", "setup", "telegram"]);
+    person.until("TELEGRAM_BOT_TOKEN is set already");
+    let mut other = File::options()
+        .append(true)
+        .open(hermetic.path(".env"))
+        .unwrap();
+    writeln!(other, "ADDED_MEANWHILE=1").unwrap();
+    person.answer("Keep it? [Y/n] › ", "");
+    person.answer("TELEGRAM_ALLOWED_USERS › ", "4711");
+    person.end();
+    let written = dotenv(&hermetic);
+    assert!(written.contains("ADDED_MEANWHILE=1\n"), "{written}");
+    assert!(
+        written.contains("TELEGRAM_ALLOWED_USERS=4711\n"),
+        "{written}"
+    );
+    assert_eq!(fs::metadata(hermetic.path(".env")).unwrap().uid(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn doctor_asks_the_platform_about_the_account() {
     let server = TelegramServer::start().await.unwrap();
     let known = home(&server).variable("TELEGRAM_BOT_TOKEN", TOKEN);
@@ -160,11 +187,16 @@ impl AtTerminal {
 
     /// Types an answer when the question is on the screen.
     fn answer(&mut self, question: &str, answer: &str) {
-        while !self.shown[self.answered..].contains(question) {
-            assert!(self.read(), "{}", self.shown);
-        }
+        self.until(question);
         self.answered = self.shown.len();
         writeln!(self.screen, "{answer}").unwrap();
+    }
+
+    /// Waits until the words are on the screen.
+    fn until(&mut self, words: &str) {
+        while !self.shown[self.answered..].contains(words) {
+            assert!(self.read(), "{}", self.shown);
+        }
     }
 
     /// Everything that was on the screen.

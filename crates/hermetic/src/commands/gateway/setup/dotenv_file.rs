@@ -2,7 +2,9 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
+};
 
 use hermetic_config::{Home, dotenv_value, set_in_dotenv};
 
@@ -12,31 +14,35 @@ use crate::failure::Failure;
 const MODE: u32 = 0o600;
 
 #[derive(Debug)]
-pub(super) struct DotenvFile(String);
+pub(super) struct DotenvFile {
+    text: String,
+    /// What was set here. It is set again in whatever the file holds when it is written: somebody may have
+    /// edited it while the questions were answered.
+    changes: Vec<(String, String)>,
+}
 
 impl DotenvFile {
     /// Nothing, if there is no such file yet.
     pub(super) fn read(home: &Home) -> Result<Self, Failure> {
-        let path = home.dotenv_file();
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(Self(text)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self(String::new())),
-            Err(error) => Err(Failure::file("read", &path, &error)),
-        }
+        Ok(Self {
+            text: read(home)?,
+            changes: Vec::new(),
+        })
     }
 
     pub(super) fn text(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// `None` for an empty one, too.
     pub(super) fn value(&self, name: &str) -> Option<String> {
-        dotenv_value(&self.0, name).filter(|value| !value.is_empty())
+        dotenv_value(&self.text, name).filter(|value| !value.is_empty())
     }
 
     pub(super) fn set(&mut self, name: &str, value: &str) {
         if self.value(name).as_deref() != Some(value) {
-            self.0 = set_in_dotenv(&self.0, &[(name, value)]);
+            self.text = set_in_dotenv(&self.text, &[(name, value)]);
+            self.changes.push((name.to_owned(), value.to_owned()));
         }
     }
 
@@ -46,8 +52,14 @@ impl DotenvFile {
         let mut builder = fs::DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(home.root());
         made.map_err(|error| Failure::file("make", home.root(), &error))?;
+        let mut text = read(home)?;
+        for (name, value) in &self.changes {
+            text = set_in_dotenv(&text, &[(name, value)]);
+        }
         let path = home.dotenv_file();
         let path = fs::canonicalize(&path).unwrap_or(path);
+        // Root may set up somebody else's gateway, which has to read it.
+        let owner = fs::metadata(&path).or_else(|_| fs::metadata(home.root()));
         let beside = path.with_file_name(format!(".env.{}", std::process::id()));
         let written = (|| {
             let mut file = OpenOptions::new()
@@ -55,8 +67,12 @@ impl DotenvFile {
                 .create_new(true)
                 .mode(MODE)
                 .open(&beside)?;
-            file.write_all(self.0.as_bytes())?;
+            file.write_all(text.as_bytes())?;
             file.set_permissions(fs::Permissions::from_mode(MODE))?;
+            let owner = owner?;
+            if rustix::process::geteuid().is_root() {
+                fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+            }
             file.sync_all()?;
             fs::rename(&beside, &path)
         })();
@@ -65,5 +81,14 @@ impl DotenvFile {
             let _ = fs::remove_file(&beside);
             Failure::file("write", &path, &error)
         })
+    }
+}
+
+fn read(home: &Home) -> Result<String, Failure> {
+    let path = home.dotenv_file();
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(Failure::file("read", &path, &error)),
     }
 }
